@@ -1,4 +1,4 @@
-"""What many tests start from: samples, targets, a clock that is set by hand, real processes."""
+"""Shared by many tests: samples, targets, a manual clock, and real processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class ManualClock:
-    """A clock that moves only when it is told to, or when somebody sleeps on it."""
+    """A clock that moves only when a test sets it, or when a task sleeps on it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -43,24 +43,24 @@ async def shout(text: str) -> str:
 
 
 def proctor(*args: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
+    """Run the command line in its own process."""
     return subprocess.run(
         [sys.executable, "-m", "proctor", *map(str, args)],
         cwd=cwd,
         env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100"} | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
 
 
 def start(script: str, *args: Any, cwd: Path, traced: bool = True) -> subprocess.Popen[str]:
-    """Start a Python script in a process of its own; what is killed need not be traced before."""
-    told = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    """Start a Python script in its own process; `traced=False` for one that is killed."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, args)],
         cwd=cwd,
-        env=None if traced else told,
+        env=None if traced else environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -317,9 +317,9 @@ def test_field_ruling_blocks_merge_and_combinations_may_not_contradict() -> None
     """Field ruling: two blocks of one field merge in order; two combinations are an error."""
     checks = define().evaluate_field("output", fine).evaluate_field("n", fine)
     checks.evaluate_field("output", contains, combine_with="or")
-    found = checks.evaluate({"output": "x", "n": 1, "expected": "y"}).field_results["output"]
-    assert list(found.evaluators) == ["fine", "contains"]
-    assert found.passed
+    output = checks.evaluate({"output": "x", "n": 1, "expected": "y"}).field_results["output"]
+    assert list(output.evaluators) == ["fine", "contains"]
+    assert output.passed
     with pytest.raises(ConfigError, match="the field is already combined by 'or'"):
         checks.evaluate_field("output", combine_with="and")
 
@@ -389,6 +389,6 @@ def test_field_ruling_both_ends_of_a_range_count(tmp_path: Path) -> None:
     assert first.metadata is not None
     assert second.metadata is not None
     ends = (first.metadata.started_at, second.metadata.started_at)
-    asked = checks.history.query(date_range=ends, tags={"b": "2", "a": "1"})
-    assert [report.run_id for report in asked] == [second.run_id, first.run_id]
+    request = checks.history.query(date_range=ends, tags={"b": "2", "a": "1"})
+    assert [report.run_id for report in request] == [second.run_id, first.run_id]
     assert checks.history.query(tags={"a": "1", "b": "3"}) == []

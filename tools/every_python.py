@@ -38,8 +38,8 @@ def find(version: str) -> str | None:
     pyenv = shutil.which("pyenv")
     if pyenv:
         root = subprocess.run([pyenv, "root"], capture_output=True, text=True).stdout.strip()
-        found = sorted(Path(root, "versions").glob(f"{version}*/bin/python"))
-        candidates += [str(path) for path in found]
+        results = sorted(Path(root, "versions").glob(f"{version}*/bin/python"))
+        candidates += [str(path) for path in results]
     for candidate in candidates:
         if candidate and _is_version(candidate, version):
             return candidate

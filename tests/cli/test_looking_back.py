@@ -41,7 +41,7 @@ def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
 
 
 def test_a_killed_run_is_shown_as_interrupted(project: Project, run_id: str) -> None:
-    """A run that says it is running while no process holds it was interrupted."""
+    """A run with the status running that no process works on is shown as interrupted."""
     import msgspec
 
     from proctor import SQLiteHistory
@@ -197,7 +197,7 @@ def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(project: Project, name: str) -> None:
-    """--help says what a command does, with the words of the overview."""
+    """--help of a command begins with its summary from the overview."""
     result = project.proctor(name, "--help")
     assert result.code == 0
     assert result.out.startswith(f"Usage: proctor {name}")
@@ -211,7 +211,7 @@ def test_a_misspelt_command_is_recognised(project: Project) -> None:
 
 
 def test_version_and_overview(project: Project) -> None:
-    """`proctor` alone shows the commands; --version the version."""
+    """`proctor` without arguments lists the commands; --version prints the version."""
     from proctor import __version__
 
     assert project.proctor("--version").out == f"proctor, version {__version__}\n"

@@ -170,8 +170,8 @@ def test_equal_objects_have_the_same_identity() -> None:
 
 def test_the_code_of_a_callable_object_counts() -> None:
     """A changed `__call__` is another evaluator."""
-    one, other = (define(f"class F:\n    def __call__(self, x): return x + {n}\nf = F()") for n in (1, 2))
-    assert identity_of(one) != identity_of(other)
+    first, other = (define(f"class F:\n    def __call__(self, x): return x + {n}\nf = F()") for n in (1, 2))
+    assert identity_of(first) != identity_of(other)
 
 
 class Silent:
@@ -205,8 +205,8 @@ def test_recursive_objects_are_followed_to_a_limit() -> None:
     endless.append(endless)
     table: dict[str, Any] = {}
     table["self"] = table
-    one, two = Judge(1), Judge(2)
-    one.friend, two.friend = two, one  # type: ignore[attr-defined]
+    item, two = Judge(1), Judge(2)
+    item.friend, two.friend = two, item  # type: ignore[attr-defined]
     deep: Any = 0
     for _ in range(100_000):
         deep = [deep]
@@ -215,8 +215,8 @@ def test_recursive_objects_are_followed_to_a_limit() -> None:
         return n and recursive(n - 1)
 
     later: Callable[[], Any] = lambda: endless  # noqa: E731
-    for thing in (endless, table, one, deep, recursive, later, {"k": endless}, (endless, {1: table})):
-        assert identity_of(thing) == identity_of(thing)
+    for value in (endless, table, item, deep, recursive, later, {"k": endless}, (endless, {1: table})):
+        assert identity_of(value) == identity_of(value)
     while deep:
         deep = deep[0]
 
@@ -246,9 +246,9 @@ def test_huge_objects_are_visited_up_to_a_limit(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Walk, "visit", count)
     objects = [object() for _ in range(50_000)]
     network = [Judge(i, inner=[Judge(j) for j in range(100)]) for i in range(500)]
-    for thing in (list(range(50_000)), {str(i): i for i in range(50_000)}, network, objects, set(objects)):
+    for value in (list(range(50_000)), {str(i): i for i in range(50_000)}, network, objects, set(objects)):
         visits = 0
-        assert len(identity_of(functools.partial(len, thing))) == 18
+        assert len(identity_of(functools.partial(len, value))) == 18
         assert visits <= 2 * MOST_PARTS
 
 
@@ -277,7 +277,7 @@ print(*map(identity_of, things))
 
 def test_the_identity_is_the_same_in_every_process() -> None:
     """It does not depend on hash seeds or addresses."""
-    found = {
+    results = {
         subprocess.run(
             [sys.executable, "-c", STABLE],
             env={"PYTHONHASHSEED": seed, "PATH": "", "PYTHONPATH": ":".join(sys.path)},
@@ -287,8 +287,8 @@ def test_the_identity_is_the_same_in_every_process() -> None:
         ).stdout
         for seed in ("1", "2", "3")
     }
-    assert len(found) == 1
-    assert len(set(found.pop().split())) == 10
+    assert len(results) == 1
+    assert len(set(results.pop().split())) == 10
 
 
 @pytest.mark.parametrize(

@@ -198,8 +198,8 @@ def make_cases() -> dict[str, tuple[Files, Files]]:
         code = target_source(body, f"{HEAD}import prompts\n")
         cases[f"other: {name}"] = ({**PROMPTS, "target.py": code}, EDITED)
     for name, body in OWN_MODULE.items():
-        one, two = (target_source(body, f"{HEAD}PROMPT = {text!r}\n") for text in ("one", "two"))
-        cases[f"own: {name}"] = ({"target.py": one}, {"target.py": two})
+        item, two = (target_source(body, f"{HEAD}PROMPT = {text!r}\n") for text in ("one", "two"))
+        cases[f"own: {name}"] = ({"target.py": item}, {"target.py": two})
     return cases
 
 

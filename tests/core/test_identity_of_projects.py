@@ -358,9 +358,9 @@ answer = Agent()
 
 
 def test_the_identity_does_not_depend_on_the_folder_or_process(tmp_path: Path) -> None:
-    one = look_at([(tmp_path / "one", [PROJECT])], PYTHONHASHSEED="1")
+    item = look_at([(tmp_path / "one", [PROJECT])], PYTHONHASHSEED="1")
     other = look_at([(tmp_path / "a" / "deeper" / "place", [PROJECT])], PYTHONHASHSEED="2")
-    assert one == other
+    assert item == other
 
 
 def test_a_package_in_a_src_layout_and_a_script_are_covered(tmp_path: Path) -> None:
@@ -596,13 +596,13 @@ def test_instructions_agree_with_dis() -> None:
     named = {*dis.hasname, *dis.hasconst, *dis.hasfree}
 
     def check(code: CodeType) -> int:
-        found = [
+        results = [
             (step.opname, step.argval if step.opcode in named else step.arg or 0)
             for step in dis.get_instructions(code)
             if step.opname not in (*_NO_EFFECT, "KW_NAMES")
         ]
         mine = [(step.name, step.value) for step in steps_of(code) if step.name != "KW_NAMES"]
-        assert mine == found
+        assert mine == results
         return 1 + sum(check(each) for each in code.co_consts if isinstance(each, CodeType))
 
     modules = (argparse, inspect, typing, dis)
@@ -613,7 +613,7 @@ def test_a_call_chain_deeper_than_the_stack_is_followed() -> None:
     from proctor.core.identity import examine
 
     chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(1500))
-    one, other = (define_answer(f"{chain}def f1500(q): return q + {end!r}\n")["f0"] for end in "ab")
-    assert examine(one).digest == examine(one).digest
-    assert examine(one).digest != examine(other).digest
-    assert examine(one).uncovered == ()
+    first, other = (define_answer(f"{chain}def f1500(q): return q + {end!r}\n")["f0"] for end in "ab")
+    assert examine(first).digest == examine(first).digest
+    assert examine(first).digest != examine(other).digest
+    assert examine(first).uncovered == ()

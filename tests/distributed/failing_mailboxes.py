@@ -31,11 +31,11 @@ class FailingMailbox:
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._mailbox, name)
+        result = getattr(self._mailbox, name)
         if name == "receive":
             return lambda **how: [FailingMessage(self, m) for m in self._called("receive", how)]
-        if not callable(found):
-            return found
+        if not callable(result):
+            return result
         return lambda *args, **how: self._called(name, how, *args)
 
     def acknowledge_all(self, messages: Any) -> int:
@@ -78,13 +78,13 @@ class FailingMessage:
         self.inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.inner, name)
-        if not callable(found):
-            return found
+        result = getattr(self.inner, name)
+        if not callable(result):
+            return result
 
         def call(*args: Any, **how: Any) -> Any:
             self._mailbox.stumble(name)
-            return found(*args, **how)
+            return result(*args, **how)
 
         return call
 
@@ -168,8 +168,8 @@ def request(number: int, run_id: str = "r1", **fields: Any) -> EvalRequest[str, 
 
 def take_results(results: Any) -> list[EvalResult]:
     """Receive and acknowledge all results in a mailbox."""
-    found: list[EvalResult] = []
+    result: list[EvalResult] = []
     while messages := results.receive(max_messages=10):
-        found += [message.body for message in messages]
+        result += [message.body for message in messages]
         results.acknowledge_all(messages)
-    return found
+    return result

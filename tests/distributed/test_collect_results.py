@@ -63,14 +63,14 @@ def test_a_partial_report_names_the_missing_samples() -> None:
     submission = submit_dataset(samples(5), requests)
     loop_for(shout, requests, results, batch_size=3).run(max_iterations=1)
     report = collect_results(results, submission, timeout_seconds=0)
-    assert [found.sample_id for found in report.results] == ["s0", "s1", "s2"]
+    assert [actual.sample_id for actual in report.results] == ["s0", "s1", "s2"]
     assert (report.total, report.pass_rate) == (3, 1.0)
     assert report.metadata is not None
     assert report.metadata.warnings == ("2 of 5 results are missing: s3, s4",)
     assert (report.metadata.total, report.metadata.status) == (5, "interrupted")
     loop_for(shout, requests, results).run(until_empty=True)
     rest = collect_results(results, 2, timeout_seconds=5)
-    assert [found.sample_id for found in rest.results] == ["s3", "s4"]
+    assert [actual.sample_id for actual in rest.results] == ["s3", "s4"]
 
 
 def test_twenty_missing_samples_are_named_at_most() -> None:
@@ -79,9 +79,9 @@ def test_twenty_missing_samples_are_named_at_most() -> None:
     submission = submit_dataset(samples(23), requests)
     report = collect_results(results, submission, timeout_seconds=0)
     assert report.metadata is not None
-    [said] = report.metadata.warnings
-    assert said.startswith("23 of 23 results are missing: s0, s1, ")
-    assert said.endswith("s19, … and 3 more")
+    [text] = report.metadata.warnings
+    assert text.startswith("23 of 23 results are missing: s0, s1, ")
+    assert text.endswith("s19, … and 3 more")
     nameless = collect_results(results, 4, timeout_seconds=0)
     assert nameless.metadata is not None
     assert nameless.metadata.warnings == ("4 of 4 results are missing",)
@@ -102,10 +102,10 @@ def test_collecting_ends_with_the_last_result() -> None:
 @pytest.mark.parametrize("order", list(permutations(["error", "success", "success again"])))
 def test_a_success_wins_over_an_error_in_every_order(order: tuple[str, ...]) -> None:
     """Only the success counts; the report says that others came."""
-    made = {"error": result(0, error="no"), "success": result(0), "success again": result(0)}
-    box = mailbox_with(*(made[name] for name in order))
+    data = {"error": result(0, error="no"), "success": result(0), "success again": result(0)}
+    box = mailbox_with(*(data[name] for name in order))
     report = with_timeout(LONG, lambda: collect_results(box, 2, timeout_seconds=0.2))
-    assert [found.success for found in report.results] == [True]
+    assert [results.success for results in report.results] == [True]
     assert report.metadata is not None
     assert report.metadata.warnings == (
         "workers: 2 results came a second time and were not counted again",
@@ -121,7 +121,7 @@ def test_each_request_is_counted_once(told: list[tuple[int, bool]]) -> None:
     box = mailbox_with(*(result(number, error="" if good else "no") for number, good in told))
     report = collect_results(box, 6, timeout_seconds=0)
     expected = {f"s{n}": any(good for m, good in told if m == n) for n, _ in told}
-    assert {found.sample_id: found.success for found in report.results} == expected
+    assert {results.sample_id: results.success for results in report.results} == expected
     assert report.total == len(expected)
     assert box.approximate_count() == 0
 
@@ -134,7 +134,7 @@ def test_results_of_other_runs_are_left_for_their_collector() -> None:
     second = submit_dataset(samples(3), requests)
     loop_for(shout, requests, results).run(max_iterations=1)
     report = collect_results(results, second, timeout_seconds=5)
-    assert {found.delivery.run_id for found in report.results if found.delivery} == {second.run_id}
+    assert {actual.delivery.run_id for actual in report.results if actual.delivery} == {second.run_id}
     assert report.total == 3
     assert results.approximate_count() == 2
     # They were given back for a moment; then their own collector has them.
@@ -162,12 +162,12 @@ def test_dead_letters_become_error_results() -> None:
         message.nack(reason="no memory")
     assert requests.receive() == []
     report = with_timeout(LONG, lambda: collect_results(results, submission, requests=requests, timeout_seconds=15))
-    [found] = report.results
-    assert found.error == (
+    [actual] = report.results
+    assert actual.error == (
         "DeadLetter: it was delivered 2 times and never acknowledged; delivery 1: no memory; delivery 2: no memory"
     )
-    assert found.delivery is not None
-    assert found.delivery.count == 2
+    assert actual.delivery is not None
+    assert actual.delivery.count == 2
     assert report.metadata is not None
     assert report.metadata.warnings == (
         "workers: 1 request ended as a dead letter: delivered too often, or rejected (s0)",
@@ -199,7 +199,7 @@ def test_a_result_replaces_a_dead_letter() -> None:
     trial = Trial(Sample("s0", "in"), "out")
     results.send(EvalResult(trial, delivery=Delivery(submission.run_id, key)))
     report = collect_results(results, submission, requests=requests, timeout_seconds=5)
-    assert [found.success for found in report.results] == [True]
+    assert [actual.success for actual in report.results] == [True]
 
 
 def test_dead_letters_need_a_run_id() -> None:
@@ -231,12 +231,12 @@ def test_progress_rises_from_0_to_100() -> None:
 
 def test_the_progress_of_a_partial_report_ends_as_failed() -> None:
     """Both callbacks receive the same events."""
-    one: list[ProgressEvent] = []
+    events: list[ProgressEvent] = []
     other: list[ProgressEvent] = []
-    collect_results(mailbox_with(result(0)), 2, on_progress=[one.append, other.append], timeout_seconds=0)
-    assert one == other
-    assert one[-1].status == "failed"
-    assert all(a.progress <= b.progress for a, b in pairwise(one))
+    collect_results(mailbox_with(result(0)), 2, on_progress=[events.append, other.append], timeout_seconds=0)
+    assert events == other
+    assert events[-1].status == "failed"
+    assert all(a.progress <= b.progress for a, b in pairwise(events))
 
 
 def test_an_unreadable_result_is_rejected_and_the_others_are_collected() -> None:
@@ -245,7 +245,7 @@ def test_an_unreadable_result_is_rejected_and_the_others_are_collected() -> None
     box.send_all([{"no": "result"}, result(0), "garbage"])
     report = with_timeout(LONG, lambda: collect_results(box, 1, timeout_seconds=5))
     assert report.total == 1
-    reasons = [letter.reason for letter in box.dead_letters()]
+    reasons = [dead_letter.reason for dead_letter in box.dead_letters()]
     assert reasons == [
         "it is not a result: Expected `object`, got `str`",
         "it is not a result: Object contains unknown field `no`",
@@ -265,13 +265,13 @@ def test_results_come_in_the_order_of_the_dataset() -> None:
     requests, results = boxes()
     submission = submit_dataset(samples(4), requests)
     run = submission.run_id
-    found = [
+    actual = [
         EvalResult(Trial(Sample(f"s{n}", "in"), None, error), delivery=Delivery(run, f"{run}-{n}"))
         for n, error in ((3, None), (0, Failure("E", "no")), (2, None), (1, None))
     ]
-    results.send_all(found)
+    results.send_all(actual)
     report = collect_results(results, submission, timeout_seconds=5)
-    assert [one.sample_id for one in report.results] == ["s0", "s1", "s2", "s3"]
+    assert [item.sample_id for item in report.results] == ["s0", "s1", "s2", "s3"]
 
 
 def test_a_result_that_cannot_be_acknowledged_is_counted_once() -> None:

@@ -49,8 +49,8 @@ def test_exactly_the_deadly_samples_become_dead_letters(max_deliveries: int, tmp
                 damage_mailbox_until_end(run, crew, server, log)
             finally:
                 run.kill()
-                said = run.communicate(timeout=20)
-            assert run.returncode == 0, said
+                output = run.communicate(timeout=20)
+            assert run.returncode == 0, output
         letters = with_requests(server, lambda requests: requests.dead_letters(1_000))
     with contextlib.closing(SQLiteHistory(tmp_path / "h.db")) as history:
         results = {result.sample_id: result for result in history.report(NAME).results}

@@ -39,8 +39,8 @@ def test_a_request_whose_result_cannot_be_sent_is_delayed() -> None:
     requests.send(request(0))
     loop = loop_for(recording_target(calls), requests, results, lease_seconds=0.05)
     for delivery in (1, 2, 3):
-        tally = with_timeout(LONG, lambda: loop.run(max_iterations=1))
-        assert (tally.sent, tally.returned) == (0, 1)
+        summary = with_timeout(LONG, lambda: loop.run(max_iterations=1))
+        assert (summary.sent, summary.returned) == (0, 1)
         assert len(calls) == delivery
         clock.seconds += 60 * delivery - 0.5
         assert requests.receive() == []
@@ -72,9 +72,9 @@ def test_a_worker_waits_for_a_full_mailbox() -> None:
     with running(loop):
         eventually(lambda: inner.approximate_count() == 1)
         eventually(lambda: requests.approximate_count() == 0)
-    [found] = take_results(inner)
-    assert found.delivery is not None
-    assert found.delivery.count == 1
+    [result] = take_results(inner)
+    assert result.delivery is not None
+    assert result.delivery.count == 1
 
 
 def test_a_stopping_worker_does_not_wait_for_a_full_mailbox() -> None:
@@ -139,8 +139,8 @@ def test_an_expired_receipt_causes_no_warning(caplog: pytest.LogCaptureFixture) 
         clock.seconds += 31
         return text.upper()
 
-    tally = with_timeout(LONG, lambda: loop_for(slow, requests, results).run(max_iterations=1))
-    assert tally.sent == 1
+    summary = with_timeout(LONG, lambda: loop_for(slow, requests, results).run(max_iterations=1))
+    assert summary.sent == 1
     assert len(take_results(results)) == 1
     assert caplog.records == []
 
@@ -152,8 +152,8 @@ def test_a_nack_that_fails_never_ends_the_worker() -> None:
     results: Any = FailingMailbox(results_inner, send_all=itertools.chain([AWAY] * 3, [None] * 9))
     inner.send_all([request(0), request(1, expects="other")])
     loop = loop_for(shout, requests, results, lease_seconds=0.05, concurrency=1)
-    tally = with_timeout(LONG, lambda: loop.run(max_iterations=4))
-    assert tally.returned == 0
+    summary = with_timeout(LONG, lambda: loop.run(max_iterations=4))
+    assert summary.returned == 0
     inner.send(request(2))
     assert with_timeout(LONG, lambda: loop.run(max_iterations=2)).sent >= 1
 
@@ -164,8 +164,8 @@ def test_an_acknowledgement_that_fails_never_ends_the_worker(caplog: pytest.LogC
     requests: Any = FailingMailbox(inner, acknowledge_all=[AWAY])
     submission = submit_dataset(samples(1), inner)
     loop = loop_for(shout, requests, results, lease_seconds=0.1)
-    tally = with_timeout(LONG, lambda: loop.run(until_empty=True))
-    assert tally.sent == 2
+    summary = with_timeout(LONG, lambda: loop.run(until_empty=True))
+    assert summary.sent == 2
     report = collect_results(results, submission, timeout_seconds=0)
     assert report.total == 1
     assert "requests could not be acknowledged and will come again" in caplog.text
@@ -221,7 +221,7 @@ def test_stop_finishes_running_samples_and_returns_the_others() -> None:
         assert results.approximate_count() == 0
         release.set()
         eventually(lambda: results.approximate_count() == 1)
-    assert [found.output for found in take_results(results)] == ["WORD 0"]
+    assert [result.output for result in take_results(results)] == ["WORD 0"]
     assert requests.approximate_count() == 1
 
 
@@ -277,11 +277,11 @@ def test_a_request_received_during_stop_is_returned() -> None:
 def test_an_outbox_reports_that_it_is_lagging() -> None:
     """So that the worker pool does not run samples whose results cannot be sent."""
     requests, results = boxes()
-    with LeasedMessages(30.0, print) as held:
-        outbox = Outbox(requests, results, held, "w1", print)
+    with LeasedMessages(30.0, print) as values:
+        outbox = Outbox(requests, results, values, "w1", print)
         requests.send(request(0))
         [message] = requests.receive()
-        held.add(0, LeasedMessage(message, message.body))
+        values.add(0, LeasedMessage(message, message.body))
         assert not outbox.is_lagging()
         outbox.keep("key", "now", b"{}")
         for _ in range(MAX_QUEUED + 1):
@@ -294,9 +294,9 @@ def test_a_mailbox_closed_by_the_server_ends_the_worker_once() -> None:
     requests, inner = boxes()
     results: Any = FailingMailbox(inner, send_all=itertools.repeat(MailboxClosed("it was closed")))
     requests.send_all([request(n) for n in range(4)])
-    tally = with_timeout(LONG, lambda: loop_for(shout, requests, results, concurrency=1).run())
-    assert tally.sent == 0
-    assert tally.returned >= 1
+    summary = with_timeout(LONG, lambda: loop_for(shout, requests, results, concurrency=1).run())
+    assert summary.sent == 0
+    assert summary.returned >= 1
     assert requests.approximate_count() == 4
 
 

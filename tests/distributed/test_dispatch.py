@@ -112,9 +112,9 @@ def test_a_later_collection_keeps_the_warnings_of_an_earlier_one(tmp_path: Path)
     report = collect("exam", requests, history, timeout=5)
     assert report.metadata is not None
     assert report.metadata.status == "completed"
-    [said] = report.metadata.warnings
-    assert said.endswith("delivered too often, or rejected (s0)")
-    assert history.find("exam").warnings == (said,)
+    [text] = report.metadata.warnings
+    assert text.endswith("delivered too often, or rejected (s0)")
+    assert history.find("exam").warnings == (text,)
 
 
 def test_many_missing_trials_are_shortened(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_many_missing_trials_are_shortened(tmp_path: Path) -> None:
     submit(exam(25), requests, history)
     report = collect("exam", requests, history, timeout=0)
     assert report.metadata is not None
-    [said] = report.metadata.warnings
-    assert said.startswith("25 of 25 results are missing: s0, s1, s2, ")
-    assert said.endswith("s18, s19, … and 5 more; they can be collected later")
+    [text] = report.metadata.warnings
+    assert text.startswith("25 of 25 results are missing: s0, s1, s2, ")
+    assert text.endswith("s18, s19, … and 5 more; they can be collected later")
 
 
 def test_a_success_replaces_an_error_and_duplicates_are_counted(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_success_replaces_an_error_and_duplicates_are_counted(tmp_path: Path) 
         key = f"{run.run_id}-{number}"
         results.send(EvalResult(trial, delivery=Delivery(run.run_id, key, "w", 2)))
     report = collect("exam", requests, history, timeout=5)
-    assert [(one.sample_id, one.success) for one in report.results] == [("s0", True), ("s1", False)]
+    assert [(result.sample_id, result.success) for result in report.results] == [("s0", True), ("s1", False)]
     assert report.metadata is not None
     assert report.metadata.warnings == (
         "workers: 2 results came from a later delivery: an earlier one was lost or returned",
@@ -204,9 +204,9 @@ def test_a_run_that_cannot_be_sent_fails(tmp_path: Path) -> None:
     report = collect("exam", inner, history, timeout=5)
     assert report.total == 100
     assert report.metadata is not None
-    [said] = report.metadata.warnings
-    assert said.startswith("only 100 of 150 requests were sent; run the others with ")
-    assert said.endswith(f"`proctor run --resume {run.run_id}`")
+    [text] = report.metadata.warnings
+    assert text.startswith("only 100 of 150 requests were sent; run the others with ")
+    assert text.endswith(f"`proctor run --resume {run.run_id}`")
     # It is not complete, so that nobody takes 100 results for 150.
     stored = history.find("exam")
     assert (stored.status, stored.warnings) == ("interrupted", report.metadata.warnings)
@@ -237,16 +237,16 @@ def test_a_display_shows_the_progress_of_a_collection(tmp_path: Path) -> None:
     work(requests, batch_size=2)
     collect("exam", requests, history, timeout=0)
     work(requests)
-    told: list[tuple[int, int]] = []
+    events: list[tuple[int, int]] = []
 
     @contextlib.contextmanager
     def watch(view: Any) -> Iterator[None]:
-        told.append((view.done, view.total))
+        events.append((view.done, view.total))
         yield
-        told.append((view.done, view.total))
+        events.append((view.done, view.total))
 
     collect("exam", requests, history, timeout=5, watch=watch)
-    assert told == [(2, 5), (5, 5)]
+    assert events == [(2, 5), (5, 5)]
 
 
 def test_the_backend_is_this_process_by_default() -> None:
@@ -319,7 +319,7 @@ def test_custom_metrics_are_computed(tmp_path: Path) -> None:
     """Over all results, in addition to the standard metrics, and stored."""
 
     def longest(results: Any) -> float:
-        return float(max(len(str(one.output)) for one in results))
+        return float(max(len(str(result.output)) for result in results))
 
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
@@ -363,4 +363,4 @@ def test_a_result_with_an_invalid_position_is_ignored(tmp_path: Path) -> None:
         results.send(EvalResult(Trial(Sample("s0", ""), "out"), delivery=Delivery(run.run_id, key)))
     work(requests)
     report = collect("exam", requests, history, timeout=5)
-    assert sorted(one.sample_id for one in report.results) == ["s0", "s1"]
+    assert sorted(result.sample_id for result in report.results) == ["s0", "s1"]

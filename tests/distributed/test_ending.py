@@ -50,8 +50,8 @@ def test_a_removed_results_mailbox_returns_requests() -> None:
     requests, inner = boxes()
     results: Any = FailingMailbox(inner, send_all=[MailboxGone("it is gone")])
     requests.send(request(0))
-    tally = with_timeout(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
-    assert (tally.returned, tally.outdated, requests.approximate_count()) == (1, 0, 1)
+    summary = with_timeout(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
+    assert (summary.returned, summary.outdated, requests.approximate_count()) == (1, 0, 1)
 
 
 def test_stop_works_while_the_results_mailbox_is_full() -> None:
@@ -91,13 +91,13 @@ def test_the_end_of_an_outbox_has_one_deadline() -> None:
     """With three batches and no server, only the first batch is tried until the deadline."""
     requests, inner = boxes()
     results: Any = FailingMailbox(inner, send_all=itertools.repeat(AWAY))
-    with LeasedMessages(30.0, print) as held:
-        outbox = Outbox(requests, results, held, "w1", print, last_seconds=0.3)
-        add_finished_results(3 * BATCH_SIZE, requests, held, outbox)
+    with LeasedMessages(30.0, print) as values:
+        outbox = Outbox(requests, results, values, "w1", print, last_seconds=0.3)
+        add_finished_results(3 * BATCH_SIZE, requests, values, outbox)
         with outbox:
             pass
         assert outbox.tally.returned <= BATCH_SIZE
-        assert outbox.tally.returned + held.give_back_all(LONG) == 3 * BATCH_SIZE
+        assert outbox.tally.returned + values.give_back_all(LONG) == 3 * BATCH_SIZE
     again = requests.receive(max_messages=10)
     assert {message.delivery_count for message in again} == {1}
 
@@ -134,5 +134,5 @@ def test_an_error_in_a_thread_ends_the_worker(at: str) -> None:
     with pytest.raises(RuntimeError, match=f"a fault in the {at}"):
         with_timeout(LONG, loop.run)
     with_timeout(LONG, lambda: loop_for(shout, inner, results).run(until_empty=True))
-    answered = {found.sample_id for found in take_results(results)}
+    answered = {result.sample_id for result in take_results(results)}
     assert answered == {"s0", "s1", "s2"}

@@ -58,12 +58,12 @@ def test_until_empty_waits_for_requests_of_other_workers() -> None:
     """A request that another worker returns is run too."""
     requests, results = boxes()
     submit_dataset(samples(3), requests)
-    [held] = requests.receive(visibility_timeout=0.3)
-    tally = with_timeout(LONG, lambda: loop_for(shout, requests, results).run(until_empty=True))
-    assert tally.sent == 3
+    [values] = requests.receive(visibility_timeout=0.3)
+    summary = with_timeout(LONG, lambda: loop_for(shout, requests, results).run(until_empty=True))
+    assert summary.sent == 3
     assert requests.approximate_count() == 0
-    assert held.delivery_count == 1
-    assert sorted(found.delivery.count for found in take_results(results) if found.delivery) == [
+    assert values.delivery_count == 1
+    assert sorted(result.delivery.count for result in take_results(results) if result.delivery) == [
         1, 1, 2,
     ]  # fmt: skip
 
@@ -147,7 +147,7 @@ def test_requests_run_in_the_order_they_were_sent() -> None:
 
     with_timeout(LONG, lambda: loop_for(target, requests, results, concurrency=1).run(max_iterations=1))
     assert seen == [f"word {n}" for n in range(12)]
-    assert [found.sample_id for found in take_results(results)] == [f"s{n}" for n in range(12)]
+    assert [result.sample_id for result in take_results(results)] == [f"s{n}" for n in range(12)]
 
 
 def test_a_busy_worker_leases_no_more_requests() -> None:
@@ -168,7 +168,7 @@ def test_a_busy_worker_leases_no_more_requests() -> None:
         assert with_timeout(LONG, lambda: quick.run(max_iterations=1)).sent == 5
         release.set()
         eventually(lambda: requests.approximate_count() == 0)
-    by = [found.delivery.worker for found in take_results(results) if found.delivery]
+    by = [result.delivery.worker for result in take_results(results) if result.delivery]
     assert sorted(by) == ["quick"] * 5 + ["slow"]
 
 
@@ -192,8 +192,8 @@ def test_configurations_reach_the_target_as_options() -> None:
     requests.send(request(0, configuration=Configuration("loud", {"suffix": "!"}), epoch=2))
     loop = loop_for(lambda text, suffix="": text + suffix, requests, results)
     with_timeout(LONG, lambda: loop.run(max_iterations=1))
-    [found] = take_results(results)
-    assert (found.output, found.trial.configuration, found.trial.epoch) == ("word 0!", "loud", 2)
+    [result] = take_results(results)
+    assert (result.output, result.trial.configuration, result.trial.epoch) == ("word 0!", "loud", 2)
 
 
 @pytest.mark.parametrize("lease", [0, -1.0, float("nan")])
@@ -216,16 +216,16 @@ def test_a_warning_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
     """Once, while the worker is still running."""
     requests, results = boxes()
     requests.send_all([request(0), request(1)])
-    heard = threading.Event()
+    events = threading.Event()
 
     def target(text: str) -> str:
         sessions.warn("the model is an old one")
-        heard.wait(LONG)
+        events.wait(LONG)
         return text.upper()
 
     with running(loop_for(target, requests, results, timeout=None)):
         eventually(lambda: "the model is an old one" in caplog.text)
-        heard.set()
+        events.set()
         eventually(lambda: results.approximate_count() == 2)
     assert caplog.text.count("the model is an old one") == 1
 
@@ -234,16 +234,16 @@ def test_an_alive_file_that_cannot_be_touched_is_retried(tmp_path: Path) -> None
     """With one warning; the worker continues."""
     requests, results = boxes()
     alive = tmp_path / "not yet" / "alive"
-    heard: list[str] = []
+    lines: list[str] = []
     setup = prepare_setup(shout, "exact_match", {}, Registry.standard())
-    worker = Worker(setup, WorkerConfig(requests, results, alive=alive, trouble=heard.append))
+    worker = Worker(setup, WorkerConfig(requests, results, alive=alive, trouble=lines.append))
     thread = threading.Thread(target=lambda: asyncio.run(worker.run()), daemon=True)
     thread.start()
-    eventually(lambda: heard)
+    eventually(lambda: lines)
     alive.parent.mkdir()
     eventually(alive.exists)
     worker.stop()
     thread.join(LONG)
     assert not thread.is_alive()
-    [said] = heard
-    assert said.startswith("the alive file cannot be touched: ")
+    [text] = lines
+    assert text.startswith("the alive file cannot be touched: ")

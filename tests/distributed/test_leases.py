@@ -41,9 +41,9 @@ def test_a_sample_longer_than_three_leases_is_delivered_once() -> None:
         report = collect_results(results, submission, timeout_seconds=LONG)
         eventually(lambda: requests.approximate_count() == 0)
     assert calls == ["word 0"]
-    [found] = report.results
-    assert found.delivery is not None
-    assert found.delivery.count == 1
+    [result] = report.results
+    assert result.delivery is not None
+    assert result.delivery.count == 1
 
 
 class LeaseLosingMailbox(FailingMailbox):
@@ -73,7 +73,7 @@ def test_a_worker_that_lost_its_lease_sends_its_success() -> None:
         assert taken.delivery_count == 2
         lost.set()
         report = collect_results(results, submission, timeout_seconds=LONG)
-    assert [found.output for found in report.results] == ["WORD 0"]
+    assert [result.output for result in report.results] == ["WORD 0"]
 
 
 def test_a_worker_that_lost_its_lease_sends_no_error() -> None:
@@ -106,7 +106,7 @@ def test_a_worker_that_lost_its_lease_sends_no_error() -> None:
     assert take_results(results) == []
     with_timeout(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
     report = collect_results(results, submission, timeout_seconds=0)
-    assert [found.success for found in report.results] == [True]
+    assert [result.success for result in report.results] == [True]
 
 
 def test_leases_that_cannot_be_extended_cause_a_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -121,8 +121,8 @@ def test_leases_that_cannot_be_extended_cause_a_warning(caplog: pytest.LogCaptur
 
     loop = loop_for(slow, requests, results, lease_seconds=0.3)
     with_timeout(LONG, lambda: loop.run(max_iterations=1))
-    told = caplog.text.count("a lease could not be extended: the server is away")
-    assert 1 <= told <= 3
+    count = caplog.text.count("a lease could not be extended: the server is away")
+    assert 1 <= count <= 3
 
 
 def test_an_acknowledged_message_is_not_marked_as_lost() -> None:
@@ -130,12 +130,12 @@ def test_an_acknowledged_message_is_not_marked_as_lost() -> None:
     requests, _ = boxes()
     requests.send(request(0))
     [message] = requests.receive()
-    held = LeasedMessages(30.0, print)
-    held.add(7, LeasedMessage(message, message.body))
-    assert (len(held), held.get(7).message.id) == (1, message.id)
-    held.remove(7)
-    held._mark_lost(7)
-    assert not held.is_lost(7)
+    values = LeasedMessages(30.0, print)
+    values.add(7, LeasedMessage(message, message.body))
+    assert (len(values), values.get(7).message.id) == (1, message.id)
+    values.remove(7)
+    values._mark_lost(7)
+    assert not values.is_lost(7)
 
 
 def test_requests_that_were_lost_repeatedly_run_alone() -> None:
@@ -154,8 +154,8 @@ def test_requests_that_were_lost_repeatedly_run_alone() -> None:
     def target(text: str) -> str:
         with lock:
             inside.add(text)
-            for one in inside:
-                together[one] = max(together.get(one, 0), len(inside))
+            for item in inside:
+                together[item] = max(together.get(item, 0), len(inside))
         time.sleep(0.02)
         with lock:
             inside.discard(text)
@@ -194,4 +194,4 @@ def test_a_stopping_worker_returns_a_request_that_waits_to_run_alone() -> None:
         assert message.body.sample.id == "s1"
         release.set()
         eventually(lambda: results.approximate_count() == 1)
-    assert [found.sample_id for found in take_results(results)] == ["s0"]
+    assert [result.sample_id for result in take_results(results)] == ["s0"]

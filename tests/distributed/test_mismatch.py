@@ -92,8 +92,8 @@ def test_a_run_stops_if_all_workers_run_other_code(tmp_path: Path) -> None:
     assert f"workers run other code than this run: {difference}" in seen
     run = history.find("exam")
     assert run.status != "completed"
-    assert any(f"workers: {difference.replace(':', ' took no requests of this run, because', 1)}" == one
-               for one in run.warnings)  # fmt: skip
+    assert any(f"workers: {difference.replace(':', ' took no requests of this run, because', 1)}" == warning
+               for warning in run.warnings)  # fmt: skip
 
 
 def test_a_run_waits_for_a_worker_with_the_right_code(tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_another_version_of_proctor_is_a_warning(monkeypatch: pytest.MonkeyPatch
     with_timeout(LONG, lambda: loop_for(loud, requests).run(max_iterations=1))
     monkeypatch.setattr(notices, "VERSION", "99.0")
     report = collect(run.run_id, requests, history, timeout=5)
-    [said] = warnings(report)
-    assert said.startswith("workers: w1 took part with Proctor ")
-    assert said.endswith("this run has 99.0")
+    [text] = warnings(report)
+    assert text.startswith("workers: w1 took part with Proctor ")
+    assert text.endswith("this run has 99.0")
 
 
 def test_collect_says_that_workers_run_other_code(tmp_path: Path) -> None:

@@ -176,9 +176,9 @@ def run_on_ray(
     """Run an evaluation on Ray."""
     # One actor unless a test needs more: each is a process that has to start.
     place = {"actors": 1, **place}
-    made = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
+    value = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
     how = conduct or RunControls()
-    return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=made), resume=resume)
+    return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=value), resume=resume)
 
 
 def run_locally(evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False) -> EvalReport:
@@ -192,14 +192,14 @@ def run_locally(evaluation: Evaluation, conduct: RunControls | None = None, *, r
 
 def comparable_results(report: EvalReport) -> list[Any]:
     """The trials of a report, without worker, times and durations."""
-    found = []
+    results = []
     for result in report.results:
         trial = result.trial
         error = None if trial.error is None else (trial.error.kind, trial.error.message)
         calls = [call.name for call in (trial.session or Session())[ToolCall]]
         about = (trial.sample, trial.output, error, trial.configuration, trial.epoch, calls)
-        found.append((*about, result.scores))
-    return found
+        results.append((*about, result.scores))
+    return results
 
 
 def warnings(report: EvalReport) -> tuple[str, ...]:
@@ -227,8 +227,8 @@ def test_a_run_on_ray_equals_a_local_run(cluster: str) -> None:
     assert {name: there.metrics[name] for name in same} == {n: near.metrics[n] for n in same}
     assert there.metrics.keys() == near.metrics.keys()
     assert warnings(there) == ()
-    kept = SQLiteHistory(Path("h.db")).runs()
-    assert sorted(run.status for run in kept) == ["completed", "completed"]
+    stored = SQLiteHistory(Path("h.db")).runs()
+    assert sorted(run.status for run in stored) == ["completed", "completed"]
     kinds = [event.kind for event in events]
     assert kinds.count("evaluator_end") == 2 * (32 - 4)
     assert events[-1].progress == 100.0
@@ -388,9 +388,9 @@ class ResourceHolder:
 @contextlib.contextmanager
 def all_cpus_taken() -> Iterator[Any]:
     """Another actor occupies all CPUs."""
-    made: Any = ray.remote(ResourceHolder)
+    value: Any = ray.remote(ResourceHolder)
     free: Any = ray.available_resources
-    actor = made.options(num_cpus=2).remote()
+    actor = value.options(num_cpus=2).remote()
     try:
         ray.get(actor.ready.remote(), timeout=LONG)
         # Ray may go on to call them free for a moment.
@@ -459,11 +459,11 @@ def test_ctrl_c_stores_finished_trials_and_resume_continues(cluster: str, tmp_pa
         # Half of the calls wait for this, so that the run cannot end before it is interrupted.
         time.sleep(2)
         Path("go").touch()
-        _, said = process.communicate(timeout=LONG)
-    assert "RunInterrupted: interrupted; resume with run id" in said
+        _, text = process.communicate(timeout=LONG)
+    assert "RunInterrupted: interrupted; resume with run id" in text
     called = log.read_text().split("\n")[:-1]
-    kept = SQLiteHistory(tmp_path / "h.db").report("exam")
-    assert sorted(r.output for r in kept.results) == sorted(word.upper() for word in called)
+    stored = SQLiteHistory(tmp_path / "h.db").report("exam")
+    assert sorted(r.output for r in stored.results) == sorted(word.upper() for word in called)
     report = run_on_ray(exam("slow", dataset=samples(16)), resume=True, actors=2)
     assert (report.total, report.pass_rate) == (16, 1.0)
     assert len(log.read_text().split("\n")[:-1]) == 16

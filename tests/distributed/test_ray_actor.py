@@ -69,9 +69,9 @@ async def answers(actor: TrialActor, count: int) -> list[TrialResponse]:
     """Run several samples concurrently, then close the actor."""
     await actor.prepare()
     requests = [codec.encode(EvalRequest(sample)) for sample in samples(count)]
-    said = await asyncio.gather(*map(actor.trial, requests))
+    text = await asyncio.gather(*map(actor.trial, requests))
     await actor.close()
-    return [codec.decode(data, TrialResponse) for data in said]
+    return [codec.decode(data, TrialResponse) for data in text]
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -94,19 +94,19 @@ def test_a_trial_is_run_and_scored(timeout: float | None) -> None:
 
 def test_an_actor_reports_its_code() -> None:
     """Target and evaluators with digests, and the name of host and process."""
-    said = run(lambda: introduced(actor_of("shout")))
-    target, evaluator = said.expects.split()
+    text = run(lambda: introduced(actor_of("shout")))
+    target, evaluator = text.expects.split()
     assert target.startswith("shout@")
     assert evaluator.startswith("exact_match@")
-    assert said.problem == ""
-    assert said.name
+    assert text.problem == ""
+    assert text.name
 
 
 def test_an_actor_reports_why_it_cannot_start() -> None:
     """As text, because Ray would have to pickle an exception."""
-    said = run(lambda: introduced(actor_of("nobody")))
-    assert "has no attribute 'nobody'" in said.problem
-    assert said.expects == ""
+    text = run(lambda: introduced(actor_of("nobody")))
+    assert "has no attribute 'nobody'" in text.problem
+    assert text.expects == ""
 
 
 def test_a_call_that_ignores_its_cancellation_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:

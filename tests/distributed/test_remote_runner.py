@@ -83,12 +83,12 @@ def test_typed_samples_keep_their_types(tmp_path: Path) -> None:
     data = [Sample("1", Problem(3, 4), 7), Sample("2", Problem(1, 1), 3)]
     kind: Any = EvalRequest[Problem, int]
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", kind)
-    heard: list[ProgressEvent] = []
+    events: list[ProgressEvent] = []
     how: Any = {"history": False, "name": "sums", **QUIET}
     local = evaluate(add, data, exact_match, **how)
     with running(loop_for(add, requests)):
         away = with_timeout(
-            LONG, lambda: evaluate(add, data, exact_match, workers=requests, on_progress=heard.append, **how)
+            LONG, lambda: evaluate(add, data, exact_match, workers=requests, on_progress=events.append, **how)
         )
     assert comparable_report(away, tmp_path) == comparable_report(local, tmp_path)
     assert [result.passed for result in away.results] == [True, False]

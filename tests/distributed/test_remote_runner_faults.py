@@ -114,9 +114,9 @@ def test_duplicates_are_counted_once_and_reported(tmp_path: Path) -> None:
     def answer() -> None:
         for copies in (2, 1):
             [message] = requests.receive(wait_time_seconds=10)
-            asked = message.body
-            delivery = Delivery(asked.run_id, asked.request_id, "w")
-            result = EvalResult(Trial(asked.sample, "out"), delivery=delivery)
+            body = message.body
+            delivery = Delivery(body.run_id, body.request_id, "w")
+            result = EvalResult(Trial(body.sample, "out"), delivery=delivery)
             requests.open_mailbox(message.reply_to or "", EvalResult).send_all([result] * copies)
             message.acknowledge()
 

@@ -72,8 +72,8 @@ def test_results_of_a_changed_run_are_not_assigned_to_other_samples(answered_bef
     how = RunControls(place=MailboxBackend(requests), allow_changes=True)
     with running(loop_for(upper, requests)):
         report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
-    given = {result.sample_id: result.output for result in report.results}
-    assert given == {"new": "WORD NEW", "s0": "WORD 0", "s1": "WORD 1", "s2": "WORD 2"}
+    arguments = {result.sample_id: result.output for result in report.results}
+    assert arguments == {"new": "WORD NEW", "s0": "WORD 0", "s1": "WORD 1", "s2": "WORD 2"}
     assert "workers: 3 results belonged to other runs or samples and were ignored" in warnings(report)
 
 
@@ -113,11 +113,11 @@ def test_results_that_arrive_before_their_requests_are_used() -> None:
     requests: Any = FailingMailbox(inner)
 
     def three(asked: EvalRequest[Any, Any]) -> list[EvalResult]:
-        made = []
+        values = []
         for number, sample in enumerate(samples(3)):
             delivery = Delivery(asked.run_id, f"{asked.run_id}-{number}", "w")
-            made.append(EvalResult(Trial(sample, f"early {number}"), delivery=delivery))
-        return made[::-1]
+            values.append(EvalResult(Trial(sample, f"early {number}"), delivery=delivery))
+        return values[::-1]
 
     helper = answering(inner, three)
     report = run_by_workers(upper, 3, MailboxBackend(requests, window=1), SQLiteHistory.temporary())

@@ -69,14 +69,14 @@ def test_results_equal_those_of_a_local_run() -> None:
     loop = loop_for(target, requests, results, evaluators)
     with_timeout(LONG, lambda: loop.run(max_iterations=1))
     report = collect_results(results, submission, timeout_seconds=5)
-    assert [comparable_result(found) for found in report.results] == [
-        comparable_result(found) for found in local.results
+    assert [comparable_result(result) for result in report.results] == [
+        comparable_result(result) for result in local.results
     ]
     assert {name: value.value for name, value in report.metrics.items() if "latency" not in name} == {
         name: value.value for name, value in local.metrics.items() if "latency" not in name
     }
     assert set(report.by_configuration) == {"plain", "loud"}
-    assert [found.delivery for found in report.results][1].request_id == "r7-1"  # type: ignore[union-attr]
+    assert [result.delivery for result in report.results][1].request_id == "r7-1"  # type: ignore[union-attr]
 
 
 def comparable_result(result: EvalResult) -> Any:
@@ -91,8 +91,8 @@ def comparable_result(result: EvalResult) -> Any:
 
 
 def _timeless(event: Any) -> Any:
-    told = msgspec.to_builtins(event)
-    return {key: value for key, value in told.items() if not key.endswith(("at", "ms"))}
+    output = msgspec.to_builtins(event)
+    return {key: value for key, value in output.items() if not key.endswith(("at", "ms"))}
 
 
 def test_targets_of_every_kind() -> None:
@@ -129,13 +129,13 @@ def test_a_failing_target_gives_an_error_result() -> None:
         raise ConnectionError("the line is dead")
 
     requests.send(request(0))
-    tally = with_timeout(LONG, lambda: loop_for(broken, requests, results).run(until_empty=True))
-    assert (tally.sent, tally.errors, len(calls)) == (1, 1, 1)
-    [found] = take_results(results)
-    assert found.error == "ConnectionError: the line is dead"
-    assert found.trial.error is not None
-    assert "in broken" in found.trial.error.traceback
-    assert (found.latency_ms or 0) >= 10
+    summary = with_timeout(LONG, lambda: loop_for(broken, requests, results).run(until_empty=True))
+    assert (summary.sent, summary.errors, len(calls)) == (1, 1, 1)
+    [result] = take_results(results)
+    assert result.error == "ConnectionError: the line is dead"
+    assert result.trial.error is not None
+    assert "in broken" in result.trial.error.traceback
+    assert (result.latency_ms or 0) >= 10
     assert requests.dead_letters() == []
 
 
@@ -153,8 +153,8 @@ def test_retries_can_be_set() -> None:
     requests.send(request(0))
     loop = loop_for(flaky, requests, results, retries=2, retry_delay=0.001)
     with_timeout(LONG, lambda: loop.run(max_iterations=1))
-    [found] = take_results(results)
-    assert (found.success, found.trial.attempts, found.passed) == (True, 3, True)
+    [result] = take_results(results)
+    assert (result.success, result.trial.attempts, result.passed) == (True, 3, True)
 
 
 def test_a_timeout_is_an_error_and_the_next_sample_runs() -> None:
@@ -187,9 +187,9 @@ def test_a_message_that_is_not_a_request_is_rejected() -> None:
     requests: InMemoryMailbox[Any] = InMemoryMailbox("requests")
     results: InMemoryMailbox[EvalResult] = InMemoryMailbox("results")
     requests.send_all(["garbage", request(0), {"sample": {"id": 1}}])
-    tally = with_timeout(LONG, lambda: loop_for(shout, requests, results).run(until_empty=True))
-    assert tally.sent == 1
-    reasons = [letter.reason for letter in requests.dead_letters()]
+    summary = with_timeout(LONG, lambda: loop_for(shout, requests, results).run(until_empty=True))
+    assert summary.sent == 1
+    reasons = [dead_letter.reason for dead_letter in requests.dead_letters()]
     assert reasons == [
         "it is not an evaluation request: Expected `str`, got `int` - at `$.sample.id`",
         "it is not an evaluation request: Expected `object`, got `str`",
@@ -218,8 +218,8 @@ def test_a_request_without_reply_to_is_rejected() -> None:
     assert calls == ["word 1"]
     [letter] = requests.dead_letters()
     assert letter.reason == "it has no reply_to"
-    [found] = take_results(requests.open_mailbox("answers", EvalResult))
-    assert found.sample_id == "s1"
+    [result] = take_results(requests.open_mailbox("answers", EvalResult))
+    assert result.sample_id == "s1"
 
 
 def test_a_request_for_other_code_is_returned() -> None:
@@ -228,8 +228,8 @@ def test_a_request_for_other_code_is_returned() -> None:
     requests, results = boxes(max_deliveries=2, clock=clock)
     requests.send_all([request(0, expects="other@1234abcd"), request(1)])
     loop = loop_for(shout, requests, results)
-    tally = with_timeout(LONG, lambda: loop.run(max_iterations=1))
-    assert tally.sent == 1
+    summary = with_timeout(LONG, lambda: loop.run(max_iterations=1))
+    assert summary.sent == 1
     # It is left for a while, so that another may take it first.
     assert requests.receive() == []
     clock.seconds += MISMATCH_SECONDS + 0.1
@@ -250,8 +250,8 @@ def test_a_mismatch_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     requests, results = boxes()
     requests.send_all([request(n, expects="other") for n in range(3)])
     with_timeout(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
-    [said] = [entry.message for entry in caplog.records if "this worker runs" in entry.message]
-    assert said.endswith("start it from the same code, on the same Python")
+    [text] = [entry.message for entry in caplog.records if "this worker runs" in entry.message]
+    assert text.endswith("start it from the same code, on the same Python")
 
 
 def test_a_worker_with_other_code_pauses_and_can_be_stopped(caplog: pytest.LogCaptureFixture) -> None:
@@ -261,8 +261,8 @@ def test_a_worker_with_other_code_pauses_and_can_be_stopped(caplog: pytest.LogCa
     with running(loop_for(shout, requests, results)):
         eventually(lambda: "this worker runs" in caplog.text)
         eventually(lambda: requests.approximate_count() == 2)
-        found = requests.open_mailbox("requests", EvalRequest).receive(max_messages=10)
-        assert [message.delivery_count for message in found] == [1, 1]
+        messages = requests.open_mailbox("requests", EvalRequest).receive(max_messages=10)
+        assert [message.delivery_count for message in messages] == [1, 1]
 
 
 def test_workers_with_other_code_do_not_block_requests() -> None:
@@ -342,8 +342,8 @@ def test_typed_inputs_keep_their_type() -> None:
         return problem.a + problem.b
 
     with_timeout(LONG, lambda: loop_for(add, requests, results).run(max_iterations=1))
-    [found] = take_results(results)
-    assert found.passed
+    [result] = take_results(results)
+    assert result.passed
     requests.send(EvalRequest({"id": "2", "input": {"a": "no"}}))  # type: ignore[arg-type]
     with_timeout(LONG, lambda: loop_for(add, requests, results).run(max_iterations=1))
     [letter] = requests.dead_letters()
@@ -365,9 +365,9 @@ def test_outputs_that_json_does_not_support_arrive_as_their_repr() -> None:
     loop = loop_for(lambda text: {1, "a"}, requests, results)
     with_timeout(LONG, lambda: loop.run(max_iterations=1))
     report = collect_results(results, submission, timeout_seconds=0)
-    [found] = report.results
-    assert found.delivery is not None
-    assert found.delivery.run_id == submission.run_id
+    [result] = report.results
+    assert result.delivery is not None
+    assert result.delivery.run_id == submission.run_id
 
 
 def test_a_loop_can_be_used_again() -> None:

@@ -32,13 +32,13 @@ def result_of(value: Any) -> EvalResult:
 
 
 def assert_same(received: EvalResult, sent: EvalResult) -> None:
-    one, other = received.trial, sent.trial
-    assert same(one.output, other.output)
-    assert same(one.raw_output, other.raw_output)
-    assert same(one.sample.input, other.sample.input)
-    assert same(one.sample.expected, other.sample.expected)
-    assert same(one.sample.metadata, other.sample.metadata)
-    for here, there in ((one.session, other.session), (received.sessions["j"], other.session)):
+    item, other = received.trial, sent.trial
+    assert same(item.output, other.output)
+    assert same(item.raw_output, other.raw_output)
+    assert same(item.sample.input, other.sample.input)
+    assert same(item.sample.expected, other.sample.expected)
+    assert same(item.sample.metadata, other.sample.metadata)
+    for here, there in ((item.session, other.session), (received.sessions["j"], other.session)):
         assert here is not None
         assert there is not None
         (first,), (second,) = there[ToolCall], here[ToolCall]

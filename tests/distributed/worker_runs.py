@@ -56,9 +56,9 @@ def _timeless(value: Any) -> Any:
         skipped = ("_at", "_ms", "run_id", "delivery", "seconds", "throughput", "traceback")
         return {k: _timeless(v) for k, v in value.items() if not any(s in k for s in skipped)}
     if isinstance(value, list):
-        found = [_timeless(one) for one in value]
-        ids = all(isinstance(one, dict) and "trial" in one for one in found)
-        return sorted(found, key=_place) if ids else found
+        results = [_timeless(item) for item in value]
+        ids = all(isinstance(item, dict) and "trial" in item for item in results)
+        return sorted(results, key=_place) if ids else results
     return value
 
 

@@ -79,7 +79,7 @@ def test_a_run_without_such_outputs_says_nothing() -> None:
     """A cut-off call before the last one is no cut-off output."""
     report = evaluate(recorded, SAMPLES[2:], [contains], history=False)
     assert report.metadata is not None
-    assert not [one for one in report.metadata.warnings if "cut off" in one]
+    assert not [warning for warning in report.metadata.warnings if "cut off" in warning]
 
 
 def test_several_choices_are_mentioned() -> None:
@@ -91,7 +91,7 @@ def test_several_choices_are_mentioned() -> None:
 
     report = evaluate(two, SAMPLES, [contains], history=False)
     assert report.metadata is not None
-    assert [one[:41] for one in report.metadata.warnings] == ["outputs have several choices, and only th"]
+    assert [warning[:41] for warning in report.metadata.warnings] == ["outputs have several choices, and only th"]
 
 
 def test_a_resumed_run_adds_what_was_cut_off_before(tmp_path: Path) -> None:

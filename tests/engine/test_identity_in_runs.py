@@ -54,8 +54,8 @@ def run(program: dict[str, Any], history: SQLiteHistory, **options: Any) -> Eval
 
 def cached(report: EvalReport) -> tuple[int, int] | None:
     assert report.metadata is not None
-    found = report.metadata.cached_outputs
-    return None if found is None else (found.count, found.of)
+    cached_outputs = report.metadata.cached_outputs
+    return None if cached_outputs is None else (cached_outputs.count, cached_outputs.of)
 
 
 def test_a_changed_prompt_is_not_answered_from_the_cache(program: dict[str, Any], history: SQLiteHistory) -> None:
@@ -115,13 +115,13 @@ def test_every_report_says_how_many_outputs_are_from_the_cache(program: dict[str
     plain = run(program, history)
     run(program, history, cache=True)
     report = run(program, history, cache=True)
-    said = "3 of 3 outputs from the cache"
-    assert said in console.render_report(report)
-    assert f"- **Cache**: {said}" in markdown.MarkdownReporter().generate(report)
+    answer = "3 of 3 outputs from the cache"
+    assert answer in console.render_report(report)
+    assert f"- **Cache**: {answer}" in markdown.MarkdownReporter().generate(report)
     text = json_report.JSONReporter(indent=0).generate(report)
     assert '"cached_outputs":{"count":3,"of":3}' in text.replace(" ", "")
     comparison = compare(plain.run_id, report.run_id, history=history)
-    assert [note for note in comparison.notes if said in note]
+    assert [note for note in comparison.notes if answer in note]
     assert "cache" not in console.render_report(plain)
     again = rescore(report.run_id, exact_match, history=history)
     assert cached(again) == (3, 3)

@@ -138,9 +138,9 @@ def test_the_last_epoch_sees_all_others_of_both_sides() -> None:
         beside = room(epochs=2)
         seats = [(name, at, beside.open_slot("s", Configuration(name), at)) for name in "ab" for at in range(2)]
         joined = [asyncio.ensure_future(s.add_peers(left(n, at, at))) for n, at, s in reversed(seats)]
-        last, first, base_last, _ = [await one for one in joined]
-        assert [one.output for one in last.epochs] == [0, 1]  # type: ignore[attr-defined]
-        assert [one.output for one in last.baseline_epochs] == [0, 1]  # type: ignore[attr-defined]
+        last, first, base_last, _ = [await epoch for epoch in joined]
+        assert [epoch.output for epoch in last.epochs] == [0, 1]  # type: ignore[attr-defined]
+        assert [epoch.output for epoch in last.baseline_epochs] == [0, 1]  # type: ignore[attr-defined]
         assert (first.epochs, first.baseline.output) == (None, 0)  # type: ignore[attr-defined]
         assert len(base_last.epochs) == 2  # type: ignore[attr-defined]
         assert base_last.baseline_epochs == ()  # type: ignore[attr-defined]

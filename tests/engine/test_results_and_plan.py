@@ -44,9 +44,9 @@ def test_trials_that_never_started_are_named() -> None:
     ledger = Ledger(iter([job(n) for n in range(30)]), 30)
     position, *_ = next(iter(ledger))
     ledger.open.pop(position)
-    said = ledger.describe_missing(1)
-    assert said.startswith("29 of 30 planned trials have no result: s1, s2, s3")
-    assert said.endswith("s19, s20, …")
+    output = ledger.describe_missing(1)
+    assert output.startswith("29 of 30 planned trials have no result: s1, s2, s3")
+    assert output.endswith("s19, s20, …")
 
 
 def test_a_result_that_the_history_lost_is_missing() -> None:
@@ -327,8 +327,8 @@ def test_sigterm_stores_finished_trials_and_says_how_to_resume(tmp_path: Path) -
 
 def test_a_program_s_own_sigterm_handler_is_left_alone() -> None:
     """Whoever handles SIGTERM goes on doing so during a run, and afterwards."""
-    heard = []
-    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(True))
+    events = []
+    before = signal.signal(signal.SIGTERM, lambda *_: events.append(True))
     try:
 
         async def target(text: str) -> str:
@@ -336,6 +336,6 @@ def test_a_program_s_own_sigterm_handler_is_left_alone() -> None:
             return text.upper()
 
         report = evaluate(target, Dataset.of(samples(2)), exact_match, history=False)
-        assert (report.pass_rate, heard) == (1.0, [True, True])
+        assert (report.pass_rate, events) == (1.0, [True, True])
     finally:
         signal.signal(signal.SIGTERM, before)

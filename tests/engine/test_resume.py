@@ -112,9 +112,9 @@ async def other_target(text: str) -> str:
 def test_a_changed_run_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     """What has changed is named, nothing is run, and the stored run is as it was."""
     history = stopped_run(tmp_path)
-    given: dict[str, Any] = {"target": target, "dataset": samples(10), "evaluators": exact_match, **change}
+    arguments: dict[str, Any] = {"target": target, "dataset": samples(10), "evaluators": exact_match, **change}
     with pytest.raises(ResumeRefused) as refused:
-        evaluate(**given, history=history, resume="exam")
+        evaluate(**arguments, history=history, resume="exam")
     assert said in str(refused.value)
     assert CALLS == []
     assert history.report("exam").total == 5

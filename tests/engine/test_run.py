@@ -407,8 +407,8 @@ def test_ruling_2_a_reply_that_does_not_hold_together_is_data(odd: Any) -> None:
     """Ruling 2: whatever a target returns or records, its neighbours are not touched."""
 
     def target(text: str) -> Any:
-        made = odd() if text == "word 0" else None
-        return made or text.upper()
+        value = odd() if text == "word 0" else None
+        return value or text.upper()
 
     report = evaluate(target, samples(3), exact_match, history=False)
     assert report.total == 3
@@ -474,23 +474,23 @@ def test_ctrl_c_is_for_the_runs_that_go_on() -> None:
     import signal
 
     before = signal.getsignal(signal.SIGINT)
-    told: list[str] = []
+    lines: list[str] = []
 
     async def nested() -> None:
-        first = handle_interrupts(lambda: told.append("first"))
-        second = handle_interrupts(lambda: told.append("second"))
+        first = handle_interrupts(lambda: lines.append("first"))
+        second = handle_interrupts(lambda: lines.append("second"))
         with first:
             second.__enter__()
         signal.raise_signal(signal.SIGINT)
         await asyncio.sleep(0)
-        assert told == ["second"]
-        with handle_interrupts(lambda: told.append("third")):
+        assert lines == ["second"]
+        with handle_interrupts(lambda: lines.append("third")):
             signal.raise_signal(signal.SIGINT)
             await asyncio.sleep(0)
         second.__exit__(None, None, None)
 
     asyncio.run(nested())
-    assert told[1:] == ["third", "second"]
+    assert lines[1:] == ["third", "second"]
     assert signal.getsignal(signal.SIGINT) is before
 
 

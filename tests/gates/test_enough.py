@@ -30,7 +30,7 @@ def groups(new: list[float], old: list[float], margin: float = 0.02) -> Check:
 
 @pytest.mark.parametrize("n", [20, 21, 25, 30, 40, 56])
 def test_a_side_without_spread_is_known_no_better_than_it_is_long(n: int) -> None:
-    """All of n against 76 of 80: by their spread alone one more would do, which it never did."""
+    """All of n against 76 of 80: judged by the spread alone, one more sample would wrongly be enough."""
     check = groups(yes(n, n), yes(76, 80))
     assert (check.verdict, check.more_samples is not None) == ("inconclusive", True)
     more = check.more_samples or 0
@@ -112,7 +112,7 @@ def test_what_pairs_are_promised_is_what_their_interval_needs(n: int, data: st.D
 def test_scores_that_go_on_as_they_began_are_settled_by_what_is_promised(
     new: list[float], old: list[float], paired: bool
 ) -> None:
-    """The same samples as often as it takes to have so many more: then there is a verdict."""
+    """If the same samples are repeated up to the predicted number, there is a verdict."""
     if paired:
         new, old = new[: min(len(new), len(old))], old[: min(len(new), len(old))]
 

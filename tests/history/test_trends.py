@@ -1,4 +1,4 @@
-"""How a number went from run to run: what is in it, what is not, and how long it takes."""
+"""Trends of a metric over runs: which runs are included, and that only stored metrics are read."""
 
 from __future__ import annotations
 

@@ -62,17 +62,17 @@ def test_an_answer_is_found_by_its_own_question_only(
 
 def test_keys_do_not_depend_on_the_order_of_a_schema() -> None:
     """The same schema written in another order is the same question."""
-    one, two = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
-    assert call_key(Scripted(), asked(schema=one)) == call_key(Scripted(), asked(schema=two))
+    item, two = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert call_key(Scripted(), asked(schema=item)) == call_key(Scripted(), asked(schema=two))
 
 
 def test_the_parsed_answer_is_not_stored() -> None:
     """It is parsed again, maybe as another type."""
     store, model = Memory(), Scripted()
     store_response(store, model, asked(), ModelResponse("1", output=1))
-    found = find_response(store, model, asked())
-    assert found is not None
-    assert (found.text, found.output) == ("1", None)
+    result = find_response(store, model, asked())
+    assert result is not None
+    assert (result.text, result.output) == ("1", None)
 
 
 def test_values_without_a_json_form_are_not_stored() -> None:
@@ -97,7 +97,7 @@ def test_an_evaluator_knows_the_code_of_the_function_it_asks() -> None:
     def judging(model: Any) -> Any:
         return lambda output: model
 
-    one, two = (FunctionAdapter(f, name="judge") for f in (lambda m: "a", lambda m: "b"))
-    assert identity_of(judging(one)) == identity_of(judging(one))
-    assert identity_of(judging(one)) != identity_of(judging(two))
+    item, two = (FunctionAdapter(f, name="judge") for f in (lambda m: "a", lambda m: "b"))
+    assert identity_of(judging(item)) == identity_of(judging(item))
+    assert identity_of(judging(item)) != identity_of(judging(two))
     assert identity_of(judging(Scripted())) == identity_of(judging(Scripted(seconds=1)))

@@ -31,9 +31,9 @@ def says(*answers: Any, **about: Any) -> Scripted:
 @pytest.fixture
 def session() -> Any:
     """The session of a running trial."""
-    found = Session()
-    token = sessions.current.set(found)
-    yield found
+    result = Session()
+    token = sessions.current.set(result)
+    yield result
     sessions.current.reset(token)
 
 

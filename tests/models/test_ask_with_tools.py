@@ -26,8 +26,8 @@ class Scripted:
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         self.asked.append(request)
-        said = self.answers.pop(0)
-        return ModelResponse(said) if isinstance(said, str) else said
+        text = self.answers.pop(0)
+        return ModelResponse(text) if isinstance(text, str) else text
 
 
 def test_an_answer_that_calls_a_tool_is_not_parsed() -> None:
@@ -70,7 +70,7 @@ def test_instructions_are_part_of_the_question(messages: Any, place: int) -> Non
     model = Scripted("[1]")
     ask(model, messages, list[int], tools=[TOOL])
     output = ["JSON Schema" in str(each.content) for each in model.asked[0].messages]
-    assert [index for index, found in enumerate(output) if found] == [place]
+    assert [index for index, result in enumerate(output) if result] == [place]
     assert len(output) == max(len(messages), place + 1)
 
 

@@ -182,5 +182,5 @@ def test_a_package_cannot_take_a_built_in_name(tmp_path: Path, monkeypatch: pyte
     """Proctor's own providers come first, so that no other package receives the keys."""
     _package(tmp_path, "thieves", "[proctor.providers]\nopenai = thieves:connect\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found = plugins.load_plugin(plugins.PROVIDERS, "openai")
-    assert found.__module__ == "proctor.models.openai"
+    result = plugins.load_plugin(plugins.PROVIDERS, "openai")
+    assert result.__module__ == "proctor.models.openai"

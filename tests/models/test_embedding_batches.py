@@ -128,8 +128,8 @@ def test_one_bad_text_does_not_affect_the_others() -> None:
     embedder = CachedEmbedder(inner)
 
     async def main() -> list[Any]:
-        asked = (embedder.embed([text]) for text in ("good", "bad", "fine"))
-        return await asyncio.gather(*asked, return_exceptions=True)
+        request = (embedder.embed([text]) for text in ("good", "bad", "fine"))
+        return await asyncio.gather(*request, return_exceptions=True)
 
     good, bad, fine = run(main())
     assert (list(good[0]), list(fine[0])) == ([4.0, 1.0], [4.0, 1.0])
@@ -179,18 +179,18 @@ def test_several_threads_share_one_cache() -> None:
     """Each has its own event loop."""
     inner = Lengths()
     embedder = CachedEmbedder(inner)
-    found: list[Any] = []
+    results: list[Any] = []
 
     def work() -> None:
-        found.append(run(embedder.embed([f"text {n % 50}" for n in range(200)])))
+        results.append(run(embedder.embed([f"text {n % 50}" for n in range(200)])))
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert len(found) == 6
-    assert all(vectors == found[0] for vectors in found)
+    assert len(results) == 6
+    assert all(vectors == results[0] for vectors in results)
 
 
 def test_the_least_recently_used_are_forgotten_first() -> None:

@@ -55,16 +55,16 @@ def test_the_last_user_closes_it_once() -> None:
 
 def test_each_loop_has_its_own() -> None:
     """A connection belongs to the loop it was opened in."""
-    found: list[Line] = []
+    results: list[Line] = []
 
     async def main() -> None:
         async with lifetimes.in_use():
-            found.append(opened())
+            results.append(opened())
 
     asyncio.run(main())
     asyncio.run(main())
-    assert found[0] is not found[1]
-    assert [line.closed for line in found] == [1, 1]
+    assert results[0] is not results[1]
+    assert [line.closed for line in results] == [1, 1]
 
 
 def test_outside_of_a_use_nothing_is_opened() -> None:

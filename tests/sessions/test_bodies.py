@@ -37,8 +37,8 @@ SAID = [Message("assistant", "Hello")]
 )
 def test_requests_of_all_apis_are_parsed(body: Any) -> None:
     """Chat, responses, Anthropic, Gemini and prompts, as structure or as JSON."""
-    for given in (body, json.dumps(body)):
-        turns = parse_request(given)
+    for value in (body, json.dumps(body)):
+        turns = parse_request(value)
         assert turns is not None
         assert turns.messages == ASKED
 
@@ -67,8 +67,8 @@ def test_one_message_is_a_request() -> None:
 )
 def test_responses_of_all_apis_are_parsed(body: Any) -> None:
     """Chat, Gemini, ADK, responses, LangChain, and a choice."""
-    for given in (body, json.dumps(body)):
-        turns = parse_response(given)
+    for value in (body, json.dumps(body)):
+        turns = parse_response(value)
         assert turns is not None
         assert turns.messages == SAID
 

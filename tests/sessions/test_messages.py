@@ -24,7 +24,7 @@ ARGUMENTS = '{"city": "Paris"}'
 def in_json() -> dict[str, Any]:
     call = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Paris"}}
     result = {"type": "tool_call_response", "id": "c1", "response": "Sunny"}
-    asked = [
+    requests = [
         {"role": "user", "parts": [{"type": "text", "content": "Weather in Paris?"}]},
         {"role": "assistant", "parts": [call]},
         {"role": "tool", "parts": [result]},
@@ -32,7 +32,7 @@ def in_json() -> dict[str, Any]:
     messages = [{"role": "assistant", "parts": [{"type": "text", "content": "It is sunny."}], "finish_reason": "stop"}]
     return {
         "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
-        "gen_ai.input.messages": json.dumps(asked),
+        "gen_ai.input.messages": json.dumps(requests),
         "gen_ai.output.messages": json.dumps(messages),
     }
 
@@ -85,7 +85,7 @@ def in_openinference() -> dict[str, Any]:
 
 def in_one_attribute() -> dict[str, Any]:
     """As LangSmith writes it, in Anthropic's format."""
-    asked = [
+    requests = [
         {"role": "system", "content": "Be brief."},
         {"role": "human", "content": "Weather in Paris?"},
         {"role": "ai", "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Paris"}}]},
@@ -95,7 +95,7 @@ def in_one_attribute() -> dict[str, Any]:
         },
     ]
     message = {"role": "assistant", "content": "It is sunny.", "finish_reason": "stop"}
-    return {"gen_ai.prompt": json.dumps({"messages": asked}), "gen_ai.completion": json.dumps(message)}
+    return {"gen_ai.prompt": json.dumps({"messages": requests}), "gen_ai.completion": json.dumps(message)}
 
 
 def events() -> list[tuple[str, dict[str, Any]]]:
@@ -215,8 +215,8 @@ def test_json_parts_are_parsed_but_not_tool_outputs() -> None:
     parts = json.dumps([{"type": "text", "text": "Hi"}])
     message = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": parts}
     assert read_call_messages(message).outputs == [Message("assistant", "Hi")]
-    given = {"gen_ai.prompt.0.role": "tool", "gen_ai.prompt.0.content": parts}
-    assert read_call_messages(given).inputs == [Message("tool", parts)]
+    arguments = {"gen_ai.prompt.0.role": "tool", "gen_ai.prompt.0.content": parts}
+    assert read_call_messages(arguments).inputs == [Message("tool", parts)]
     numbers = {"gen_ai.prompt.0.content": "[1, 2]"}
     assert read_call_messages(numbers).inputs == [Message("user", "[1, 2]")]
 
@@ -243,5 +243,5 @@ def test_odd_shapes_are_parsed() -> None:
 
 def test_a_name_and_a_speaker_are_kept() -> None:
     """Agents with different names stay separate."""
-    given = {"gen_ai.input.messages": [{"role": "user", "name": "Bob", "content": "Hi"}]}
-    assert read_call_messages(given).inputs == [Message("user", "Hi", "Bob")]
+    arguments = {"gen_ai.input.messages": [{"role": "user", "name": "Bob", "content": "Hi"}]}
+    assert read_call_messages(arguments).inputs == [Message("user", "Hi", "Bob")]

@@ -57,8 +57,10 @@ def test_tool_calls_are_parsed_in_every_shape(given: dict[str, Any]) -> None:
 
 def test_a_function_call_next_to_the_content_is_parsed() -> None:
     """As OpenAI had it before there were tools."""
-    given = {"role": "assistant", "content": None, "function_call": {"name": "go", "arguments": ARGUMENTS}}
-    assert parse_messages([given]).messages == [Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))]
+    arguments = {"role": "assistant", "content": None, "function_call": {"name": "go", "arguments": ARGUMENTS}}
+    assert parse_messages([arguments]).messages == [
+        Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -120,12 +122,12 @@ def test_offered_tools_are_no_messages() -> None:
 
 def test_finish_reasons_are_parsed() -> None:
     """In two spellings, and in the choice around it."""
-    given = [
+    values = [
         {"message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"},
         {"role": "model", "parts": [{"text": "b"}], "finishReason": "STOP"},
         {"role": "assistant", "content": "c", "finish_reason": None},
     ]
-    assert parse_messages(given).finish_reasons == ["stop", "STOP"]
+    assert parse_messages(values).finish_reasons == ["stop", "STOP"]
 
 
 @pytest.mark.parametrize(
@@ -151,8 +153,8 @@ def test_other_values_are_no_messages(given: Any) -> None:
 
 def test_odd_calls_and_names_are_parsed() -> None:
     """A call without a name, and a name that is none."""
-    given = {"role": "assistant", "name": 3, "content": "x", "tool_calls": [{"id": "", "name": None}]}
-    assert parse_messages([given]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
+    arguments = {"role": "assistant", "name": 3, "content": "x", "tool_calls": [{"id": "", "name": None}]}
+    assert parse_messages([arguments]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
 
 
 @pytest.mark.parametrize(
@@ -226,16 +228,16 @@ def test_response_items_contain_their_results(
 ) -> None:
     """OpenAI's hosted tools are named by their items, which contain the result or a status."""
     turns = parse_messages([{"id": "i1", **item}])
-    asked, answered = turns.messages
-    assert asked == Message("assistant", "", tool_calls=(call,))
+    request, answered = turns.messages
+    assert request == Message("assistant", "", tool_calls=(call,))
     assert answered == Message("tool", answer, call.name, call_id="i1")
     assert turns.failed == ({1} if has_failed else set())
 
 
 def test_local_tools_wait_for_their_output() -> None:
     """A shell or computer call is one item, its output another."""
-    asked = {"type": "local_shell_call", "call_id": "c1", "action": {"command": ["ls"]}}
-    (message,) = parse_messages([asked]).messages
+    request = {"type": "local_shell_call", "call_id": "c1", "action": {"command": ["ls"]}}
+    (message,) = parse_messages([request]).messages
     assert message.tool_calls == (ToolCall("local_shell", {"command": ["ls"]}, call_id="c1"),)
     answer = {"type": "local_shell_call_output", "call_id": "c1", "output": "a.py"}
     assert parse_messages([answer]).messages == [Message("tool", "a.py", call_id="c1")]

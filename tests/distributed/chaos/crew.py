@@ -52,10 +52,10 @@ class WorkerCrew:
 
     def kill_one_of(self, pids: set[int], chance: random.Random) -> bool:
         """SIGKILL one of these by its pid, if one is alive."""
-        found = sorted(pid for pid in pids & self.pids if self._alive[pid].poll() is None)
-        if not found:
+        results = sorted(pid for pid in pids & self.pids if self._alive[pid].poll() is None)
+        if not results:
             return False
-        pid = chance.choice(found)
+        pid = chance.choice(results)
         self.killed.append(pid)
         self._alive[pid].send_signal(signal.SIGKILL)
         self._alive[pid].wait(END_SECONDS)
@@ -70,13 +70,13 @@ class WorkerCrew:
         return codes
 
     def _start(self) -> None:
-        with (self._folder / "workers.log").open("ab") as said:
+        with (self._folder / "workers.log").open("ab") as text:
             process = subprocess.Popen(
                 self._command,
                 cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=text,
+                stderr=text,
             )
         self._alive[process.pid] = process

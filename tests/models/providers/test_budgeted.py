@@ -36,11 +36,11 @@ def test_the_number_of_calls_is_limited() -> None:
 def test_several_models_share_one_budget() -> None:
     """Twelve tokens a call from two models: 30 tokens are spent after the third."""
     spending = Spending(Budget(tokens=30))
-    one, two = Budgeted(Scripted(), spending), Budgeted(Scripted(), spending)
-    ask(one, "a", "b")
+    item, two = Budgeted(Scripted(), spending), Budgeted(Scripted(), spending)
+    ask(item, "a", "b")
     ask(two, "c")
     with pytest.raises(StopRun, match="36 of 30 tokens"):
-        ask(one, "d")
+        ask(item, "d")
 
 
 def test_cost_is_counted() -> None:

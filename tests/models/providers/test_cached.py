@@ -78,10 +78,10 @@ def test_every_field_of_a_request_counts(other: ModelRequest) -> None:
 def test_models_do_not_share_responses() -> None:
     """The address is part of the key; for a function, its code too."""
     store = Memory()
-    one, two = Scripted(model="test:one"), Scripted(model="test:two")
-    ask(Cached(one, store), asked())
+    item, two = Scripted(model="test:one"), Scripted(model="test:two")
+    ask(Cached(item, store), asked())
     ask(Cached(two, store), asked())
-    assert (len(one.requests), len(two.requests)) == (1, 1)
+    assert (len(item.requests), len(two.requests)) == (1, 1)
     first = FunctionAdapter(lambda messages: "one", name="judge")
     changed = FunctionAdapter(lambda messages: "two", name="judge")
     assert [r.text for r in ask(Cached(first, store), asked())] == ["one"]
@@ -261,10 +261,10 @@ def test_explain_a_cached_response(tmp_path: Path) -> None:
 
 def test_explain_a_model_without_responses(tmp_path: Path) -> None:
     """It names the models that have some."""
-    kept = DiskCache(tmp_path)
-    cached = Cached(Scripted(model="test:new"), kept)
+    cache = DiskCache(tmp_path)
+    cached = Cached(Scripted(model="test:new"), cache)
     assert cached.explain(asked()) == "nothing is cached for test:new; cached: nothing at all"
-    ask(Cached(Scripted(model="test:old"), kept), asked())
+    ask(Cached(Scripted(model="test:old"), cache), asked())
     assert cached.explain(asked()) == "nothing is cached for test:new; cached: test:old"
 
 
@@ -281,9 +281,9 @@ def test_explain_names_the_nearest_request_and_the_difference(tmp_path: Path) ->
 
 def test_explain_detects_changed_code(tmp_path: Path) -> None:
     """The same request to a function of the same name with other code."""
-    kept = DiskCache(tmp_path)
-    ask(Cached(FunctionAdapter(lambda messages: "one", name="judge"), kept), asked())
-    changed = Cached(FunctionAdapter(lambda messages: "two", name="judge"), kept)
+    cache = DiskCache(tmp_path)
+    ask(Cached(FunctionAdapter(lambda messages: "one", name="judge"), cache), asked())
+    changed = Cached(FunctionAdapter(lambda messages: "two", name="judge"), cache)
     assert changed.explain(asked()).endswith("its code has changed")
 
 
@@ -299,18 +299,18 @@ def test_explain_a_store_without_search() -> None:
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=3, max_size=8), st.binary()))
 def test_the_store_returns_what_was_stored(tmp_path_factory: pytest.TempPathFactory, things: dict[str, bytes]) -> None:
     """Any bytes under any keys; iterating returns all of them."""
-    kept = DiskCache(tmp_path_factory.mktemp("kept"))
+    cache = DiskCache(tmp_path_factory.mktemp("kept"))
     for key, data in things.items():
-        kept.keep(key, data)
-    assert {key: kept.find(key) for key in things} == things
-    assert sorted(kept) == sorted(things.values())
+        cache.keep(key, data)
+    assert {key: cache.find(key) for key in things} == things
+    assert sorted(cache) == sorted(things.values())
 
 
 def test_a_damaged_file_counts_as_missing(tmp_path: Path) -> None:
     """The call is made again, and the file is replaced."""
-    model, kept = Scripted(), DiskCache(tmp_path)
-    kept.keep(call_key(model, asked()), b"{ half a rec")
-    ask(Cached(model, kept), asked(), asked())
+    model, stored = Scripted(), DiskCache(tmp_path)
+    stored.keep(call_key(model, asked()), b"{ half a rec")
+    ask(Cached(model, stored), asked(), asked())
     assert len(model.requests) == 1
 
 

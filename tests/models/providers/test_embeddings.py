@@ -129,8 +129,8 @@ def test_one_text_that_is_refused_fails_alone(server: ModelServer) -> None:
     embedder = at(server)
 
     async def main() -> list[Any]:
-        asked = (embedder.embed([text]) for text in ("good", "", "fine"))
-        return await asyncio.gather(*asked, return_exceptions=True)
+        request = (embedder.embed([text]) for text in ("good", "", "fine"))
+        return await asyncio.gather(*request, return_exceptions=True)
 
     good, bad, fine = asyncio.run(asyncio.wait_for(main(), 20))
     assert (good[0][0], fine[0][0]) == (4.0, 4.0)

@@ -27,8 +27,8 @@ def connected(server: ModelServer, **options: Any) -> Any:
 def embedded(server: ModelServer, **options: Any) -> list[list[float]]:
     async def main() -> list[Sequence[float]]:
         async with asyncio.timeout(120):
-            found: list[Sequence[float]] = await connected(server, **options).embed(TEXTS)
-            return found
+            results: list[Sequence[float]] = await connected(server, **options).embed(TEXTS)
+            return results
 
     return [list(vector) for vector in bridge.run(main())]
 

@@ -64,8 +64,8 @@ def test_the_address_connects_with_the_environments_key(monkeypatch: pytest.Monk
     with pytest.raises(ModelError, match="GEMINI_API_KEY or GOOGLE_API_KEY is not set"):
         connections.provider("gemini:gemini-2.5-flash")
     monkeypatch.setenv("GOOGLE_API_KEY", KEY)
-    found = connections.provider("gemini:gemini-2.5-flash")
-    assert repr(found) == "GeminiAdapter('gemini:gemini-2.5-flash')"
+    result = connections.provider("gemini:gemini-2.5-flash")
+    assert repr(result) == "GeminiAdapter('gemini:gemini-2.5-flash')"
 
 
 @pytest.mark.parametrize("end", ["", "/v1beta", "/v1beta/"])
@@ -75,16 +75,16 @@ def test_the_model_is_in_the_path_and_the_key_in_a_header(
     """The key is never part of the URL, which servers and proxies log."""
     monkeypatch.setenv("GEMINI_BASE_URL", server.url + end)
     ask(GeminiAdapter("models/gemini-2.5-flash", api_key=KEY))
-    asked = server.calls[0]
-    assert asked.path == "/v1beta/models/gemini-2.5-flash:generateContent"
-    assert asked.headers["x-goog-api-key"] == KEY
+    call = server.calls[0]
+    assert call.path == "/v1beta/models/gemini-2.5-flash:generateContent"
+    assert call.headers["x-goog-api-key"] == KEY
 
 
 def test_list_models_returns_sorted_names() -> None:
     """Without the folder that Google adds to them."""
     with ModelServer(models=["gemini-b", "gemini-a"], key=KEY) as server:
-        found = asyncio.run(gemini.list_models(base_url=server.url, api_key=KEY))
-    assert found == ["gemini-a", "gemini-b"]
+        result = asyncio.run(gemini.list_models(base_url=server.url, api_key=KEY))
+    assert result == ["gemini-a", "gemini-b"]
 
 
 class Pages(http.server.BaseHTTPRequestHandler):
@@ -114,11 +114,11 @@ def test_list_models_reads_all_pages() -> None:
         thread.start()
         try:
             url = f"http://127.0.0.1:{pages.server_port}"
-            found = asyncio.run(gemini.list_models(base_url=url, api_key=KEY))
+            result = asyncio.run(gemini.list_models(base_url=url, api_key=KEY))
         finally:
             pages.shutdown()
             thread.join()
-    assert found == ["a", "z"]
+    assert result == ["a", "z"]
 
 
 def test_a_conversation_with_tools_is_written() -> None:
@@ -187,19 +187,19 @@ def test_only_given_settings_are_written() -> None:
 def test_a_response_is_read_completely(server: ModelServer) -> None:
     """100 input tokens, of which 60 cached, 7 output, at 0.30, 0.03 and 2.50 per million."""
     server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7, cached_tokens=60))
-    found = ask(adapter(server))
-    assert (found.text, found.model, found.finish_reason) == ("Paris", "gemini-2.5-flash", "stop")
-    assert msgspec.structs.replace(found.usage, cost=None) == Usage(100, 7, 60)
-    assert found.cost == pytest.approx((40 * 0.30 + 60 * 0.03 + 7 * 2.5) / 1e6)
-    assert found.raw["candidates"]
+    result = ask(adapter(server))
+    assert (result.text, result.model, result.finish_reason) == ("Paris", "gemini-2.5-flash", "stop")
+    assert msgspec.structs.replace(result.usage, cost=None) == Usage(100, 7, 60)
+    assert result.cost == pytest.approx((40 * 0.30 + 60 * 0.03 + 7 * 2.5) / 1e6)
+    assert result.raw["candidates"]
 
 
 def test_thoughts_cost_but_are_not_in_the_text() -> None:
     """They are charged as output."""
     answer = candidate({"text": "hm", "thought": True}, {"text": "Paris"}, finishReason="STOP")
     counts = {"promptTokenCount": 5, "candidatesTokenCount": 1, "thoughtsTokenCount": 30}
-    found = read({**answer, "usageMetadata": counts})
-    assert (found.text, found.usage) == ("Paris", Usage(5, 31))
+    parsed = read({**answer, "usageMetadata": counts})
+    assert (parsed.text, parsed.usage) == ("Paris", Usage(5, 31))
 
 
 def test_thought_signatures_are_sent_back() -> None:
@@ -217,9 +217,9 @@ def test_thought_signatures_are_sent_back() -> None:
 
 def test_tool_calls_are_read() -> None:
     """The finish reason is then "tool_calls", whatever the provider says."""
-    found = read(candidate({"functionCall": {"name": "look", "args": {"at": 1}}}, finishReason="STOP"))
-    assert found.tool_calls == (ToolCall("look", {"at": 1}),)
-    assert found.finish_reason == "tool_calls"
+    parsed = read(candidate({"functionCall": {"name": "look", "args": {"at": 1}}}, finishReason="STOP"))
+    assert parsed.tool_calls == (ToolCall("look", {"at": 1}),)
+    assert parsed.finish_reason == "tool_calls"
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_tool_calls_are_read() -> None:
 )
 def test_refusals_are_responses(answer: dict[str, Any], expected: str) -> None:
     """Blocked prompts and withheld answers."""
-    found = read(answer)
-    assert (found.refusal, found.finish_reason) == (expected, "refusal")
+    parsed = read(answer)
+    assert (parsed.refusal, parsed.finish_reason) == (expected, "refusal")
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_finish_reasons_are_mapped(finished: str | None, reason: str | None) -> 
 
 def test_an_empty_answer_is_valid() -> None:
     """A candidate without content is not a failure."""
-    found = read({"candidates": [{"finishReason": "STOP"}]})
-    assert (found.text, found.refusal, found.usage) == ("", None, Usage())
+    parsed = read({"candidates": [{"finishReason": "STOP"}]})
+    assert (parsed.text, parsed.refusal, parsed.usage) == ("", None, Usage())
 
 
 def test_logprobs_are_read() -> None:
@@ -256,8 +256,8 @@ def test_logprobs_are_read() -> None:
     chosen = [{"token": "A", "logProbability": -0.1}, {"token": "B", "logProbability": -2.0}]
     top = [{"candidates": [{"token": "C", "logProbability": -3.0}]}]
     result = {"chosenCandidates": chosen, "topCandidates": top}
-    found = read(candidate({"text": "AB"}, logprobsResult=result))
-    assert found.logprobs == (TokenLogprobs("A", -0.1, {"C": -3.0}), TokenLogprobs("B", -2.0))
+    parsed = read(candidate({"text": "AB"}, logprobsResult=result))
+    assert parsed.logprobs == (TokenLogprobs("A", -0.1, {"C": -3.0}), TokenLogprobs("B", -2.0))
 
 
 @pytest.mark.parametrize("answer", [{}, {"candidates": []}, {"candidates": [7]}, []])
@@ -277,8 +277,8 @@ def test_rejected_logprobs_are_left_out(server: ModelServer) -> None:
     server.faults.append(complaint("Logprobs is not enabled for this model"))
     model = adapter(server)
     request = ModelRequest(HELLO.messages, top_logprobs=3)
-    found = ask(model, request)
-    assert (found.attempts, found.logprobs) == (2, ())
+    result = ask(model, request)
+    assert (result.attempts, result.logprobs) == (2, ())
     assert ask(model, request).attempts == 1
     with_it = ["logprobs" in call.body.get("generationConfig", {}) for call in server.calls]
     assert with_it == [True, False, False]

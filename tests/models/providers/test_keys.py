@@ -21,8 +21,8 @@ SECRET = "sk-test-0123456789abcdef"
 def test_the_callers_key_comes_before_the_environments() -> None:
     """`api_key`, then the named variable, then the provider's variables in order."""
     environ = {"A": "from-a", "B": "from-b", "C": "from-c"}
-    found = keys.find_key(["A", "B"], api_key="mine", where="x", environ=environ)
-    assert (found.source, found.format_header("{}")) == ("api_key", "mine")
+    result = keys.find_key(["A", "B"], api_key="mine", where="x", environ=environ)
+    assert (result.source, result.format_header("{}")) == ("api_key", "mine")
     assert keys.find_key(["A"], api_key_env="C", where="x", environ=environ).format_header("{}") == "from-c"
     assert keys.find_key(["Z", "B"], where="x", environ=environ).source == "B"
 
@@ -43,8 +43,8 @@ def test_a_named_variable_must_be_set() -> None:
 
 def test_a_key_may_be_optional() -> None:
     """Private servers are called without a key."""
-    found = keys.find_key(["PROCTOR_API_KEY"], is_required=False, where="x", environ={})
-    assert not found
+    result = keys.find_key(["PROCTOR_API_KEY"], is_required=False, where="x", environ={})
+    assert not result
 
 
 @pytest.mark.parametrize("bad", ["", "  ", "two words", "line\nend", "schlüssel", 7])
@@ -75,8 +75,8 @@ def test_a_key_is_not_shown_copied_or_pickled() -> None:
 
 def test_the_identity_does_not_depend_on_the_key() -> None:
     """Two keys are one model."""
-    one, other = (OpenAIAdapter("gpt-4o-mini", api_key=key) for key in ("sk-first", "sk-second"))
-    assert identity_of(one) == identity_of(other)
+    first, other = (OpenAIAdapter("gpt-4o-mini", api_key=key) for key in ("sk-first", "sk-second"))
+    assert identity_of(first) == identity_of(other)
 
 
 @settings(max_examples=30)
@@ -105,11 +105,11 @@ def test_a_short_key_is_not_hidden() -> None:
 def test_the_digest_identifies_an_endpoint() -> None:
     """By origin, key and headers, without containing the secret."""
     headers = {"Authorization": f"Bearer {SECRET}"}
-    found = {
+    result = {
         keys.endpoint_digest("https://a", headers),
         keys.endpoint_digest("https://b", headers),
         keys.endpoint_digest("https://a", {}),
         keys.endpoint_digest("https://a", {"Authorization": "", "X": f"Bearer {SECRET}"}),
     }
-    assert len(found) == 4
-    assert not any(SECRET in each for each in found)
+    assert len(result) == 4
+    assert not any(SECRET in each for each in result)

@@ -61,8 +61,8 @@ class Chat(BaseChatModel):
 
 
 def complete(model: Any, request: ModelRequest, timeout: float | None = None) -> ModelResponse:
-    found: ModelResponse = asyncio.run(provider(model).complete(request, timeout=timeout))
-    return found
+    result: ModelResponse = asyncio.run(provider(model).complete(request, timeout=timeout))
+    return result
 
 
 def test_a_response_is_read_completely() -> None:
@@ -214,9 +214,9 @@ def test_an_answer_that_must_fit_a_schema_is_structured() -> None:
     """The schema is bound as LangChain does it, and the answer comes back as its JSON."""
     chat = Chat(answer=by_tool(VERDICT), calls=[])
     assert provider(chat).fits_schema
-    found = complete(chat, asked(schema=SCHEMA))
-    assert json.loads(found.text) == VERDICT
-    assert (found.tool_calls, found.usage) == ((), Usage(9, 3))
+    result = complete(chat, asked(schema=SCHEMA))
+    assert json.loads(result.text) == VERDICT
+    assert (result.tool_calls, result.usage) == ((), Usage(9, 3))
     [(_, _, _, bound)] = chat.calls
     assert bound["tools"][0]["title"] == "answer" or bound["tools"][0]["function"]
 

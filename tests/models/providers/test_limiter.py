@@ -226,7 +226,7 @@ def test_slots_of_closed_loops_are_passed_on() -> None:
         task._log_destroy_pending = False  # type: ignore[attr-defined]
     loop.run_until_complete(asyncio.sleep(0))
     # Kept alive, so that nothing but the closed loop tells that nobody is there.
-    kept = asyncio.all_tasks(loop)
+    stored = asyncio.all_tasks(loop)
     loop.close()
     assert limiter.waiting == 2000
 
@@ -237,7 +237,7 @@ def test_slots_of_closed_loops_are_passed_on() -> None:
         await asyncio.wait_for(living, 1)
 
     asyncio.run(main())
-    assert (limiter.in_flight, limiter.waiting, len(kept)) == (1, 0, 2000)
+    assert (limiter.in_flight, limiter.waiting, len(stored)) == (1, 0, 2000)
 
 
 def test_one_limiter_works_across_threads_and_loops() -> None:

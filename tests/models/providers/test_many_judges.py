@@ -45,7 +45,7 @@ def test_all_judges_get_a_verdict_and_the_rate_adapts() -> None:
 
     with ModelServer(misbehave=misbehave) as server:
         scores, first, smallest = asyncio.run(main(server.url))
-        asked = len(server.calls)
+        count = len(server.calls)
     assert [score.status for score in scores] == ["ok"] * CALLS
-    assert asked > CALLS
+    assert count > CALLS
     assert smallest <= first // 4

@@ -70,9 +70,9 @@ def test_addresses_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     """`openai:NAME` and `http://…#NAME`, with percent-encoded names."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert connections.provider("openai:gpt-4o").model == "openai:gpt-4o"
-    found = connections.provider("https://host.example/v1#org%2Fmodel", fits_schema=False)
-    assert found.model == "https://host.example/v1#org/model"
-    assert not found.fits_schema
+    result = connections.provider("https://host.example/v1#org%2Fmodel", fits_schema=False)
+    assert result.model == "https://host.example/v1#org/model"
+    assert not result.fits_schema
 
 
 def test_a_missing_key_is_an_error_on_connection() -> None:
@@ -178,8 +178,8 @@ def test_of_several_models_one_must_be_named() -> None:
 def test_list_models_returns_sorted_names() -> None:
     """From the server that is given."""
     with ModelServer(models=["b", "a"], key=KEY) as server:
-        found = asyncio.run(openai.list_models(base_url=server.url + "/v1", api_key=KEY))
-        assert found == ["a", "b"]
+        result = asyncio.run(openai.list_models(base_url=server.url + "/v1", api_key=KEY))
+        assert result == ["a", "b"]
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
         asyncio.run(openai.list_models())
 
@@ -248,12 +248,12 @@ def test_a_schema_is_strict_if_possible() -> None:
 def test_a_response_is_read_completely(server: ModelServer) -> None:
     """Text, model, usage with its cached part, finish reason, latency, and the provider's JSON."""
     server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7, cached_tokens=60))
-    found = ask(adapter(server))
-    assert (found.text, found.model, found.finish_reason) == ("Paris", "gpt-4o-mini", "stop")
-    assert found.usage == Usage(100, 7, 60)
-    assert found.latency_ms is not None
-    assert found.latency_ms > 0
-    assert found.raw["choices"][0]["message"]["content"] == "Paris"
+    result = ask(adapter(server))
+    assert (result.text, result.model, result.finish_reason) == ("Paris", "gpt-4o-mini", "stop")
+    assert result.usage == Usage(100, 7, 60)
+    assert result.latency_ms is not None
+    assert result.latency_ms > 0
+    assert result.raw["choices"][0]["message"]["content"] == "Paris"
 
 
 def test_without_a_model_in_the_response_the_requested_one_counts(server: ModelServer) -> None:
@@ -289,15 +289,15 @@ def test_tool_calls_are_read_in_all_variants() -> None:
         {"id": "4", "function": {"name": "d", "arguments": "[1]"}},
         {"id": "5"},
     ]
-    found = read(completion({"content": None, "tool_calls": calls}, finish_reason="stop"))
-    assert found.finish_reason == "tool_calls"
-    assert found.tool_calls[:3] == (
+    parsed = read(completion({"content": None, "tool_calls": calls}, finish_reason="stop"))
+    assert parsed.finish_reason == "tool_calls"
+    assert parsed.tool_calls[:3] == (
         ToolCall("a", {"x": 1}, call_id="1"),
         ToolCall("b", {"y": 2}, call_id="2"),
         ToolCall("c"),
     )
-    assert found.tool_calls[3].error == "the model's arguments are not a JSON object: '[1]'"
-    assert len(found.tool_calls) == 4
+    assert parsed.tool_calls[3].error == "the model's arguments are not a JSON object: '[1]'"
+    assert len(parsed.tool_calls) == 4
 
 
 def test_refusals_are_responses() -> None:
@@ -320,8 +320,8 @@ def test_finish_reasons_are_mapped(finished: str, reason: str) -> None:
 
 def test_an_empty_answer_is_valid() -> None:
     """No content, no usage, no reason: nothing is invented."""
-    found = read(completion({"content": None}))
-    assert (found.text, found.usage, found.finish_reason) == ("", Usage(), None)
+    parsed = read(completion({"content": None}))
+    assert (parsed.text, parsed.usage, parsed.finish_reason) == ("", Usage(), None)
 
 
 def test_content_in_parts_is_joined() -> None:
@@ -333,8 +333,8 @@ def test_content_in_parts_is_joined() -> None:
 def test_logprobs_are_read() -> None:
     """Each token with its alternatives; a missing value is very unlikely."""
     token = {"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "B", "logprob": None}]}
-    found = read(completion({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
-    assert found.logprobs == (TokenLogprobs("A", -0.1, {"B": UNLIKELY}), TokenLogprobs("C", UNLIKELY))
+    parsed = read(completion({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
+    assert parsed.logprobs == (TokenLogprobs("A", -0.1, {"B": UNLIKELY}), TokenLogprobs("C", UNLIKELY))
     assert read(completion({"content": "A"}, logprobs={"content": None})).logprobs == ()
 
 

@@ -152,7 +152,7 @@ def test_no_two_starts_are_ever_closer_than_the_interval(rests: list[float], rat
             await paced.complete(asked())
 
     asyncio.run(main())
-    assert all(two - one >= paced.interval * 0.999 for one, two in pairwise(model.began))
+    assert all(two - item >= paced.interval * 0.999 for item, two in pairwise(model.began))
 
 
 def test_a_rate_is_part_of_the_address() -> None:

@@ -30,8 +30,8 @@ TALK = ModelRequest(
 
 
 def complete(adapter: Any, request: ModelRequest | None = None, timeout: float | None = None) -> ModelResponse:
-    found: ModelResponse = asyncio.run(adapter.complete(request or asked(), timeout=timeout))
-    return found
+    result: ModelResponse = asyncio.run(adapter.complete(request or asked(), timeout=timeout))
+    return result
 
 
 # What a function is given
@@ -111,12 +111,12 @@ class Speaker:
 
 def test_objects_methods_partials_and_lambdas_work() -> None:
     """Whether they are async, and what they take, is detected."""
-    thing = Speaker("so")
-    assert complete(FunctionAdapter(thing), asked("x")).text == "so x"
-    assert complete(FunctionAdapter(thing.method)).text == "so"
-    assert complete(FunctionAdapter(functools.partial(thing.method, loud=True))).text == "SO"
-    assert complete(FunctionAdapter(functools.partial(thing)), asked("x")).text == "so x"
-    assert complete(FunctionAdapter(lambda prompt: thing(prompt)), asked("x")).text == "so x"
+    value = Speaker("so")
+    assert complete(FunctionAdapter(value), asked("x")).text == "so x"
+    assert complete(FunctionAdapter(value.method)).text == "so"
+    assert complete(FunctionAdapter(functools.partial(value.method, loud=True))).text == "SO"
+    assert complete(FunctionAdapter(functools.partial(value)), asked("x")).text == "so x"
+    assert complete(FunctionAdapter(lambda prompt: value(prompt)), asked("x")).text == "so x"
 
 
 def test_a_function_of_anything_gets_the_messages() -> None:
@@ -150,8 +150,8 @@ def test_a_mapping_has_the_fields_of_a_response() -> None:
 
 def test_a_response_is_used_unchanged() -> None:
     """Only a missing model is filled in."""
-    given = ModelResponse("4", "mine", finish_reason="length")
-    assert complete(FunctionAdapter(lambda messages: given)) is given
+    response = ModelResponse("4", "mine", finish_reason="length")
+    assert complete(FunctionAdapter(lambda messages: response)) is response
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ def test_a_function_is_named_after_itself() -> None:
 def test_identity_follows_the_code() -> None:
     """The same function is the same model; other code or other bound values are not."""
     assert FunctionAdapter(judge).identity == FunctionAdapter(judge).identity
-    one, two = (FunctionAdapter(functools.partial(Speaker(word).method)) for word in "ab")
-    assert one.identity != two.identity
+    item, two = (FunctionAdapter(functools.partial(Speaker(word).method)) for word in "ab")
+    assert item.identity != two.identity
 
 
 @pytest.mark.parametrize(

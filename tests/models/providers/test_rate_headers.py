@@ -50,8 +50,8 @@ def test_a_wait_is_read_in_every_format(text: str, seconds: float | None) -> Non
 @given(st.text(max_size=40))
 def test_no_header_breaks_the_reader(text: str) -> None:
     """Whatever a server writes, the result is a wait that is not negative, or nothing."""
-    found = seconds_until(text, NOON)
-    assert found is None or found >= 0
+    result = seconds_until(text, NOON)
+    assert result is None or result >= 0
 
 
 @given(st.integers(-(10**6), 10**8))
@@ -69,26 +69,26 @@ def test_milliseconds_come_before_seconds() -> None:
 
 def test_an_exhausted_limit_has_its_reset_time() -> None:
     """Only exhausted limits count, and of several the latest."""
-    found = read_headers(
+    parsed = read_headers(
         x_ratelimit_remaining_requests="0",
         x_ratelimit_reset_requests="1s",
         x_ratelimit_remaining_tokens="0",
         x_ratelimit_reset_tokens="6m0s",
     )
-    assert found.exhausted == 360.0
+    assert parsed.exhausted == 360.0
     plenty = read_headers(x_ratelimit_remaining_requests="59", x_ratelimit_reset_requests="1s")
     assert plenty.exhausted is None
 
 
 def test_anthropics_limits_are_read() -> None:
     """The kind is before the word, and the reset time is a date."""
-    found = read_headers(
+    parsed = read_headers(
         anthropic_ratelimit_requests_remaining="0",
         anthropic_ratelimit_requests_reset="2026-05-01T12:00:12Z",
         anthropic_ratelimit_tokens_remaining="5",
         anthropic_ratelimit_tokens_reset="2026-05-01T13:00:00Z",
     )
-    assert found.exhausted == 12.0
+    assert parsed.exhausted == 12.0
 
 
 def test_incomplete_headers_are_ignored() -> None:

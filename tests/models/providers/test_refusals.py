@@ -68,5 +68,5 @@ def test_waiting_calls_do_not_send_a_rejected_key(server: ModelServer) -> None:
         asked = (at.send(http_call(server), read, QUICK) for _ in range(1000))
         return list(await asyncio.gather(*asked, return_exceptions=True))
 
-    assert all(isinstance(one, CallFailed) for one in asyncio.run(main()))
+    assert all(isinstance(item, CallFailed) for item in asyncio.run(main()))
     assert len(server.calls) <= MAX_REJECTIONS + 1

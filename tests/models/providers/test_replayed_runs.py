@@ -60,8 +60,8 @@ def run(folder: Path, target_model: Any, judge_model: Any) -> EvalReport:
 def written(report: EvalReport) -> tuple[str, str]:
     """Both reports in full, without what no two runs share: the id and the place of each run."""
     texts = JSONReporter().generate(report), MarkdownReporter().generate(report)
-    one, two = (text.replace(report.run_id, "RUN") for text in texts)
-    return one, two
+    item, two = (text.replace(report.run_id, "RUN") for text in texts)
+    return item, two
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -75,10 +75,10 @@ def test_a_judged_run_replays_to_the_byte(tmp_path: Path, apart: bool) -> None:
             for tape, address in zip(tapes, live, strict=True)
         ]
         first = written(run(tmp_path / "1.db", *models))
-        asked = len(server.calls)
+        count = len(server.calls)
         replays = [{"model": f"replay:{tape}", "of": address} for tape, address in zip(tapes, live, strict=True)]
         again = [written(run(tmp_path / f"{n}.db", *replays)) for n in (2, 3)]
-        assert len(server.calls) == asked == 8 + 7 + 1
+        assert len(server.calls) == count == 8 + 7 + 1
     assert again == [first, first]
     assert '"errors": 2' in first[0]
     assert re.search(r"400", first[0])
@@ -90,13 +90,13 @@ def test_a_changed_request_is_reported_with_its_difference(tmp_path: Path) -> No
     with ModelServer(_answer) as server:
         model = {"model": f"record:{tape}", "of": f"{server.url}/v1#judge"}
         run(tmp_path / "1.db", lambda messages: "WORD", model)
-        asked = len(server.calls)
+        count = len(server.calls)
         MODELS["target"] = provider(lambda messages: "WORD")
         judge = llm_judge(f"replay:{tape}", "the words rhyme")
         evaluation = Evaluation(target, samples(2), judge, name="exam")
         history = SQLiteHistory(tmp_path / "2.db")
         report = asyncio.run(execute(evaluation, history, RunControls()))
-        assert len(server.calls) == asked
+        assert len(server.calls) == count
     for result in report.results:
         (score,) = result.scores.values()
         assert score.value is None

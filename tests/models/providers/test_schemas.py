@@ -35,20 +35,20 @@ class Tree(pydantic.BaseModel):
 def objects(schema: Any) -> list[dict[str, Any]]:
     """Every schema of an object inside a schema."""
     if isinstance(schema, list):
-        return [found for each in schema for found in objects(each)]
+        return [result for each in schema for result in objects(each)]
     if not isinstance(schema, dict):
         return []
     own = [schema] if schema.get("type") == "object" else []
-    return own + [found for each in schema.values() for found in objects(each)]
+    return own + [result for each in schema.values() for result in objects(each)]
 
 
 @pytest.mark.parametrize("kind", [Verdict, Tree])
 def test_openai_gets_closed_objects_with_all_fields(kind: type) -> None:
     """Strict mode wants every object closed and every property required."""
-    found = fit_schema(JsonFormat(kind).schema, OPENAI)
-    assert found is not None
-    assert objects(found)
-    for each in objects(found):
+    result = fit_schema(JsonFormat(kind).schema, OPENAI)
+    assert result is not None
+    assert objects(result)
+    for each in objects(result):
         assert each["additionalProperties"] is False
         assert each["required"] == list(each["properties"])
 
@@ -124,13 +124,13 @@ def test_a_reference_has_no_other_keywords() -> None:
         },
         "$defs": {"A": {"type": "object", "properties": {"x": {"const": 1}}}},
     }
-    found = fit_schema(schema, OPENAI)
-    assert found is not None
-    assert found["properties"] == {
+    result = fit_schema(schema, OPENAI)
+    assert result is not None
+    assert result["properties"] == {
         "a": {"$ref": "#/$defs/A"},
         "b": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]},
     }
-    assert found["$defs"]["A"]["required"] == ["x"]
+    assert result["$defs"]["A"]["required"] == ["x"]
 
 
 def test_the_callers_schema_is_not_changed() -> None:
@@ -179,16 +179,16 @@ def test_object_answers_are_not_unwrapped() -> None:
 
 def test_the_schema_cache_is_bounded() -> None:
     """Each schema is encoded once, up to a limit."""
-    made: list[Any] = []
+    values: list[Any] = []
 
     def make(schema: dict[str, Any]) -> dict[str, Any]:
-        made.append(schema)
+        values.append(schema)
         return schema
 
     written = schemas.SchemaCache(make)
     for number in range(schemas.MAX_CACHED_SCHEMAS + 1):
         written.get({"const": number})
         written.get({"const": number})
-    assert len(made) == schemas.MAX_CACHED_SCHEMAS + 1
+    assert len(values) == schemas.MAX_CACHED_SCHEMAS + 1
     written.get({"const": 0})
-    assert len(made) == schemas.MAX_CACHED_SCHEMAS + 2
+    assert len(values) == schemas.MAX_CACHED_SCHEMAS + 2

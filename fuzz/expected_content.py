@@ -1,7 +1,6 @@
-"""What a file says plainly: the words of its messages, and the tokens that its calls used.
+"""The content that an importer must find in a file: the texts of its messages, and the tokens of its calls.
 
-Only what stands there as the formats have it is looked at: that much must be told to a judge, and
-counted. The rest may be read in more than one way.
+Only content in the documented form of a format is considered, because other forms may be read in several ways.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from proctor.evaluators.judges.transcript import render_transcript
 from proctor.sessions.genai.values import is_too_deep
 from proctor.sessions.importers.json_values import ImportedSession
 
-# By these a message, or what holds it, has another form than its role and content tell.
+# A message or container with one of these keys has another form.
 _OTHER_FORMS = frozenset(
     (
         *("parts", "contents", "message", "kwargs", "data", "type", "lc", "function"),
@@ -27,16 +26,16 @@ _ENDLESS = 10**9
 _MOST = 2**40
 
 
-def heard(found: Iterable[ImportedSession]) -> str:
-    """All sessions as a judge reads them, with nothing cut."""
-    told = (render_transcript(one.session, max_content=_ENDLESS, max_session=_ENDLESS) for one in found)
-    return "\n".join(told)
+def render_sessions(sessions: Iterable[ImportedSession]) -> str:
+    """Render all sessions as a judge reads them, without truncation."""
+    output = (render_transcript(item.session, max_content=_ENDLESS, max_session=_ENDLESS) for item in sessions)
+    return "\n".join(output)
 
 
-def is_words(value: Any) -> bool:
-    """True for a text that stands on one line everywhere, and is no JSON.
+def is_plain_text(value: Any) -> bool:
+    """True for a text on one line that is not JSON.
 
-    >>> is_words("Capital of France?"), is_words('{"a": 1}'), is_words(7)
+    >>> is_plain_text("Capital of France?"), is_plain_text('{"a": 1}'), is_plain_text(7)
     (True, False, False)
     """
     if not isinstance(value, str) or not value.isprintable() or value != value.strip():
@@ -44,80 +43,80 @@ def is_words(value: Any) -> bool:
     return value[:1].isalpha()
 
 
-def said_in(form: str, values: Sequence[Any]) -> Iterator[str]:
-    """The words of messages, in whatever role they are said; also those by which a model refuses.
+def message_texts(form: str, values: Sequence[Any]) -> Iterator[str]:
+    """Yield the texts of messages in all roles, and refusals.
 
     >>> talk = [{"role": "user", "content": "Hi"}, {"role": "critic", "content": "Ho"}]
-    >>> list(said_in("openai", [[*talk, {"role": "assistant", "content": None, "refusal": "No."}]]))
+    >>> list(message_texts("openai", [[*talk, {"role": "assistant", "content": None, "refusal": "No."}]]))
     ['Hi', 'Ho', 'No.']
     """
     for message in _messages(form, values):
-        said = message["content"]
-        if form == "openai" and said in (None, "", []) and message["role"] == "assistant":
-            said = message.get("refusal")
-        if is_words(said):
-            yield said
+        content = message["content"]
+        if form == "openai" and content in (None, "", []) and message["role"] == "assistant":
+            content = message.get("refusal")
+        if is_plain_text(content):
+            yield content
 
 
-def tokens_in(form: str, values: Sequence[Any]) -> int | None:
-    """How many tokens went in and came out, or None where that is not told plainly.
+def count_tokens(form: str, values: Sequence[Any]) -> int | None:
+    """Count the input and output tokens; None if the file does not state them clearly.
 
     >>> used = {"prompt_tokens": 5, "completion_tokens": 2}
-    >>> tokens_in("openai", [[{"role": "assistant", "content": "Hi", "usage": used}]])
+    >>> count_tokens("openai", [[{"role": "assistant", "content": "Hi", "usage": used}]])
     7
     """
     if form == "langfuse":
-        return _of_generations(values)
+        return _generation_totals(values)
     lists = [*_lists(values)]
     messages = [*_messages(form, values)]
     if len(lists) != len(values) or sum(map(len, lists)) != len(messages):
         return None
     name = "usage" if form == "openai" else "usage_metadata"
-    answers = (one for one in messages if one["role"] in ("assistant", "ai"))
-    return _sum(_count(one[name]) for one in answers if name in one)
+    answers = (message for message in messages if message["role"] in ("assistant", "ai"))
+    return _sum(_count(message[name]) for message in answers if name in message)
 
 
 def _messages(form: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The messages of lists, each with its role and its content."""
+    """Yield the messages of lists, with role and content."""
     for listed in _lists(values):
-        if form == "openai" and any(_is_message(one) and one["role"] in _ROLES for one in listed):
-            yield from (one for one in listed if _is_message(one))
+        if form == "openai" and any(_is_message(item) and item["role"] in _ROLES for item in listed):
+            yield from (item for item in listed if _is_message(item))
         if form == "langchain":
-            yield from (one["data"] | {"role": one["type"]} for one in listed if _is_chain(one))
+            yield from (item["data"] | {"role": item["type"]} for item in listed if _is_chain(item))
 
 
 def _lists(values: Sequence[Any]) -> Iterator[list[Any]]:
-    """The lists of messages that sessions are, or hold."""
+    """Yield the lists of messages that sessions are or contain."""
     for value in values:
         if isinstance(value, list) and value and all(isinstance(it, dict) for it in value):
-            held = [it for one in value for it in _held(one)]
+            held = [it for item in value for it in _nested_messages(item)]
             yield from held if len(held) == len(value) else [value]
-        yield from _held(value)
+        yield from _nested_messages(value)
 
 
-def _held(value: Any) -> list[list[Any]]:
+def _nested_messages(value: Any) -> list[list[Any]]:
     if not isinstance(value, dict) or not _OTHER_FORMS.isdisjoint(value) or "usage" in value:
         return []
-    found = [it for name in _LISTS if isinstance(it := value.get(name), list)]
-    return found if len(found) == 1 else []
+    results = [it for name in _LISTS if isinstance(it := value.get(name), list)]
+    return results if len(results) == 1 else []
 
 
-def _is_message(one: Any) -> bool:
-    if not isinstance(one, dict) or not _OTHER_FORMS.isdisjoint(one) or "content" not in one:
+def _is_message(message: Any) -> bool:
+    if not isinstance(message, dict) or not _OTHER_FORMS.isdisjoint(message) or "content" not in message:
         return False
-    return is_words(one.get("role"))
+    return is_plain_text(message.get("role"))
 
 
-def _is_chain(one: Any) -> bool:
-    if not isinstance(one, dict) or one.keys() != {"type", "data"}:
+def _is_chain(message: Any) -> bool:
+    if not isinstance(message, dict) or message.keys() != {"type", "data"}:
         return False
-    kind, data = one["type"], one["data"]
+    kind, data = message["type"], message["data"]
     known = isinstance(kind, str) and kind in ("human", "ai", "system")
     return known and isinstance(data, dict) and "content" in data and "role" not in data
 
 
-def _of_generations(values: Sequence[Any]) -> int | None:
-    """The totals of an export in which no generation stands in another."""
+def _generation_totals(values: Sequence[Any]) -> int | None:
+    """Return the tokens of an export without nested generations."""
     is_one = len(values) == 1 and isinstance(values[0], dict) and not is_too_deep(values[0])
     rows = _rows(values[0]) if is_one else []
     around = {row["id"]: row for row in rows if row["type"] != "GENERATION"}
@@ -125,7 +124,7 @@ def _of_generations(values: Sequence[Any]) -> int | None:
     if len({row["id"] for row in rows}) != len(rows):
         return None
     for row in calls:
-        # Up to the outermost, which stands in nothing.
+        # Up to the outermost row.
         for _ in around:
             row = around.get(row.get("parentObservationId"), row)
         if row.get("parentObservationId") is not None:
@@ -139,7 +138,7 @@ def _rows(value: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return []
-    # An export may tell its rows twice; where they differ, either may be right.
+    # An export may contain its rows twice; if they differ, either may be right.
     again = trace.get("observations") or rows
     is_whole = again == rows and all(_is_row(row, trace.get("id")) for row in rows)
     return rows if is_whole else []
@@ -154,20 +153,20 @@ def _is_row(row: dict[str, Any], trace: Any) -> bool:
     return named and isinstance(kind, str) and (kind == "GENERATION" or is_around)
 
 
-def _total(told: Any) -> int | None:
-    """What all kinds of tokens are together; the total may count more than the two sides."""
-    if not isinstance(told, dict) or not {"input", "output", "total"} <= told.keys():
+def _total(usage: Any) -> int | None:
+    """Return the total; it may be more than input plus output."""
+    if not isinstance(usage, dict) or not {"input", "output", "total"} <= usage.keys():
         return None
-    asked, said, total = numbers = [told["input"], told["output"], told["total"]]
-    is_sum = all(map(_is_count, numbers)) and asked + said <= total
+    request, text, total = numbers = [usage["input"], usage["output"], usage["total"]]
+    is_sum = all(map(_is_count, numbers)) and request + text <= total
     return int(total) if is_sum else None
 
 
-def _count(told: Any) -> int | None:
+def _count(usage: Any) -> int | None:
     names = ({"prompt_tokens", "completion_tokens"}, {"input_tokens", "output_tokens"})
-    if not isinstance(told, dict) or {*told} - {"total_tokens"} not in names:
+    if not isinstance(usage, dict) or {*usage} - {"total_tokens"} not in names:
         return None
-    numbers = [it for name, it in told.items() if name != "total_tokens"]
+    numbers = [it for name, it in usage.items() if name != "total_tokens"]
     return sum(numbers) if all(map(_is_count, numbers)) else None
 
 
@@ -176,7 +175,7 @@ def _is_count(number: Any) -> bool:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """The sum, if there is something and all of it is known."""
-    found = [*numbers]
-    known = [number for number in found if number is not None]
-    return sum(known) if known and len(known) == len(found) else None
+    """Return the sum if all numbers are known and there is at least one."""
+    results = [*numbers]
+    known = [number for number in results if number is not None]
+    return sum(known) if known and len(known) == len(results) else None
