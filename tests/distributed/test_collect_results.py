@@ -102,8 +102,8 @@ def test_collecting_ends_with_the_last_result() -> None:
 @pytest.mark.parametrize("order", list(permutations(["error", "success", "success again"])))
 def test_a_success_wins_over_an_error_in_every_order(order: tuple[str, ...]) -> None:
     """Only the success counts; the report says that others came."""
-    data = {"error": result(0, error="no"), "success": result(0), "success again": result(0)}
-    box = mailbox_with(*(data[name] for name in order))
+    by_name = {"error": result(0, error="no"), "success": result(0), "success again": result(0)}
+    box = mailbox_with(*(by_name[name] for name in order))
     report = with_timeout(LONG, lambda: collect_results(box, 2, timeout_seconds=0.2))
     assert [results.success for results in report.results] == [True]
     assert report.metadata is not None

@@ -176,9 +176,9 @@ def run_on_ray(
     """Run an evaluation on Ray."""
     # One actor unless a test needs more: each is a process that has to start.
     place = {"actors": 1, **place}
-    value = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
+    backend = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
     how = conduct or RunControls()
-    return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=value), resume=resume)
+    return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=backend), resume=resume)
 
 
 def run_locally(evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False) -> EvalReport:
@@ -388,9 +388,9 @@ class ResourceHolder:
 @contextlib.contextmanager
 def all_cpus_taken() -> Iterator[Any]:
     """Another actor occupies all CPUs."""
-    value: Any = ray.remote(ResourceHolder)
+    remote_class: Any = ray.remote(ResourceHolder)
     free: Any = ray.available_resources
-    actor = value.options(num_cpus=2).remote()
+    actor = remote_class.options(num_cpus=2).remote()
     try:
         ray.get(actor.ready.remote(), timeout=LONG)
         # Ray may go on to call them free for a moment.

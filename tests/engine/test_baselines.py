@@ -278,9 +278,9 @@ def test_samples_are_released_during_a_run() -> None:
     async def page(number: int, *, shift: int) -> Page:
         gc.collect(0)
         most[0] = max(most[0], len(alive))
-        value = Page(str(number))
-        alive.add(value)
-        return value
+        page = Page(str(number))
+        alive.add(page)
+        return page
 
     def any_text(field_context: FieldContext) -> bool:
         return bool(field_context.value.text)

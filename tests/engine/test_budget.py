@@ -92,11 +92,11 @@ def test_failed_samples_count_toward_the_budget(tmp_path: Path) -> None:
         raise ValueError("no")
 
     report = run(history, {"calls": 6}, target=asks_and_fails)
-    value = calls()
+    before = calls()
     again = {"resume": report.metadata.run_id, "retry_errors": True} if report.metadata else {}
     with pytest.raises(RunStopped, match="6 of 6 calls"):
         run(history, {"calls": 6}, target=asks_and_fails, **again)
-    assert calls() == value == 6
+    assert calls() == before == 6
 
 
 def test_resuming_without_raising_it_stops_at_once(tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ async def _nothing() -> None:
 
 
 def never_awaited() -> Any:
-    value = _nothing()
-    value.close()
-    return value
+    coroutine = _nothing()
+    coroutine.close()
+    return coroutine
 
 
 def raising(make: Callable[[], BaseException]) -> Callable[[], Any]:

@@ -31,13 +31,13 @@ def write_wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> Non
     """Write a wheel that would raise if any of its code ran."""
     module = package.replace("-", "_")
     info = f"{module}-1.0.dist-info"
-    with zipfile.ZipFile(folder / f"{module}-1.0-py3-none-any.whl", "w") as value:
-        value.writestr(f"{module}/__init__.py", "raise SystemExit('it was imported')")
+    with zipfile.ZipFile(folder / f"{module}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{module}/__init__.py", "raise SystemExit('it was imported')")
         for name, data in members.items():
-            value.writestr(f"{module}/{name}", data)
-        value.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        value.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        value.writestr(f"{info}/RECORD", "")
+            wheel.writestr(f"{module}/{name}", data)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
 
 
 def weights_file(name: str, data: bytes, *pieces: Piece) -> WeightsFile:

@@ -249,8 +249,8 @@ def test_each_result_has_passed_score_details_and_message() -> None:
 @clause("002.LAMBDA.3", "Lambda Combination Logic")
 def test_a_combination_function_returns_a_mapping() -> None:
     """A mapping with passed, score, details and message becomes the field's score."""
-    data = {"passed": False, "score": 0.9, "details": {"rule": "strict"}, "message": "too good"}
-    score = combined(passes, how=lambda results: data).score
+    combination = {"passed": False, "score": 0.9, "details": {"rule": "strict"}, "message": "too good"}
+    score = combined(passes, how=lambda results: combination).score
     assert (score.passed, score.value, score.reason) == (False, 0.9, "too good")
     assert score.details["rule"] == "strict"
 

@@ -51,8 +51,8 @@ class Fixed:
 
 def score_of(evaluator: Any, span: Any = SPAN, **parameters: Any) -> Score:
     checks = define().evaluate_field("output").evaluate_with(evaluator, **parameters)
-    (value,) = checks.evaluate(span).field_results["output"].evaluators.values()
-    return value
+    (score,) = checks.evaluate(span).field_results["output"].evaluators.values()
+    return score
 
 
 @pytest.fixture(autouse=True)

@@ -37,11 +37,11 @@ class Longest:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A folder with a target, a dataset, and a package with an evaluator and a metric."""
-    value = Project(tmp_path)
+    folder = Project(tmp_path)
     (tmp_path / "myproject").mkdir()
-    value.write("myproject/__init__.py", "")
-    value.write("myproject/evals.py", MODULE)
-    return value
+    folder.write("myproject/__init__.py", "")
+    folder.write("myproject/evals.py", MODULE)
+    return folder
 
 
 def run(project: Project, *options: str) -> Any:

@@ -125,8 +125,8 @@ def test_a_new_sitting_replaces_the_old_one(tmp_path: Path) -> None:
     takes = iter(["new 1", "new 2"])
     recorded(path, asked("a"), asked("a"), answer=lambda _: next(takes))
     replay = Replay(path)
-    value = ask(replay, asked("a"), asked("a"), asked("a"), asked("b"))
-    assert [r.text for r in value] == ["new 1", "new 2", "new 2", "old"]
+    responses = ask(replay, asked("a"), asked("a"), asked("a"), asked("b"))
+    assert [r.text for r in responses] == ["new 1", "new 2", "new 2", "old"]
 
 
 def test_a_cassette_without_numbers_is_replayed_in_its_order(tmp_path: Path) -> None:
@@ -370,8 +370,8 @@ def test_addresses_record_and_replay(tmp_path: Path) -> None:
 def test_the_parsed_output_is_not_recorded(tmp_path: Path) -> None:
     """It is parsed again from the text."""
     path = tmp_path / "calls.jsonl"
-    value = msgspec.structs.replace(FULL, output={"read": 1})
-    (first,) = recorded(path, asked(), answer=lambda _: value)
+    response = msgspec.structs.replace(FULL, output={"read": 1})
+    (first,) = recorded(path, asked(), answer=lambda _: response)
     assert first.output == {"read": 1}
     assert ask(Replay(path), asked())[0].output is None
 
