@@ -95,7 +95,7 @@ def test_loop_ruling_typed_loading(kind: Any, good: str, bad: str, tmp_path: Pat
 
 
 def test_loop_ruling_duplicate_ids_are_refused(tmp_path: Path) -> None:
-    """Loop ruling: duplicate ids are refused, both lines named; blank lines are passed over."""
+    """Loop ruling: duplicate ids are refused with both lines; blank lines are skipped."""
     path = written(tmp_path, '{"id": "1", "input": "a"}', "", '{"id": "1", "input": "b"}')
     with pytest.raises(DatasetError, match=r"data\.jsonl:3: id") as caught:
         JSONLDataset(path).inspect()
@@ -185,7 +185,7 @@ def test_runner_ruling_timeouts_are_enforced_and_reported() -> None:
 
 
 def test_runner_ruling_on_error_raise_stops_and_the_default_continues() -> None:
-    """Runner ruling: by default a run goes on after an error; on_error="raise" stops it."""
+    """Runner ruling: by default a run continues after an error; on_error="raise" stops it."""
 
     def target(text: str) -> str:
         raise ValueError(text)

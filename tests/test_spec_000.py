@@ -109,7 +109,7 @@ def qa_file(folder: Path) -> Path:
 
 
 def test_basic_evaluation(main_loop: QALoop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Load, submit, run one poll, collect, print: as it stands in the spec."""
+    """Load, submit, poll once, collect and print, as in the spec."""
     # Load dataset
     dataset = Dataset.load(qa_file(tmp_path), str, str)
 

@@ -1,8 +1,8 @@
-"""The field spec's examples, in our words: each runs, with its bugs mended by the rulings.
+"""The examples of the field spec run, with their bugs fixed according to the rulings.
 
-What differs from the letter: Python for Ruby, `as_` for `as`, results and scores with our names
-(`value` and `reason` for `score` and `message`; a mapping with the spec's names is still taken),
-and a target, for configurations are there to be run.
+Differences from the spec: Python instead of Ruby, `as_` instead of `as`, other names in results and scores (`value` and
+`reason` instead of `score` and `message`; a mapping with the names of the spec is accepted too), and a target, because
+configurations need one.
 """
 
 from __future__ import annotations

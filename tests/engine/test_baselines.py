@@ -202,7 +202,7 @@ def test_repeats_are_seen_once_and_skipped_elsewhere() -> None:
 
 
 def test_a_field_that_one_epoch_lacks_is_missing_there_alone() -> None:
-    """The last epoch, which has it, is told of it with its place; the run goes on."""
+    """The field is missing only in that epoch, with its path; the run continues."""
     from proctor import define
 
     epoch = iter(range(100))
@@ -240,7 +240,7 @@ def test_a_stopped_baseline_stops_the_run() -> None:
 
 
 def test_max_errors_does_not_wait_for_ever() -> None:
-    """The baselines fail, the run stops, nobody hangs."""
+    """The baselines fail, and the run stops without hanging."""
 
     async def fails(number: int, *, shift: int) -> int:
         if shift == 0:

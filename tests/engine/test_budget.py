@@ -152,7 +152,7 @@ def test_cached_trials_do_not_count_when_a_run_is_resumed(tmp_path: Path) -> Non
 
 
 def test_a_rescoring_has_the_budget_of_its_run(tmp_path: Path) -> None:
-    """All of it anew: twelve calls are enough for six opinions, not for eighteen."""
+    """A rescoring starts with the full budget: twelve calls are enough for six opinions, not for eighteen."""
     history = SQLiteHistory(tmp_path / "h.db")
     first = run(history, {"calls": 12})
     assert rescore(first.run_id, judged, history=history).total == 6

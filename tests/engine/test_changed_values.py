@@ -92,7 +92,7 @@ def test_verdicts_do_not_depend_on_the_order(order: tuple[str, ...]) -> None:
     ],
 )
 def test_parts_of_a_combination_share_nothing(combined: Callable[[], Any]) -> None:
-    """`same` fails beside a part that sorts, whichever is first; so the combination fails."""
+    """`same` fails although another part sorts the output, in either order; so the combination fails."""
     mine = row()
     report = evaluate(target, [mine], [combined(), exact_match], history=False)
     result = report.results[0]

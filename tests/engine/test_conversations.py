@@ -132,7 +132,7 @@ def test_an_endpoint_is_scored_by_its_calls() -> None:
 
 
 def test_a_worker_and_a_recorded_span_judge_by_the_same_session() -> None:
-    """Trials that run elsewhere, and outputs that stand in the samples."""
+    """The same holds for trials on workers and for outputs recorded in the samples."""
     requests, results = InMemoryMailbox[Any]("requests"), InMemoryMailbox[Any]("results")
     loop = EvalLoop(loop=agent, evaluator=tool_called("search"), requests=requests, results=results)
     submit_dataset([Sample("1", QUESTION, ANSWER)], requests)
@@ -205,7 +205,7 @@ def test_where_a_conversation_is_expected_the_messages_are_the_output() -> None:
 
 
 def test_a_state_is_compared_with_a_mapping_as_it_is() -> None:
-    """Where a mapping is expected, the keys beside the messages are judged."""
+    """If a mapping is expected, the other keys of the state are judged too."""
     state = {"messages": chat(), "category": "refund"}
     samples = [{"id": "1", "input": QUESTION, "expected": {"category": "refund"}}]
     checks = {"part": json_subset, "searched": tool_called("search")}
@@ -218,7 +218,7 @@ def test_a_state_is_compared_with_a_mapping_as_it_is() -> None:
 
 
 def test_a_json_answer_is_still_compared_with_a_mapping() -> None:
-    """Bookkeeping beside the messages does not hide an answer that is the expected JSON."""
+    """Other keys of the state do not hide an answer that is the expected JSON."""
     texts = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": '{"category": "refund"}'}]
     samples = [{"id": "1", "input": QUESTION, "expected": {"category": "refund"}}]
     for state in ({"messages": texts}, {"messages": texts, "steps": 2}):

@@ -63,7 +63,7 @@ def circle() -> Any:
 
 
 async def _nothing() -> None:
-    """A coroutine that nobody awaits."""
+    """A coroutine that is never awaited."""
 
 
 def never_awaited() -> Any:

@@ -154,7 +154,7 @@ def test_code_outside_the_identity_is_a_warning(history: SQLiteHistory) -> None:
 
 
 def test_a_changed_prompt_file_is_not_answered_from_the_cache(tmp_path: Path, history: SQLiteHistory) -> None:
-    """Nor is one whose name is computed, beside the code or called after a key."""
+    """This includes files whose names are computed, next to the code or from a key."""
     prompt = tmp_path / "key_points.txt"
     names: dict[str, Any] = {"__name__": "a_program", "HERE": tmp_path}
     code = (
@@ -180,7 +180,7 @@ def test_an_ordinary_run_has_no_such_warning(program: dict[str, Any], history: S
 
 
 def test_a_run_of_an_older_scheme_says_so(program: dict[str, Any], history: SQLiteHistory) -> None:
-    """Whether its code is the same cannot be known; it goes on if that is allowed."""
+    """Changes of its code cannot be detected; it continues with allow_changes."""
     first = run(program, history, limit=2)
     assert first.metadata is not None
     old = "0123456789abcdef"

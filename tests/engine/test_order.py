@@ -47,7 +47,7 @@ def ids(report: Any) -> list[str]:
 
 
 def test_the_order_hangs_on_seed_and_ids_alone() -> None:
-    """The same seed gives the same order, wherever the samples stand; another one another."""
+    """The same seed gives the same order for any order of the dataset; another seed gives another order."""
     for dataset in (samples(10), samples(10)[::-1]):
         CALLS.clear()
         evaluate(target, dataset, exact_match, history=False, shuffle=7, **ONE_BY_ONE)

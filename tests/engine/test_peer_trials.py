@@ -109,7 +109,7 @@ def held(room: SharedPeers) -> int:
 
 
 def test_a_trial_waits_for_its_baseline() -> None:
-    """It is scored only when the baseline is known, and sees it; the baseline waits for nobody."""
+    """It is scored when the baseline is known, and sees it; the baseline does not wait."""
 
     async def main() -> None:
         beside = room()
@@ -216,7 +216,7 @@ def test_finished_trials_that_left_the_plan_do_not_count() -> None:
 
 
 def test_a_baseline_that_is_not_in_the_run_is_none() -> None:
-    """As where the plan was cut short before it: nobody waits for what never began."""
+    """If the plan was cut before the baseline, no trial waits for it."""
 
     async def main() -> None:
         other = room().open_slot("s", Configuration("b"), 0)

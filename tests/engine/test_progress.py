@@ -64,7 +64,7 @@ def test_the_percentage_never_falls_and_ends_at_100(count: int, concurrency: int
 
 
 def test_a_failing_callback_is_reported_and_does_not_stop_the_run() -> None:
-    """The run goes on, other callbacks are called, and the report has one warning."""
+    """The run continues, other callbacks are called, and the report has one warning."""
     seen: list[ProgressEvent] = []
 
     def broken(event: ProgressEvent) -> None:

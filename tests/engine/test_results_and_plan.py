@@ -68,7 +68,7 @@ def test_trials_of_earlier_sittings_count() -> None:
 
 
 def test_a_stream_shorter_than_its_declared_length_is_not_complete(tmp_path: Path) -> None:
-    """The plan said 10 and 7 came: the run says so, is kept, and is not completed."""
+    """With 7 of 10 declared samples, the run is stored with a warning and is not completed."""
     history = SQLiteHistory(tmp_path / "h.db")
     stream = IteratorDataset(({"id": n, "input": str(n)} for n in range(7)), length=10)
     with pytest.raises(RunIncomplete, match="ended after 7 of the 10 planned trials") as stopped:
@@ -115,7 +115,7 @@ def test_a_file_that_shrinks_during_the_run_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_is_complete_when_all_of_its_plan_has_results(tmp_path: Path) -> None:
-    """Also where configurations were added, so that old results lie beside the plan."""
+    """Also if configurations were added, so that old results are not in the plan."""
     history = SQLiteHistory(tmp_path / "h.db")
 
     async def fragile(text: str) -> str:
@@ -326,7 +326,7 @@ def test_sigterm_stores_finished_trials_and_says_how_to_resume(tmp_path: Path) -
 
 
 def test_a_program_s_own_sigterm_handler_is_left_alone() -> None:
-    """Whoever handles SIGTERM goes on doing so during a run, and afterwards."""
+    """A program's SIGTERM handler stays installed during and after a run."""
     events = []
     before = signal.signal(signal.SIGTERM, lambda *_: events.append(True))
     try:

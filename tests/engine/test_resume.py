@@ -77,7 +77,7 @@ def test_resuming_a_finished_run_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_more_samples_may_be_asked_for(tmp_path: Path) -> None:
-    """A run made with a limit goes on when the limit is raised."""
+    """A run with a limit continues when the limit is raised."""
     history = SQLiteHistory(tmp_path / "h.db")
     first = evaluate(target, samples(10), exact_match, history=history, limit=3)
     CALLS.clear()
@@ -121,7 +121,7 @@ def test_a_changed_run_is_refused(tmp_path: Path, change: dict[str, Any], said: 
 
 
 def test_changes_can_be_allowed(tmp_path: Path) -> None:
-    """With allow_changes finished samples are told by their ids, wherever they stand now."""
+    """With allow_changes, finished samples are recognized by their ids, at any position."""
     history = stopped_run(tmp_path)
     shuffled = [*samples(12)[6:], *samples(6)]
     report = evaluate(target, shuffled, exact_match, history=history, resume="exam", allow_changes=True)

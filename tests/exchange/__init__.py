@@ -1,1 +1,1 @@
-"""Tests of runs as files."""
+"""Tests of the export and import of runs."""

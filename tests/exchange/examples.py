@@ -1,4 +1,4 @@
-"""Runs with everything in them that can be lost on the way."""
+"""Runs with every kind of value that an export could lose."""
 
 from __future__ import annotations
 

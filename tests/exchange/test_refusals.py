@@ -1,4 +1,4 @@
-"""A file that is damaged is refused where that shows, and leaves no half run behind."""
+"""A damaged file is rejected with the place of the damage, and no part of a run is stored."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     ],
 )  # fmt: skip
 def test_other_files_are_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
-    """Empty, cut, of other columns, or not text at all."""
+    """Empty, truncated, with other columns, or not text."""
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(UsageError, match=said):

@@ -1,4 +1,4 @@
-"""What leaves a history and comes into another is the same, in every format."""
+"""A run that is exported and imported is the same, in every format."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_responses_repeat_their_instructions() -> None:
 
 
 def test_nesting_is_limited() -> None:
-    """JSON that is nested deeper than anybody means is left in its text."""
+    """JSON that is nested unreasonably deep stays a text."""
     fine, deep = "[" * MAX_DEPTH + "]" * MAX_DEPTH, "[" * (MAX_DEPTH + 9) + "]" * (MAX_DEPTH + 9)
     assert decode_json(deep) == deep
     assert isinstance(decode_json(fine), list)

@@ -1,4 +1,4 @@
-"""Messages out of spans: every convention in use gives the same messages."""
+"""Messages in spans: every convention gives the same messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans become events: which ones, with what usage, arguments, results and errors."""
+"""Spans become events: which ones, and their usage, arguments, results and errors."""
 
 from __future__ import annotations
 

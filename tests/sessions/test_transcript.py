@@ -1,4 +1,4 @@
-"""What is new in a conversation that every call repeats."""
+"""New messages are found in conversations that every call repeats."""
 
 from __future__ import annotations
 

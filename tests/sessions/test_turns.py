@@ -1,4 +1,4 @@
-"""One message in every shape that is in use."""
+"""A message is parsed in every form that APIs use."""
 
 from __future__ import annotations
 

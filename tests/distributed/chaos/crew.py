@@ -1,4 +1,4 @@
-"""Worker processes that are always so many: who dies is replaced."""
+"""A fixed number of worker processes: those that die are replaced."""
 
 from __future__ import annotations
 

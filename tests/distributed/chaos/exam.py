@@ -27,7 +27,7 @@ async def square(text: str) -> str:
 
 
 def write_down(number: int) -> None:
-    """Append one line, whole, whoever else appends at the same time."""
+    """Append one line atomically; other processes may append at the same time."""
     log = os.open(os.environ[LOG], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(log, LINE.format(number=number, pid=os.getpid()).encode())

@@ -18,7 +18,7 @@ def asked(text: str = "Capital of France?", **settings: object) -> ModelRequest:
 
 
 class Scripted:
-    """Answers with what a function gives, after so many seconds; an exception is raised."""
+    """Answers with the result of a function after a delay; an exception is raised."""
 
     def __init__(
         self,

@@ -138,7 +138,7 @@ def test_one_text_that_is_refused_fails_alone(server: ModelServer) -> None:
 
 
 def test_chats_and_embeddings_share_one_limiter(server: ModelServer) -> None:
-    """A pause that one of them is told of holds for both: the account is the same."""
+    """A pause requested for one applies to both, because they use the same account."""
     chat = OpenAIAdapter("any", base_url=f"{server.url}/v1")
     embedder = EndpointEmbedder("small", base_url=f"{server.url}/v1")
     assert embedder._endpoint is chat.endpoint

@@ -60,7 +60,7 @@ PASSING = {
 
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
 def test_transient_errors_do_not_change_the_vectors(fault: Fault) -> None:
-    """One error on the way, and the vectors are the same as without it."""
+    """With one transient error, the vectors are the same as without it."""
     with ModelServer(embed=lengths) as server:
         server.faults.append(fault)
         assert embedded(server, timeout=0.5) == VECTORS

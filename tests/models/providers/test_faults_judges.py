@@ -51,7 +51,7 @@ PASSING = {
 @every_wire
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
 def test_transient_errors_do_not_change_a_verdict(wire: str, fault: Fault) -> None:
-    """One error on the way, and the verdict is the same as without it."""
+    """With one transient error, the verdict is the same as without it."""
     with ModelServer(lambda _: GOOD) as server:
         server.faults.append(fault)
         score = judged(wire, server, timeout=0.5)

@@ -50,7 +50,7 @@ def test_without_an_annotation_a_function_gets_the_messages() -> None:
 
 
 def test_a_function_of_a_text_gets_one_text() -> None:
-    """By its annotation or the names people give it; who speaks is said only where it is needed."""
+    """Chosen by the annotation or a common parameter name; roles are included only if needed."""
 
     def annotated(question: str) -> str:
         return question
@@ -168,7 +168,7 @@ def test_other_results_are_errors(value: Any, words: str) -> None:
 
 
 def test_a_plain_function_runs_in_a_thread_with_the_callers_session() -> None:
-    """The loop goes on meanwhile, and what it records lands in the right session."""
+    """The loop continues meanwhile, and its events are recorded in the right session."""
     here, there = threading.get_ident(), []
     turned = threading.Event()
 

@@ -36,7 +36,7 @@ def server() -> Iterator[ModelServer]:
 
 
 def make_endpoint(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
-    """An endpoint of its own: nobody else's refusals change its window."""
+    """Create a separate endpoint, whose window other calls do not change."""
     return Endpoint(server.url, ApiKey(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options)
 
 

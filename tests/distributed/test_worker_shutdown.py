@@ -46,7 +46,7 @@ def test_requests_of_a_finished_run_are_acknowledged() -> None:
 
 
 def test_a_removed_results_mailbox_returns_requests() -> None:
-    """If the worker was given the mailbox, somebody waits for these results."""
+    """If the mailbox of the results is gone, the requests are returned, because their results are still needed."""
     requests, inner = boxes()
     results: Any = FailingMailbox(inner, send_all=[MailboxGone("it is gone")])
     requests.send(request(0))
