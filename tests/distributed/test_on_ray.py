@@ -118,10 +118,10 @@ from proctor.wiring.prepare import Evaluation, build_recipe, build_setup
 
 def main(target, address):
     data = [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(16)]
-    told = Evaluation(target, data, ["exact_match"], name="exam", options={"concurrency": 4})
-    place = RayBackend(build_recipe(told), build_setup, address)
+    evaluation = Evaluation(target, data, ["exact_match"], name="exam", options={"concurrency": 4})
+    place = RayBackend(build_recipe(evaluation), build_setup, address)
     return asyncio.run(
-        execute(told, SQLiteHistory(Path("h.db")), RunControls(place=place))
+        execute(evaluation, SQLiteHistory(Path("h.db")), RunControls(place=place))
     )
 
 if __name__ == "__main__":
