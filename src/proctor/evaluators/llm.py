@@ -79,17 +79,8 @@ def llm_judge(
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
-    key = "llm-score" if criterion_text else "quality-score"
-    rating_scale: Scale
-    if uses_labels or isinstance(scale, str):
-        name = scale if isinstance(scale, str) else "rating"
-        key, rating_scale = find_label_scale(name, threshold, where)
-        if prompt is None and not criterion_text:
-            raise EvaluatorError(
-                f"the scale {name!r} needs a criterion", where=where, fix='write llm_judge(model, "…")'
-            )
-    else:
-        rating_scale = create_number_scale(scale, threshold, where)
+    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels else None
+    key, rating_scale = _select_scale(label_scale, scale, threshold, criterion_text, prompt, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
         provider(adapter),
@@ -202,6 +193,17 @@ def _join_criteria(
     if listed:
         blocks.append("\n".join(["Consider:", *(f"- {text}" for text in listed)]))
     return {"criterion": "\n\n".join(blocks)} if blocks else {}
+
+
+def _select_scale(
+    name: str | None, ends: Any, threshold: float | None, criterion: Mapping[str, str], prompt: Any, where: str
+) -> tuple[str, Scale]:
+    """Return the prompt and the scale: words by their name, else numbers between two ends."""
+    if name is None:
+        return "llm-score" if criterion else "quality-score", create_number_scale(ends, threshold, where)
+    if prompt is None and not criterion:
+        raise EvaluatorError(f"the scale {name!r} needs a criterion", where=where, fix='write llm_judge(model, "…")')
+    return find_label_scale(name, threshold, where)
 
 
 def _format_ends(scale: Scale) -> dict[str, str]:
