@@ -68,7 +68,7 @@ simulations: dev-env ## Simulate false alarms, coverage and power of the statist
 
 chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of times.
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
-	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/fleet/test_chaos.py
+	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/distributed/test_chaos.py
 
 fuzz:            ## Run the importers on randomly changed logs (FUZZ_SECONDS, FUZZ_SEED).
 	@$(PYTHON) tools/bootstrap.py .venv-fuzz fuzz

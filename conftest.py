@@ -1,8 +1,7 @@
-"""Settings for all tests: properties take the time they need, and nobody's settings leak in.
+"""Settings for all tests: no deadlines for properties, and no settings of the user.
 
-While coverage traces every line, Python code takes three to four times as long. So properties are
-then tried on fewer examples (without coverage, on the other Pythons, on all), and tests that do
-nothing but compute, on lines that quicker tests reach too, are marked `no_cover`: not traced.
+Coverage makes Python code three to four times slower, so properties use fewer examples while it is measured. Tests that
+only compute, on lines that faster tests cover too, are marked `no_cover`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from hypothesis import settings
 
 from proctor.wiring import registry
 
-# Each of the tests' processes has a core of its own to itself, at best.
+# Test processes run in parallel; each should use one core.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A shell that starts the tests in the background ignores Ctrl-C for them; tests of Ctrl-C need it.
@@ -32,8 +31,8 @@ settings.load_profile("traced" if "COVERAGE_PROCESS_CONFIG" in os.environ else "
 
 
 @pytest.fixture(autouse=True)
-def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test has the path, modules and evaluators it found, and no history of the user's."""
+def _isolate_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Restore the path, modules and evaluators after each test, and ignore the history of the user."""
     monkeypatch.delenv("PROCTOR_HISTORY", raising=False)
     monkeypatch.setattr(registry, "_process_evaluators", dict(registry._process_evaluators))
     path, modules, longest = list(sys.path), set(sys.modules), csv.field_size_limit()

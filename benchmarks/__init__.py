@@ -1,1 +1,1 @@
-"""Measurements: what Proctor costs, and how good its evaluators are."""
+"""Benchmarks: the overhead of Proctor, and the quality of its evaluators."""

@@ -1,10 +1,9 @@
-"""How much CPU it takes to compare two stored runs: opening, reading, and the comparison itself.
+"""Measure the CPU time of comparing two stored runs: opening, reading and comparing.
 
     python -m benchmarks.comparing [--samples 10000] [--rounds 5] [--epochs 1]
 
-The runs have five evaluators (two that say yes or no, three that grade), times, tokens and costs.
-Each round is a process of its own, as the command line would be; its start is told apart from the
-rest. The median of the rounds is printed beside what is asked.
+The runs have five evaluators (two that pass or fail, three that grade), times, tokens and costs. Each round is a new
+process, as on the command line; its start is measured separately. The median of the rounds is printed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ print(loaded - began, ended - loaded, found.samples, len(list(found.all_deltas()
 
 
 def store(where: Path, samples: int, epochs: int) -> None:
-    """Two runs of the same samples, the new one a little better."""
+    """Store two runs of the same samples, the new one a little better."""
     from proctor import Reply, Score, Usage, evaluate, evaluator
 
     def graded(name: str) -> Any:
@@ -48,11 +47,11 @@ def store(where: Path, samples: int, epochs: int) -> None:
     def answers(better: float) -> Any:
         def target(number: int) -> Reply:
             chance = random.Random(f"{number} {better}")
-            found: dict[str, float] = {name: min(1.0, chance.random() + better) for name in GRADED}
-            found |= {name: float(chance.random() < 0.8 + better) for name in YES_OR_NO}
+            by_name: dict[str, float] = {name: min(1.0, chance.random() + better) for name in GRADED}
+            by_name |= {name: float(chance.random() < 0.8 + better) for name in YES_OR_NO}
             used = chance.randrange(100, 200), chance.randrange(20, 90)
             usage = Usage(*used, cost=chance.random() / 100)
-            return Reply(found, usage=usage, latency_ms=chance.lognormvariate(6, 0.5))
+            return Reply(by_name, usage=usage, latency_ms=chance.lognormvariate(6, 0.5))
 
         return target
 
@@ -63,9 +62,9 @@ def store(where: Path, samples: int, epochs: int) -> None:
 
 
 def seconds(where: Path) -> tuple[float, float, str]:
-    """The CPU seconds of loading the program and of comparing, and what was compared."""
-    told = subprocess.run([sys.executable, "-c", ROUND, str(where)], check=True, capture_output=True, text=True)
-    loading, comparing, samples, numbers = told.stdout.split()
+    """Return the CPU seconds of loading the program and of comparing, and what was compared."""
+    process = subprocess.run([sys.executable, "-c", ROUND, str(where)], check=True, capture_output=True, text=True)
+    loading, comparing, samples, numbers = process.stdout.split()
     return float(loading), float(comparing), f"{samples} samples, {numbers} numbers"
 
 
@@ -74,18 +73,18 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=1)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder) / "history.db"
-        store(where, asked.samples, asked.epochs)
-        rounds = [seconds(where) for _ in range(asked.rounds)]
-    loading = statistics.median(one[0] for one in rounds)
-    comparing = statistics.median(one[1] for one in rounds)
-    held = "holds" if comparing < ASKED_SECONDS else "DOES NOT HOLD"
+        store(where, arguments.samples, arguments.epochs)
+        rounds = [seconds(where) for _ in range(arguments.rounds)]
+    loading = statistics.median(item[0] for item in rounds)
+    comparing = statistics.median(item[1] for item in rounds)
+    values = "holds" if comparing < ASKED_SECONDS else "DOES NOT HOLD"
     print(
         f"comparing two stored runs ({rounds[0][2]}): {comparing:.2f} s of CPU "
         f"(median of {len(rounds)}; loading the program {loading:.2f} s more; "
-        f"asked: below {ASKED_SECONDS:g} s; {held})"
+        f"asked: below {ASKED_SECONDS:g} s; {values})"
     )
     sys.exit(comparing >= ASKED_SECONDS)
 

@@ -1,10 +1,9 @@
-"""How long it takes to extract a hundred fields from a result.
+"""Measure how long it takes to extract a hundred fields from a result.
 
     python -m benchmarks.fields [--rounds 200]
 
-The result is a span of a usual size: half of the fields are at the top, a third one mapping down,
-the rest in lists. Each round looks up a hundred different paths, as `compiled` gives them after
-their first use; the median of the rounds is printed beside what is asked.
+The result is a span of a common size: half of the fields are at the top level, a third one level down, the rest in
+lists. Each round looks up a hundred different paths, compiled before; the median of the rounds is printed with its limit.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ TIMES = 20
 
 
 def span() -> tuple[dict[str, Any], list[str]]:
-    """A result, and the paths of a hundred of its fields."""
+    """Return a result, and the paths of a hundred of its fields."""
     top = {f"field_{number}": number for number in range(50)}
     usage = {f"part_{number}": number for number in range(33)}
     items = [{"name": f"item {number}"} for number in range(17)]
@@ -32,7 +31,7 @@ def span() -> tuple[dict[str, Any], list[str]]:
 
 
 def seconds_per_round(times: int = TIMES) -> float:
-    """How long one extraction of all the fields takes, averaged over some."""
+    """Return the mean time of extracting all fields once."""
     result, paths = span()
     assert len({parse_path(path).find(result) for path in paths}) > FIELDS // 2
     began = time.perf_counter()
@@ -47,10 +46,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200)
     rounds = [seconds_per_round() for _ in range(parser.parse_args().rounds)]
     median = statistics.median(rounds)
-    held = "holds" if median < ASKED_SECONDS else "DOES NOT HOLD"
+    values = "holds" if median < ASKED_SECONDS else "DOES NOT HOLD"
     print(
         f"extracting {FIELDS} fields: {median * 1e6:.1f} µs "
-        f"(median of {len(rounds)}; asked: below {ASKED_SECONDS * 1e6:.0f} µs; {held})"
+        f"(median of {len(rounds)}; asked: below {ASKED_SECONDS * 1e6:.0f} µs; {values})"
     )
 
 

@@ -38,7 +38,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Growth:
-    """How one subject took texts of one shape."""
+    """The measured cost of one subject on texts of one shape."""
 
     subject: str
     shape: str

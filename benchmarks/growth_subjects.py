@@ -1,4 +1,4 @@
-"""What benchmarks/growth.py measures: subjects that read a text, and shapes of hostile texts."""
+"""The subjects of benchmarks/growth.py, which read a text, and the shapes of hostile texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from proctor.wiring import config
 
 
 class Refused(Exception):
-    """The subject declined the text with a message of its own."""
+    """The subject rejected the text with an error message."""
 
 
 def _repeat(piece: str) -> Callable[[int], str]:
@@ -109,12 +109,12 @@ def _of(evaluate: Any, *others: Any, **options: Any) -> Callable[[str], object]:
 
 
 def _both_ways(evaluate: Any, **options: Any) -> Callable[[str], object]:
-    """The text as the output and as what is expected: the longest comparison there is."""
+    """Use the text as the output and as the expected value: the longest possible comparison."""
     return lambda text: evaluate(text, text[::-1], **options)
 
 
 def _attached(evaluate: Any, *, with_context: bool = False, **options: Any) -> Callable[[str], object]:
-    """An evaluator as a run calls it, with its options; a context is as long as the output."""
+    """Attach an evaluator with its options as a run does; a context is as long as the output."""
     attached = attach(evaluate, parameters=options)
 
     def call(text: str) -> object:
@@ -145,7 +145,7 @@ def _reads(name: str, read: Callable[[Path], object]) -> Callable[[str], object]
 
 
 def _answers(read: Callable[[str], object]) -> Callable[[str], object]:
-    """A judge's answer; one without a verdict is refused with a ValueError."""
+    """Read a judge's answer; one without a verdict raises a ValueError."""
 
     def call(text: str) -> object:
         try:
@@ -228,5 +228,5 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "rubric file": _reads("rubrics.yaml", rubric_files.load_rubrics),
 }
 
-# These may run until their limit on CPU time: tests/bombs/test_regex.py proves that it holds.
+# These may run until their limit on CPU time: tests/hostile_inputs/test_regex.py proves that it holds.
 LIMITED = {name for name in SUBJECTS if name.startswith("regex_match")} | {"occurrences pattern"}

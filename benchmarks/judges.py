@@ -42,7 +42,7 @@ Once = Callable[[int], Awaitable[object]]
 
 
 def output(number: int) -> str:
-    """What is judged."""
+    """The judged output."""
     return f"Good morning! The answer to question {number} is {number * 7}, as far as I know."
 
 
@@ -50,14 +50,14 @@ def output(number: int) -> str:
 
 
 def measured(side: str, url: str, calls: int) -> dict[str, Any]:
-    """Run one side and tell what it took."""
+    """Run one side and print its measurements."""
     if side == "run":
         return in_a_run(url, calls)
     return asyncio.run(by_itself(side, url, calls))
 
 
 async def by_itself(side: str, url: str, calls: int) -> dict[str, Any]:
-    """Bare calls, calls through the adapter, or judges, all started at once."""
+    """Run bare calls, calls through the adapter, or judges, all started at once."""
     from proctor.core import lifetimes
 
     if side in AT_ONCE:
@@ -74,7 +74,7 @@ async def by_itself(side: str, url: str, calls: int) -> dict[str, Any]:
 
 
 def bare(client: Any, url: str, at_once: int) -> Once:
-    """One call without us: post, read, and ask again if it failed."""
+    """Make one call without Proctor: post, read, and retry if it failed."""
     places = asyncio.Semaphore(at_once)
     body = recorded_body()
     headers = {"Content-Type": "application/json", "Authorization": "Bearer k"}
@@ -90,22 +90,22 @@ def bare(client: Any, url: str, at_once: int) -> Once:
 
 
 def connected(url: str) -> Any:
-    """An adapter that does not give up while there is hope."""
+    """Return an adapter with many retries."""
     from proctor.models.openai import OpenAIAdapter
 
     return OpenAIAdapter("judge", base_url=f"{url}/v1", api_key="k", retries=12, retry_delay=0.02, timeout=60.0)
 
 
 def through_adapter(adapter: Any) -> Once:
-    """One call with the same question and schema as the judge's."""
+    """Make one call with the same question and schema as the judge's."""
     from proctor.records.model import ModelRequest
     from proctor.records.session import Message
 
-    asked = json.loads(recorded_body())
+    requests = json.loads(recorded_body())
     request = ModelRequest(
-        tuple(Message(each["role"], each["content"]) for each in asked["messages"]),
-        schema=asked["response_format"]["json_schema"]["schema"],
-        temperature=asked["temperature"],
+        tuple(Message(each["role"], each["content"]) for each in requests["messages"]),
+        schema=requests["response_format"]["json_schema"]["schema"],
+        temperature=requests["temperature"],
     )
 
     async def once(_: int) -> object:
@@ -115,7 +115,7 @@ def through_adapter(adapter: Any) -> Once:
 
 
 def through_judge(adapter: Any) -> Once:
-    """One score of a judge."""
+    """Get one score of a judge."""
     from proctor.evaluators.llm import llm_judge
 
     judge = llm_judge(adapter, CRITERION)
@@ -127,7 +127,7 @@ def through_judge(adapter: Any) -> Once:
 
 
 async def timed(once: Once, calls: int, window: Callable[[], int]) -> dict[str, Any]:
-    """CPU and wall time of so many calls at once, and the window meanwhile."""
+    """Measure CPU and wall time of concurrent calls, and the rate-limit window."""
     await asyncio.gather(*(once(number) for number in range(WARM_UP)))
     with watched(window) as figures:
         answers = await asyncio.gather(*(once(number) for number in range(calls)))
@@ -136,7 +136,7 @@ async def timed(once: Once, calls: int, window: Callable[[], int]) -> dict[str, 
 
 @contextmanager
 def watched(window: Callable[[], int]) -> Iterator[dict[str, Any]]:
-    """CPU and wall time of what happens inside, and the window every 20 ms."""
+    """Measure CPU and wall time of the block, and sample the window every 20 ms."""
     figures: dict[str, Any] = {"windows": []}
     over = threading.Event()
 
@@ -156,7 +156,7 @@ def watched(window: Callable[[], int]) -> Iterator[dict[str, Any]]:
 
 
 def in_a_run(url: str, calls: int) -> dict[str, Any]:
-    """A whole run: target, judge, session, history, metrics, report."""
+    """Measure a complete run: target, judge, session, history, metrics, report."""
     from proctor import Sample, evaluate
     from proctor.evaluators.llm import llm_judge
 
@@ -181,7 +181,7 @@ def in_a_run(url: str, calls: int) -> dict[str, Any]:
 
 @functools.cache
 def recorded_body() -> bytes:
-    """The body of a judge's request, as the parent process recorded it."""
+    """Return the body of a judge's request that the parent process recorded."""
     return sys.stdin.buffer.read()
 
 
@@ -189,7 +189,7 @@ def recorded_body() -> bytes:
 
 
 def record_body() -> bytes:
-    """Ask a judge once, and take what it sent."""
+    """Ask a judge once, and return the body of its request."""
     from proctor.testing import ModelServer
 
     with ModelServer() as listening:
@@ -199,7 +199,7 @@ def record_body() -> bytes:
 
 @contextmanager
 def server(*, faults: bool) -> Iterator[str]:
-    """The model server in a process of its own."""
+    """Start the model server in another process."""
     command = [sys.executable, "-m", "proctor.testing.model_server", "--delay", str(DELAY)]
     if faults:
         command += ["--limited", str(LIMITED), "--broken", str(BROKEN), "--seed", "7"]
@@ -212,13 +212,13 @@ def server(*, faults: bool) -> Iterator[str]:
 
 
 def in_process(side: str, url: str, calls: int, body: bytes) -> dict[str, Any]:
-    """One side in a fresh process."""
+    """Run one side in a fresh process."""
     command = [sys.executable, __file__, "--side", side, "--url", url, "--calls", str(calls)]
-    told = subprocess.run(command, input=body, capture_output=True, timeout=300, check=False)
-    if told.returncode:
-        raise SystemExit(told.stderr.decode())
-    found: dict[str, Any] = json.loads(told.stdout)
-    return found
+    process = subprocess.run(command, input=body, capture_output=True, timeout=300, check=False)
+    if process.returncode:
+        raise SystemExit(process.stderr.decode())
+    result: dict[str, Any] = json.loads(process.stdout)
+    return result
 
 
 def best(figures: list[dict[str, Any]]) -> dict[str, Any]:
@@ -226,26 +226,26 @@ def best(figures: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def compare(calls: int, rounds: int, *, faults: bool) -> bool:
-    """Print all sides beside the bare one; True if everything was answered."""
+    """Print all sides with their ratio to the bare one; True if every call was answered."""
     figures: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
     body = record_body()
     with server(faults=faults) as url:
         for _ in range(rounds):
-            for side, told in figures.items():
-                told.append(in_process(side, url, calls, body))
+            for side, text in figures.items():
+                text.append(in_process(side, url, calls, body))
     floor = min(best(figures[side])["cpu"] for side in AT_ONCE)
     print(f"{'side':<26}{'answered':>12}{'CPU a call':>13}{'ratio':>8}{'wall':>9}  window")
     for side, name in SIDES.items():
-        one = best(figures[side])
-        window = "–" if side in AT_ONCE else shape(one["windows"])
-        answered = f"{min(told['answered'] for told in figures[side]):,}/{calls:,}"
+        item = best(figures[side])
+        window = "–" if side in AT_ONCE else shape(item["windows"])
+        answered = f"{min(text['answered'] for text in figures[side]):,}/{calls:,}"
         print(
-            f"{name:<26}{answered:>12}{one['cpu'] / calls * 1e6:>10.0f} µs"
-            f"{one['cpu'] / floor:>8.2f}{one['wall']:>7.2f} s  {window}"
+            f"{name:<26}{answered:>12}{item['cpu'] / calls * 1e6:>10.0f} µs"
+            f"{item['cpu'] / floor:>8.2f}{item['wall']:>7.2f} s  {window}"
         )
     ratio = best(figures["judge"])["cpu"] / floor
     print(f"a judge's call: {ratio:.2f}x bare, {MOST_RATIO:g}x asked for: {verdict(ratio)}\n")
-    return all(told["answered"] == calls for side in figures.values() for told in side)
+    return all(text["answered"] == calls for side in figures.values() for text in side)
 
 
 def verdict(ratio: float) -> str:
@@ -253,7 +253,7 @@ def verdict(ratio: float) -> str:
 
 
 def shape(windows: list[int]) -> str:
-    """How the window moved: its ends, and some steps of its way."""
+    """Describe how the window changed: first, last, and some steps between."""
     steps = [windows[len(windows) * part // 8] for part in range(8)] + [windows[-1]]
     return f"{min(windows)}–{max(windows)} ({' '.join(map(str, steps))})"
 
@@ -265,14 +265,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--side", choices=list(SIDES), help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.side:
-        print(json.dumps(measured(given.side, given.url, given.calls)))
+    arguments = parser.parse_args()
+    if arguments.side:
+        print(json.dumps(measured(arguments.side, arguments.url, arguments.calls)))
         return
-    print(f"{given.calls:,} calls at once, best of {given.rounds}\n\nno faults")
-    fine = compare(given.calls, given.rounds, faults=False)
+    print(f"{arguments.calls:,} calls at once, best of {arguments.rounds}\n\nno faults")
+    fine = compare(arguments.calls, arguments.rounds, faults=False)
     print(f"{LIMITED:.0%} answered with 429, {BROKEN:.0%} with 500")
-    fine = compare(given.calls, given.rounds, faults=True) and fine
+    fine = compare(arguments.calls, arguments.rounds, faults=True) and fine
     if not fine:
         raise SystemExit("not everything was answered")
 

@@ -56,7 +56,7 @@ Figures = dict[str, Any]
 
 
 class Size(NamedTuple):
-    """How much is measured."""
+    """How many messages are measured."""
 
     calls: int
     samples: int
@@ -67,12 +67,12 @@ FULL, QUICK = Size(10_000, 20_000, 3), Size(2_000, 400, 1)
 
 
 async def instant(question: str) -> str:
-    """A target that is done at once."""
+    """A target that returns at once."""
     return f"answer {2 * int(question.split()[1])}"
 
 
 def rows(count: int) -> list[dict[str, Any]]:
-    """Samples as the other benchmarks have them."""
+    """Return the samples of the other benchmarks."""
     return [
         {"id": f"s{i}", "input": f"question {i} : what is {i} + {i} ?", "expected": f"answer {2 * i}"}
         for i in range(count)
@@ -83,7 +83,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 
 def operations(url: str, calls: int) -> Figures:
-    """Wall and CPU time of each call of the mailbox and of its bare command, in µs."""
+    """Measure wall and CPU time of each mailbox call and of its bare command, in µs."""
     import redis
 
     from proctor import Sample
@@ -105,17 +105,17 @@ def operations(url: str, calls: int) -> Figures:
 
 
 def of_mailbox(mailbox: Any, request: Any, calls: int) -> Figures:
-    """The calls of a mailbox, timed."""
-    held: list[Any] = []
+    """Time the calls of a mailbox."""
+    values: list[Any] = []
     tens, many = calls // TEN, [request] * BATCH
     send = timed([partial(mailbox.send, request)] * calls)
-    receive = timed([lambda: held.append(mailbox.receive(max_messages=TEN))] * tens)
-    one, several = held[: tens // 2], held[tens // 2 :]
+    receive = timed([lambda: values.append(mailbox.receive(max_messages=TEN))] * tens)
+    item, several = values[: tens // 2], values[tens // 2 :]
     figures = {
         "send": send,
         "send_all(100)": timed([partial(mailbox.send_all, many)] * (calls // BATCH)),
         "receive(10)": receive,
-        "acknowledge": timed([message.acknowledge for messages in one for message in messages]),
+        "acknowledge": timed([message.acknowledge for messages in item for message in messages]),
         "acknowledge_all(10)": timed([partial(mailbox.acknowledge_all, each) for each in several]),
     }
     assert mailbox.purge() == calls // BATCH * BATCH
@@ -123,7 +123,7 @@ def of_mailbox(mailbox: Any, request: Any, calls: int) -> Figures:
 
 
 def of_commands(client: Any, body: bytes, calls: int) -> Figures:
-    """One plain command for each, timed."""
+    """Time one plain command for each call."""
     ids = [os.urandom(12).hex() for _ in range(calls)]
     client.hset("hash", mapping=dict.fromkeys(ids, body))
     half = calls // TEN // 2 * TEN
@@ -140,7 +140,7 @@ def of_commands(client: Any, body: bytes, calls: int) -> Figures:
 
 
 def timed(calls: Sequence[Callable[[], object]]) -> tuple[float, float]:
-    """Wall and CPU time of a call in µs."""
+    """Return wall and CPU time of a call in µs."""
     wall, cpu = time.perf_counter(), time.process_time()
     for call in calls:
         call()
@@ -149,14 +149,14 @@ def timed(calls: Sequence[Callable[[], object]]) -> tuple[float, float]:
 
 
 def show_operations(size: Size) -> None:
-    """Print what each operation costs."""
-    told = [with_redis(partial(through, "operations", size.calls)) for _ in range(size.rounds)]
-    print(f"\noperations: µs wall (µs CPU of the client); a body has {told[0]['body']} bytes")
+    """Print the cost of each operation."""
+    lines = [with_redis(partial(through, "operations", size.calls)) for _ in range(size.rounds)]
+    print(f"\noperations: µs wall (µs CPU of the client); a body has {lines[0]['body']} bytes")
     row("", "bare command", "mailbox", "spread", "ratio")
     worst = 0.0
-    for name in told[0]["mailbox"]:
-        bare = min(one["bare"][name] for one in told)
-        ours = sorted(one["mailbox"][name] for one in told)
+    for name in lines[0]["mailbox"]:
+        bare = min(item["bare"][name] for item in lines)
+        ours = sorted(item["mailbox"][name] for item in lines)
         ratio = ours[0][0] / bare[0]
         worst = max(worst, ratio)
         cells = [f"{wall:.0f} ({cpu:.0f})" for wall, cpu in (bare, ours[0])]
@@ -168,7 +168,7 @@ def show_operations(size: Size) -> None:
 
 
 def by_redis(way: str, url: str, count: int) -> Figures:
-    """Send everything to workers and collect it; wall and CPU time of this process."""
+    """Send everything to workers and collect it; return wall and CPU time of this process."""
     from proctor import Dataset, EvalReport, evaluate
     from proctor.mailboxes.redis import RedisMailbox
     from proctor.records.mail import EvalRequest
@@ -180,8 +180,8 @@ def by_redis(way: str, url: str, count: int) -> Figures:
     results: Any = requests.open_mailbox("bench-results", EvalResult)
     with tempfile.TemporaryDirectory() as folder, ready() as took:
         if way == "evaluate":
-            kept = Path(folder) / "h.db"
-            report: EvalReport = evaluate(TARGET, data, "exact_match", history=kept, workers=requests)
+            stored = Path(folder) / "h.db"
+            report: EvalReport = evaluate(TARGET, data, "exact_match", history=stored, workers=requests)
         else:
             submission = submit_dataset(data, requests, reply_to=results)
             report = collect_results(results, submission, timeout_seconds=SECONDS)
@@ -190,7 +190,7 @@ def by_redis(way: str, url: str, count: int) -> Figures:
 
 
 def by_memory(count: int) -> Figures:
-    """Submitter, worker and mailboxes in one process."""
+    """Run submitter, worker and mailboxes in one process."""
     from proctor import Dataset, EvalLoop, InMemoryMailbox, exact_match
     from proctor.wiring.dispatch import collect_results, submit_dataset
 
@@ -220,28 +220,28 @@ def by_commands(url: str, count: int) -> Figures:
         for _ in range(count // BATCH):
             client.rpush("requests", *[b"x" * REQUEST_BYTES] * BATCH)
         while left:
-            _, found = client.blmpop(SECONDS, 1, "results", direction="LEFT", count=TEN)
-            client.hdel("none", *ids[: len(found)])
-            left -= len(found)
+            _, result = client.blmpop(SECONDS, 1, "results", direction="LEFT", count=TEN)
+            client.hdel("none", *ids[: len(result)])
+            left -= len(result)
     return took
 
 
 def bare_worker(url: str) -> None:
-    """Pop and push as often as a worker does, until it is killed."""
+    """Pop and push as often as a worker does, until killed."""
     import redis
 
     client: Any = redis.Redis.from_url(url, socket_timeout=None)
     ids = [f"{i:024x}" for i in range(TEN)]
     print("ready", flush=True)
     while True:
-        _, found = client.blmpop(0, 1, "requests", direction="LEFT", count=TEN)
-        client.rpush("results", *[b"y" * RESULT_BYTES] * len(found))
-        client.hdel("none", *ids[: len(found)])
+        _, result = client.blmpop(0, 1, "requests", direction="LEFT", count=TEN)
+        client.rpush("results", *[b"y" * RESULT_BYTES] * len(result))
+        client.hdel("none", *ids[: len(result)])
 
 
 @contextlib.contextmanager
 def ready() -> Iterator[Figures]:
-    """Tell the parent, wait for its word, then take the time."""
+    """Notify the parent, wait for its signal, then start the clock."""
     took: Figures = {}
     print("ready", flush=True)
     sys.stdin.readline()
@@ -251,7 +251,7 @@ def ready() -> Iterator[Figures]:
 
 
 def through(way: str, count: int, url: str) -> Figures:
-    """One way with its workers: wall time, and CPU of each kind of process."""
+    """Run one variant with its workers: wall time, and CPU time of each kind of process."""
     with contextlib.ExitStack() as open_:
         workers = [
             open_.enter_context(started(worker_command(way, url)))
@@ -262,11 +262,11 @@ def through(way: str, count: int, url: str) -> Figures:
         sending = open_.enter_context(started(side_command(way, url, count)))
         said(sending)
         before = sum(map(cpu_of, workers)), redis_cpu(url)
-        told, _ = sending.communicate("go\n", timeout=SECONDS)
+        output, _ = sending.communicate("go\n", timeout=SECONDS)
         if sending.returncode:
-            raise SystemExit(told)
+            raise SystemExit(output)
         after = sum(map(cpu_of, workers)), redis_cpu(url)
-    took: Figures = json.loads(told.splitlines()[-1])
+    took: Figures = json.loads(output.splitlines()[-1])
     return took | {"workers": after[0] - before[0], "redis": after[1] - before[1]}
 
 
@@ -283,7 +283,7 @@ def worker_command(way: str, url: str) -> list[str]:
 
 @contextlib.contextmanager
 def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A process that ends with the block; workers speak on stderr, so both are one."""
+    """Start a process that ends with the block; stderr is merged into stdout."""
     pipe, out = subprocess.PIPE, subprocess.STDOUT
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=out, text=True)
     try:
@@ -294,14 +294,14 @@ def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def said(process: subprocess.Popen[str]) -> None:
-    """Wait for its first line: it is about to begin."""
+    """Wait for the first line of a process, which it prints when it is ready."""
     assert process.stdout is not None
     if not process.stdout.readline():
         raise SystemExit("a process ended before it began")
 
 
 def cpu_of(process: subprocess.Popen[str]) -> float:
-    """CPU seconds of a running process; not a number where the system does not tell."""
+    """Return the CPU seconds of a running process, or NaN if the system does not provide them."""
     stat = Path(f"/proc/{process.pid}/stat")
     if not stat.exists():
         return math.nan
@@ -314,16 +314,16 @@ def redis_cpu(url: str) -> float:
 
 
 def show_samples(size: Size) -> None:
-    """Print how many samples a second go through."""
-    told: dict[str, list[Figures]] = {way: [] for way in WAYS}
+    """Print the throughput in samples per second."""
+    response: dict[str, list[Figures]] = {way: [] for way in WAYS}
     for _ in range(size.rounds):
-        for way, figures in told.items():
+        for way, figures in response.items():
             figures.append(with_redis(partial(through, way, size.samples)))
     print(f"\nsamples: {size.samples:,}, {WORKERS} workers; CPU in µs a sample")
     row("", "samples/s", "spread", "submitter", "workers", "Redis")
     rates = {}
     for way, name in WAYS.items():
-        one, *_ = ordered = sorted(told[way], key=lambda one: float(one["wall"]))
+        one, *_ = ordered = sorted(response[way], key=lambda one: float(one["wall"]))
         spread = f"+{ordered[-1]['wall'] / one['wall'] - 1:.0%}"
         rates[way] = size.samples / one["wall"]
         parts = [f"{one[part] / size.samples * 1e6:.0f}" for part in ("cpu", "workers", "redis")]
@@ -337,7 +337,7 @@ def show_samples(size: Size) -> None:
 
 
 def with_redis(do: Callable[[str], Figures]) -> Figures:
-    """Do something with a Redis of its own."""
+    """Run a function with its own Redis server."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.servers import RedisServer
 
@@ -349,12 +349,12 @@ def server_info(url: str, section: str) -> Figures:
     import redis
 
     with redis.Redis.from_url(url) as client:
-        told: Any = client.info(section)
-    return dict(told)
+        output: Any = client.info(section)
+    return dict(output)
 
 
 def one_side(side: str, url: str, count: int) -> Figures:
-    """What a fresh process does for the parent."""
+    """Run one side in a fresh process, for the parent."""
     if side == "operations":
         return operations(url, count)
     if side == "memory":
@@ -378,21 +378,21 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny numbers: does it run at all?")
     for hidden, default in (("--side", ""), ("--url", ""), ("--count", 0)):
         parser.add_argument(hidden, default=default, type=type(default), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.side == "bare worker":
-        bare_worker(given.url)
-    elif given.side:
-        print(json.dumps(one_side(given.side, given.url, given.count)))
+    arguments = parser.parse_args()
+    if arguments.side == "bare worker":
+        bare_worker(arguments.url)
+    elif arguments.side:
+        print(json.dumps(one_side(arguments.side, arguments.url, arguments.count)))
     else:
-        size = QUICK if given.quick else FULL
+        size = QUICK if arguments.quick else FULL
         print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}")
         names = ("proctor", "msgspec", "redis")
         versions = [f"{name} {importlib.metadata.version(name)}" for name in names]
-        told = with_redis(partial(server_info, section="server"))
-        kind = told.get("server_name", "redis")
-        server = f"{kind}-server {told.get(f'{kind}_version', told['redis_version'])}"
+        output = with_redis(partial(server_info, section="server"))
+        kind = output.get("server_name", "redis")
+        server = f"{kind}-server {output.get(f'{kind}_version', output['redis_version'])}"
         print(f"{', '.join(versions)}, {server}; best of {size.rounds}")
-        for name in given.what or benches:
+        for name in arguments.what or benches:
             benches[name](size)
 
 

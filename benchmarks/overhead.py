@@ -166,34 +166,36 @@ evaluate(target, data, exact_match, history="history.db", concurrency=50, name="
 
 
 def measure(script: str, *args: object) -> dict[str, float]:
-    """Run a script in a fresh process and folder; what it told."""
+    """Run a script in a fresh process and folder; return what it printed."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, "-c", script, *map(str, args)], cwd=folder, capture_output=True, text=True, check=False
         )
     if done.returncode:
         sys.exit(done.stderr)
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    output: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return output
 
 
 def best(script: str, *args: object, key: str = "cpu") -> tuple[dict[str, float], float]:
-    """The best of some rounds, and how far the worst lies above it."""
-    told = sorted((measure(script, *args) for _ in range(ROUNDS)), key=lambda t: t[key])
-    return told[0], told[-1][key] / told[0][key] - 1
+    """Return the best of several rounds, and the relative distance of the worst."""
+    results = sorted((measure(script, *args) for _ in range(ROUNDS)), key=lambda t: t[key])
+    return results[0], results[-1][key] / results[0][key] - 1
 
 
 def both(
     first: tuple[object, ...], second: tuple[object, ...], key: str = "cpu"
 ) -> list[tuple[dict[str, float], float]]:
-    """The best of some rounds of two scripts, round by round in turn: what else the machine does
-    meets both alike. With each, how far its worst round lies above its best."""
+    """Return the best of several rounds of two scripts, run alternately, so that other load affects both.
+
+    Each with the relative distance of its worst round.
+    """
     rounds = [(measure(*first), measure(*second)) for _ in range(PAIRED_ROUNDS)]  # type: ignore[arg-type]
-    found = []
-    for told in zip(*rounds, strict=True):
-        ordered = sorted(told, key=lambda figures: figures[key])
-        found.append((ordered[0], ordered[-1][key] / ordered[0][key] - 1))
-    return found
+    results = []
+    for output in zip(*rounds, strict=True):
+        ordered = sorted(output, key=lambda figures: figures[key])
+        results.append((ordered[0], ordered[-1][key] / ordered[0][key] - 1))
+    return results
 
 
 def row(*cells: object) -> None:
@@ -201,7 +203,7 @@ def row(*cells: object) -> None:
 
 
 def cpu_of(*command: str) -> tuple[float, float]:
-    """CPU seconds and peak memory of a command, best of five."""
+    """Return CPU seconds and peak memory of a command, best of five."""
     figures = []
     for _ in range(5):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -212,7 +214,7 @@ def cpu_of(*command: str) -> tuple[float, float]:
 
 
 def w1() -> None:
-    """Start: import and help beside bare Python, and the size of the core install."""
+    """Startup: import and --help compared with bare Python, and the size of the core install."""
     print("\nW1 start: CPU seconds and peak MB, best of 5")
     bare = cpu_of(sys.executable, "-c", "pass")
     for name, command in {
@@ -228,7 +230,7 @@ def w1() -> None:
 
 
 def core_install() -> tuple[set[str], int]:
-    """The distributions of a core install and their size on disk."""
+    """Return the distributions of a core install and their size on disk."""
     names: set[str] = set()
     size = 0
     waiting = ["proctor"]
@@ -237,13 +239,13 @@ def core_install() -> tuple[set[str], int]:
         if name in names:
             continue
         names.add(name)
-        found = importlib.metadata.distribution(name)
-        files = [Path(str(found.locate_file(file))) for file in found.files or ()]
+        result = importlib.metadata.distribution(name)
+        files = [Path(str(result.locate_file(file))) for file in result.files or ()]
         if name == "proctor":
             package = Path(__file__).parent.parent / "src" / "proctor"
             files = [file for file in package.rglob("*") if "__pycache__" not in file.parts]
         size += sum(file.stat().st_size for file in files if file.is_file())
-        for text in found.requires or ():
+        for text in result.requires or ():
             requirement, _, marker = text.partition(";")
             if not marker.strip():
                 waiting.append("".join(c if c.isalnum() or c in "-_" else " " for c in requirement).split()[0])
@@ -251,7 +253,7 @@ def core_install() -> tuple[set[str], int]:
 
 
 def w2() -> None:
-    """Overhead per sample beside the floor, results durable in the history."""
+    """Overhead per sample compared with the floor; results are durable in the history."""
     print("\nW2 overhead: CPU per sample, best of five (spread)")
     row("n", "floor", "proctor", "ratio", "peak MB")
     costs = {}
@@ -269,7 +271,7 @@ def w2() -> None:
 
 
 def memory() -> None:
-    """Peak memory when the dataset is streamed: flat with n."""
+    """Peak memory with a streamed dataset, for several sizes."""
     print("\nW2 memory: peak MB, dataset streamed from a file")
     small, large = measure(STREAMED, 10_000), measure(STREAMED, 1_000_000)
     row("10,000", f"{small['peak_mb']:.0f} MB", f"{small['cpu'] / 1e4 * 1e6:.1f} µs/sample")
@@ -278,7 +280,7 @@ def memory() -> None:
 
 
 def w3() -> None:
-    """Concurrency: wall time beside the ideal and the floor."""
+    """Concurrency: wall time compared with the ideal and the floor."""
     print("\nW3 concurrency: wall seconds, best of five")
     row("", "ideal", "floor", "proctor", "to ideal", "to floor")
     for n, concurrency in ((1_000, 100), (2_000, 1_000)):
@@ -296,16 +298,16 @@ def w3() -> None:
 
 
 def w4() -> None:
-    """Reading back a stored run of 50,000."""
+    """Read a stored run of 50,000 results."""
     print("\nW4 reading back 50,000 results: CPU, best of three")
-    told, _ = best(READ_BACK, 50_000)
-    row("report+metrics", f"{told['cpu']:.3f} s")
-    row("page of 50", f"{told['page'] * 1e3:.1f} ms")
-    row("by evaluator", f"{told['page_by_evaluator'] * 1e3:.1f} ms")
+    output, _ = best(READ_BACK, 50_000)
+    row("report+metrics", f"{output['cpu']:.3f} s")
+    row("page of 50", f"{output['page'] * 1e3:.1f} ms")
+    row("by evaluator", f"{output['page_by_evaluator'] * 1e3:.1f} ms")
 
 
 def w5() -> None:
-    """SIGKILL half-way, then resume."""
+    """SIGKILL in the middle of a run, then resume."""
     print("\nW5 crash: SIGKILL half-way through 2,000 x 50 ms at concurrency 50, then resume")
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "calls.log"
@@ -326,7 +328,7 @@ def w5() -> None:
 
 
 def threads() -> None:
-    """Blocking targets in threads beside async ones."""
+    """Blocking targets in threads compared with async targets."""
     print("\nBlocking targets: CPU per sample, best of five")
     n = 10_000
     (waiting, _), (blocking, _) = both((OURS, n), (OURS, n, 0, 20, "threads"))

@@ -1,1 +1,1 @@
-"""Importers fed with logs that chance has changed: `make fuzz`, and in short in the tests."""
+"""Fuzzing of the importers with randomly changed logs: `make fuzz`, and a short form in the tests."""

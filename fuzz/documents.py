@@ -1,4 +1,4 @@
-"""A file of JSON that can be taken apart and put together: lines or one document, texts opened."""
+"""Parse a JSON or JSONL file, including JSON inside of texts, and serialize it again."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from proctor.sessions.genai.values import decode_json
 
 
 class Document(NamedTuple):
-    """The values of a file; `is_lines` if each stands on a line of its own."""
+    """The values of a file; `is_lines` if each is on its own line."""
 
     values: list[Any]
     is_lines: bool
 
 
-class Inside:
-    """JSON that stands in a text: what is in it can be changed too."""
+class EmbeddedJson:
+    """JSON inside of a text, parsed so that it can be changed too."""
 
     def __init__(self, *values: Any) -> None:
-        # One, unless it was taken out.
+        # One value, or none after a deletion.
         self.values = [*values]
 
     def __repr__(self) -> str:
-        return f"Inside({self.values!r})"
+        return f"EmbeddedJson({self.values!r})"
 
 
-def taken_apart(data: bytes) -> Document | None:
-    """The values of a file, or None if not all of it is JSON that is worth a look.
+def parse_document(data: bytes) -> Document | None:
+    """Return the values of a file, or None if it is not JSON.
 
-    >>> taken_apart(b'{"a": 1}').values, taken_apart(b'{"a": ')
+    >>> parse_document(b'{"a": 1}').values, parse_document(b'{"a": ')
     ([{'a': 1}], None)
     """
     for is_lines in (True, False):
@@ -40,46 +40,46 @@ def taken_apart(data: bytes) -> Document | None:
         except (ValueError, RecursionError):
             continue
         try:
-            return Document([opened(value) for value in values], is_lines) if values else None
+            return Document([parse_embedded(value) for value in values], is_lines) if values else None
         except RecursionError:
             return None
     return None
 
 
-def put_together(document: Document) -> bytes:
-    """A file again.
+def serialize_document(document: Document) -> bytes:
+    """Write the values as a file.
 
-    >>> put_together(taken_apart(b'{"a": "[1]"}'))
+    >>> serialize_document(parse_document(b'{"a": "[1]"}'))
     b'{"a": "[1]"}'
     """
-    values = [closed(value) for value in document.values]
+    values = [serialize_embedded(value) for value in document.values]
     if not document.is_lines and len(values) != 1:
         values = [values]
     text = "\n".join(json.dumps(value, ensure_ascii=False) for value in values)
-    # Half a character is written as JSON can hold it, and read as what no text can hold.
+    # A lone surrogate is escaped, because UTF-8 cannot encode it.
     return "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
 
 
-def opened(value: Any) -> Any:
-    """A value whose texts, where they are JSON, are opened."""
+def parse_embedded(value: Any) -> Any:
+    """Parse the texts in a value that are JSON."""
     if isinstance(value, dict):
-        return {key: opened(item) for key, item in value.items()}
+        return {key: parse_embedded(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [opened(item) for item in value]
+        return [parse_embedded(item) for item in value]
     try:
-        found = decode_json(value)
+        result = decode_json(value)
     except UnicodeEncodeError:
-        return value  # half a character: no reader of JSON takes it
-    return value if found is value else Inside(opened(found))
+        return value  # a lone surrogate is not valid in JSON
+    return value if result is value else EmbeddedJson(parse_embedded(result))
 
 
-def closed(value: Any) -> Any:
-    """The same with its texts closed again."""
-    if isinstance(value, Inside):
-        return json.dumps(closed(value.values[0]), ensure_ascii=False) if value.values else ""
+def serialize_embedded(value: Any) -> Any:
+    """Turn embedded JSON back into texts."""
+    if isinstance(value, EmbeddedJson):
+        return json.dumps(serialize_embedded(value.values[0]), ensure_ascii=False) if value.values else ""
     if isinstance(value, dict):
-        return {key: closed(item) for key, item in value.items()}
-    return [closed(item) for item in value] if isinstance(value, list) else value
+        return {key: serialize_embedded(item) for key, item in value.items()}
+    return [serialize_embedded(item) for item in value] if isinstance(value, list) else value
 
 
 class Spot(NamedTuple):
@@ -91,37 +91,36 @@ class Spot(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """What stands there."""
+        """The current value."""
         return self.holder[self.key]
 
     @property
     def is_single(self) -> bool:
-        """True if what stands there is a text or a number that tells something."""
+        """True for a number or a text that is not empty."""
         value = self.value
         if isinstance(value, str):
-            # Nothing at all, written as JSON in a text.
             return value.strip() not in ("", "null")
         return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[Spot]:
-    """Every place in a value, also in its opened texts."""
-    if isinstance(value, Inside):
+def find_spots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[Spot]:
+    """Yield every place in a value, including embedded JSON."""
+    if isinstance(value, EmbeddedJson):
         if not value.values:
             return
         if not isinstance(value.values[0], dict | list):
             yield Spot(value.values, 0, path)
-        yield from spots(value.values[0], path)
+        yield from find_spots(value.values[0], path)
     elif isinstance(value, dict | list):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             yield Spot(value, key, (*path, key))
-            yield from spots(value[key], (*path, key))
+            yield from find_spots(value[key], (*path, key))
 
 
-def copied(value: Any) -> Any:
-    """A value of its own, to be changed."""
-    if isinstance(value, Inside):
-        return Inside(*map(copied, value.values[:1]))
+def copy_value(value: Any) -> Any:
+    """Return a copy that can be changed."""
+    if isinstance(value, EmbeddedJson):
+        return EmbeddedJson(*map(copy_value, value.values[:1]))
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
+        return {key: copy_value(item) for key, item in value.items()}
+    return [copy_value(item) for item in value] if isinstance(value, list) else value

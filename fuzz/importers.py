@@ -1,9 +1,8 @@
 """Fuzz the importers: `make fuzz`, or python -m fuzz.importers [--seconds N] [--seed N] …
 
-Each format, and the finding out which it is, has its share of the time, in a process of its own.
-libFuzzer keeps the inputs that reach new code of the importers; what is changed is mostly the JSON
-in them, at times their bytes. What must hold is in `fuzz/oracle.py`. What fails is made small and
-written to .fuzz/found/FORMAT/, with the command that shows it again.
+Each format, and the detection of formats, is fuzzed in its own process for an equal share of the time. libFuzzer keeps
+the inputs that reach new code of the importers; most mutations change the JSON, some the bytes. `fuzz/oracle.py`
+defines what must hold. Failing inputs are shrunk and written to .fuzz/found/FORMAT/, with a command to reproduce them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fuzz.oracle import fault_of
+from fuzz.oracle import find_fault
 from proctor.sessions.importers.session_files import AUTO, FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,44 +24,44 @@ HOME = ROOT / ".fuzz"
 
 
 def main() -> int:
-    """Fuzz, or look at a file that was found."""
-    given = _parsed()
-    if given.replay is not None:
-        return _replay(given.replay, given.only or given.replay.absolute().parent.name)
-    names = [given.only] if given.only else [AUTO, *FORMATS]
+    """Fuzz, or replay a failing input."""
+    arguments = _parse_arguments()
+    if arguments.replay is not None:
+        return _replay(arguments.replay, arguments.only or arguments.replay.absolute().parent.name)
+    names = [arguments.only] if arguments.only else [AUTO, *FORMATS]
     for name in names:
         for folder in ("corpus", "found"):
             shutil.rmtree(HOME / folder / name, ignore_errors=True)
-        _share(name, given.seconds / len(names), given.seed, given.runs)
-    found = [fault for name in names for fault in _found(name)]
-    print(f"{len(found)} faults found" if found else "no fault found", *found, sep="\n")
-    return 1 if found else 0
+        _fuzz_format(name, arguments.seconds / len(names), arguments.seed, arguments.runs)
+    results = [fault for name in names for fault in _describe_faults(name)]
+    print(f"{len(results)} faults found" if results else "no fault found", *results, sep="\n")
+    return 1 if results else 0
 
 
-def _parsed() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz.importers")
-    parser.add_argument("--seconds", type=float, default=300, help="for all formats together")
-    parser.add_argument("--seed", type=int, default=1, help="the same makes the same inputs")
-    parser.add_argument("--runs", type=int, default=-1, help="inputs a format, in place of a time")
-    parser.add_argument("--only", choices=[AUTO, *FORMATS], help="one format")
-    parser.add_argument("--replay", type=Path, help="look at a file that was found")
+    parser.add_argument("--seconds", type=float, default=300, help="time for all formats together")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same inputs")
+    parser.add_argument("--runs", type=int, default=-1, help="inputs for each format, instead of a time")
+    parser.add_argument("--only", choices=[AUTO, *FORMATS], help="fuzz only this format")
+    parser.add_argument("--replay", type=Path, help="check a failing input again")
     return parser.parse_args()
 
 
-def _share(name: str, seconds: float, seed: int, runs: int) -> None:
+def _fuzz_format(name: str, seconds: float, seed: int, runs: int) -> None:
     print(f"{name}: {f'{runs} inputs' if runs >= 0 else f'{seconds:.0f} s'} …", flush=True)
-    command = [sys.executable, "-m", "fuzz.share", name, str(seconds), str(seed), str(runs)]
+    command = [sys.executable, "-m", "fuzz.fuzz_format", name, str(seconds), str(seed), str(runs)]
     # The order of sets would make two runs differ.
     environment = os.environ | {"PYTHONHASHSEED": "0"}
-    told = subprocess.run(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    done = [" ".join(line.split()) for line in told.stderr.splitlines() if "DONE" in line]
-    if told.returncode or not done:
-        sys.exit(f"{told.stderr[-4000:]}\nthe fuzzer itself failed at {name}")
+    process = subprocess.run(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    done = [" ".join(line.split()) for line in process.stderr.splitlines() if "DONE" in line]
+    if process.returncode or not done:
+        sys.exit(f"{process.stderr[-4000:]}\nthe fuzzer itself failed at {name}")
     print(f"  {done[-1]}", flush=True)
 
 
-def _found(name: str) -> Iterator[str]:
-    """The faults that were found, and how to see them again."""
+def _describe_faults(name: str) -> Iterator[str]:
+    """Yield each fault, with the command that reproduces it."""
     for file in sorted((HOME / "found" / name).glob("*.input")):
         what = file.with_suffix(".fault").read_text(encoding="utf-8").splitlines()[-1]
         python = os.path.relpath(sys.executable)
@@ -70,12 +69,12 @@ def _found(name: str) -> Iterator[str]:
 
 
 def _replay(file: Path, name: str) -> int:
-    """Read a file as the fuzzer did."""
+    """Check a file as the fuzzer did."""
     known = file.with_suffix(".fault")
     where = known.read_text(encoding="utf-8").splitlines()[0] if known.exists() else None
     form = None if name == AUTO else name
     with TemporaryDirectory() as folder:
-        fault = fault_of(file.read_bytes(), form, Path(folder, "chat.jsonl"), where=where)
+        fault = find_fault(file.read_bytes(), form, Path(folder, "chat.jsonl"), where=where)
     print(f"{file} as {name}: {fault or 'no fault'}")
     return 0 if fault is None else 1
 

@@ -1,4 +1,4 @@
-"""Changing a log as chance will have it: its values, keys, types and order, or its bytes."""
+"""Change a log randomly: its values, keys, types and order, or its bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from fuzz.documents import Document, Inside, Spot, copied, put_together, spots, taken_apart
+from fuzz.documents import Document, EmbeddedJson, Spot, copy_value, find_spots, parse_document, serialize_document
 
 _ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 0.5, 2**31, 2**63, -(2**63), 2**64, 10**400, 1e308, float("nan"),
@@ -17,7 +17,7 @@ _ODD: tuple[Any, ...] = (
 
 
 class Mutator:
-    """Changes files; `words` and `pieces` are keys, texts and parts that mean something somewhere.
+    """Changes files; `words` and `pieces` are keys, texts and values that some format uses.
 
     The same random numbers make the same changes.
     """
@@ -31,43 +31,43 @@ class Mutator:
         )  # fmt: skip
 
     def mutated(self, data: bytes, random: Random) -> bytes:
-        """A file with one to four changes; one in ten times its bytes are changed."""
-        document = taken_apart(data)
+        """Return a file with one to four changes; in one of ten cases its bytes change."""
+        document = parse_document(data)
         if document is None or random.random() < 0.1:
-            return _bytes_changed(data, random)
+            return _change_bytes(data, random)
         is_lines = document.is_lines != (random.random() < 0.03)
         try:
-            values = copied(document.values)
+            values = copy_value(document.values)
             for _ in range(random.choice((1, 1, 2, 4))):
                 self.change(values, random)
-            return put_together(Document(values, is_lines))
+            return serialize_document(Document(values, is_lines))
         except RecursionError:
             # It became deeper than Python goes.
-            return _bytes_changed(data, random)
+            return _change_bytes(data, random)
 
     def change(self, values: list[Any], random: Random) -> None:
-        """Change some place in the values."""
-        places = list(spots(values))
+        """Change one place in the values."""
+        places = list(find_spots(values))
         if not places:
-            values.append(copied(random.choice(self._pieces or _ODD)))
+            values.append(copy_value(random.choice(self._pieces or _ODD)))
             return
         random.choice(self._changes)(random, random.choice(places))
 
     def _replace(self, random: Random, spot: Spot) -> None:
-        spot.holder[spot.key] = copied(random.choice(_ODD))
+        spot.holder[spot.key] = copy_value(random.choice(_ODD))
 
     def _put_word(self, random: Random, spot: Spot) -> None:
         spot.holder[spot.key] = random.choice(self._words)
 
     def _put_piece(self, random: Random, spot: Spot) -> None:
-        spot.holder[spot.key] = copied(random.choice(self._pieces))
+        spot.holder[spot.key] = copy_value(random.choice(self._pieces))
 
     def _rename(self, random: Random, spot: Spot) -> None:
         if isinstance(spot.holder, dict):
             spot.holder[random.choice(self._words)] = spot.holder.pop(spot.key)
 
     def _add(self, random: Random, spot: Spot) -> None:
-        what = copied(random.choice(self._pieces if random.random() < 0.5 else _ODD))
+        what = copy_value(random.choice(self._pieces if random.random() < 0.5 else _ODD))
         if isinstance(spot.holder, dict):
             spot.holder[random.choice(self._words)] = what
         else:
@@ -81,7 +81,7 @@ def _delete(random: Random, spot: Spot) -> None:  # noqa: ARG001
 def _double(random: Random, spot: Spot) -> None:
     if isinstance(spot.holder, list):
         place = random.randrange(len(spot.holder) + 1)
-        spot.holder.insert(place, copied(spot.value))
+        spot.holder.insert(place, copy_value(spot.value))
 
 
 def _swap(random: Random, spot: Spot) -> None:
@@ -92,14 +92,14 @@ def _swap(random: Random, spot: Spot) -> None:
 
 def _wrap(random: Random, spot: Spot) -> None:
     value = spot.value
-    wrapped = ([value], {"content": value}, {"data": value}, Inside(value), [value, copied(value)])
+    wrapped = ([value], {"content": value}, {"data": value}, EmbeddedJson(value), [value, copy_value(value)])
     spot.holder[spot.key] = random.choice(wrapped)
 
 
 def _retype(random: Random, spot: Spot) -> None:
     value = spot.value
-    if isinstance(value, dict | list | Inside):
-        inside = value.values if isinstance(value, Inside) else value
+    if isinstance(value, dict | list | EmbeddedJson):
+        inside = value.values if isinstance(value, EmbeddedJson) else value
         items = list(inside.values() if isinstance(inside, dict) else inside)
         spot.holder[spot.key] = random.choice([*items, str(len(items))])
     else:
@@ -107,9 +107,9 @@ def _retype(random: Random, spot: Spot) -> None:
 
 
 def _copy_over(random: Random, spot: Spot) -> None:
-    """What stands in one place stands in another too."""
-    around = list(spots(spot.holder))
-    spot.holder[spot.key] = copied(random.choice(around).value)
+    """Copy the value of one place to another."""
+    around = list(find_spots(spot.holder))
+    spot.holder[spot.key] = copy_value(random.choice(around).value)
 
 
 def _nest(random: Random, spot: Spot) -> None:
@@ -119,7 +119,7 @@ def _nest(random: Random, spot: Spot) -> None:
     spot.holder[spot.key] = value
 
 
-def _bytes_changed(data: bytes, random: Random) -> bytes:
+def _change_bytes(data: bytes, random: Random) -> bytes:
     raw = bytearray(data)
     for _ in range(random.choice((1, 1, 2, 5))):
         place = random.randrange(len(raw) + 1)

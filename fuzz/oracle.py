@@ -1,15 +1,14 @@
-"""What must hold for whatever stands in a file: it is read, or told to be unreadable; never lost.
+"""What must hold for any input: an importer reads it or reports why it cannot, and loses nothing.
 
-Six things are asked of an importer, of any bytes:
+Six checks, for any bytes:
 
-- it ends, in time, and nothing but a `DatasetError` with its problems comes out of it;
-- what it gives can be written and read again, and the file gives what its values give;
-- every text and number of the file stands in the record (`lost`), also one that is put into any
-  place of it (`mark lost`);
-- two files that differ in one text or number give records that differ (`same record`), even if
-  what was put there stands somewhere else in the file too;
-- what a message says in any role, a judge reads (`unheard`), also when its role is another word;
-- the tokens of the session are those of the file, where it tells them plainly (`miscounted`).
+- the importer ends in time, and raises nothing but a `DatasetError` with its problems;
+- its sessions can be stored and read again, and reading the file gives the same as reading its values;
+- every text and number of the file is in the record (`lost`), also one that is inserted anywhere (`mark lost`);
+- two files that differ in one text or number give different records (`same record`), even if the inserted value
+  occurs elsewhere in the file too;
+- a judge reads the content of a message in any role (`unheard`), also in an unknown role;
+- the tokens of the session are those of the file, if the file states them clearly (`miscounted`).
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from fuzz.documents import Document, Spot, closed, copied, opened, spots
-from fuzz.plainly import heard, is_words, said_in, tokens_in
+from fuzz.documents import Document, Spot, copy_value, find_spots, parse_embedded, serialize_embedded
+from fuzz.expected_content import count_tokens, is_plain_text, message_texts, render_sessions
 from proctor.errors import DatasetError
 from proctor.records import codec
 from proctor.records.session import CustomEvent
@@ -51,15 +50,15 @@ _MARKS: tuple[Any, ...] = (_MARK, 7340033, {_MARK: 1}, [_MARK], {"type": _MARK})
 _SIGNS = (_MARK.encode(), b"7340033")
 _ROLE = "critic"
 _SOURCE = "logs/chat.jsonl"
-# How many places of a file are marked, and changed, each time.
+# The number of places of a file that are changed for each input.
 PLACES = 3
-# Words that say how a part is to be read, not what it says: the record has its own for them.
+# Keys that say how to read a part; the record has its own names for their values.
 _FORM = frozenset(("role", "type", "object", "kind", "event.name", "lc", "index", "status", "key"))
 _WORD = re.compile(r"[\w.:-]+")
 
 
 class Fault(NamedTuple):
-    """What went wrong: `kind`, and `where`, which is the same for inputs that fail alike."""
+    """A violated check: its `kind`, and `where`, which is equal for inputs that fail in the same way."""
 
     kind: str
     where: str
@@ -69,109 +68,111 @@ class Fault(NamedTuple):
         return f"{self.kind}: {self.where}{f' ({self.more})' if self.more else ''}"
 
 
-class TookTooLong(BaseException):
-    """An importer that does not end; no `except Exception` of its own takes it."""
+class CheckTimeout(BaseException):
+    """An importer takes too long. Not an `Exception`, so that the importer cannot catch it."""
 
 
-def fault_of(data: bytes, form: str | None, file: Path, *, where: str | None = None) -> Fault | None:
-    """What is wrong with how a file of these bytes is read in a format (None: whichever it is).
+def find_fault(data: bytes, form: str | None, file: Path, *, where: str | None = None) -> Fault | None:
+    """Check how a file with these bytes is read in a format (None: detect it); return the first fault.
 
-    The file is written to `file`. A few places are marked and changed, or all that are called
-    `where`, as in a fault found before. The same bytes give the same answer.
+    The file is written to `file`. A few random places are changed, or with `where` all places of that shape. The same
+    bytes give the same result.
     """
-    return watched(lambda: _fault_of(data, form, file, where))
+    return run_check(lambda: _find_fault(data, form, file, where))
 
 
-def watched(look: Callable[[], Fault | None], seconds: float = SECONDS) -> Fault | None:
-    """What a look at something tells; that it fails, or does not end, is a fault too."""
+def run_check(look: Callable[[], Fault | None], seconds: float = SECONDS) -> Fault | None:
+    """Return the fault that a check finds; an exception or a timeout is a fault too."""
     try:
-        with at_most(seconds):
+        with time_limit(seconds):
             return look()
-    except TookTooLong as error:
-        return Fault("hang", _place(error), f"more than {seconds:g} s")
+    except CheckTimeout as error:
+        return Fault("hang", _failing_function(error), f"more than {seconds:g} s of CPU time")
     except Exception as error:
-        return Fault(type(error).__name__, _place(error), str(error)[:200])
+        return Fault(type(error).__name__, _failing_function(error), str(error)[:200])
 
 
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Stop what takes longer."""
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `CheckTimeout` if the block takes more CPU time; a busy machine does not count."""
 
     def stop(*_: Any) -> None:
-        raise TookTooLong
+        raise CheckTimeout
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
-def _place(error: BaseException) -> str:
-    """The function of the product in which it happened."""
+def _failing_function(error: BaseException) -> str:
+    """Return the function of Proctor that raised the error."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "proctor" in f.filename]
     if not frames:
         return "the oracle itself"
     return f"{Path(frames[-1].filename).stem}.{frames[-1].name}"
 
 
-def _fault_of(data: bytes, form: str | None, file: Path, where: str | None) -> Fault | None:
+def _find_fault(data: bytes, form: str | None, file: Path, where: str | None) -> Fault | None:
     file.write_bytes(data)
     files = SessionFiles(file, form)
-    found: list[ImportedSession] = []
+    results: list[ImportedSession] = []
     values, damaged = _values(data)
     try:
-        found.extend(files)
+        results.extend(files)
     except DatasetError as error:
         if not files.problems and not _is_blank([value for _, value in values]):
-            return Fault("nothing is told", error.what)
+            return Fault("nothing is reported", error.what)
     if failed := [it.what for it in files.problems if it.what.startswith(IMPORTER_FAILED)]:
         return Fault("the importer failed", failed[0][:60])
-    told = {problem.where.removeprefix(f"{file}:") for problem in files.problems}
-    if _is_one_document(values, damaged, told):
+    lines = {problem.where.removeprefix(f"{file}:") for problem in files.problems}
+    if _is_one_document(values, damaged, lines):
         return None
-    if unsaid := [line for line in damaged if str(line) not in told]:
-        return Fault("damage is not told", f"line {unsaid[0]}")
+    if unreported := [line for line in damaged if str(line) not in lines]:
+        return Fault("damage is not reported", f"line {unreported[0]}")
     module = detect_format([it for _, it in values[:DETECTION_VALUES]]) if form is None else load_format(form)
     if module is None:
-        return None if files.problems or not values else Fault("nothing is told", "no format")
+        return None if files.problems or not values else Fault("nothing is reported", "no format")
     whole = list(module.read(values, str(file)))
-    talks = [one for one in whole if one.is_named or not all(isinstance(e, CustomEvent) for e in one.session)]
-    if written(talks) != written(found):
+    sessions = [item for item in whole if item.is_named or not all(isinstance(e, CustomEvent) for e in item.session)]
+    if encode_sessions(sessions) != encode_sessions(results):
         return Fault("the file gives other sessions than its values", module.NAME)
-    return fault_in(module, values, Random(data), where)
+    return find_lost_value(module, values, Random(data), where)
 
 
-def fault_in(module: Format, values: list[tuple[int, Any]], random: Random, where: str | None = None) -> Fault | None:
-    """What a format loses of some values, each with its line."""
-    found = list(module.read(values, _SOURCE))
-    record = written(found)
+def find_lost_value(
+    module: Format, values: list[tuple[int, Any]], random: Random, where: str | None = None
+) -> Fault | None:
+    """Return the first fault in how a format reads values with their line numbers."""
+    results = list(module.read(values, _SOURCE))
+    record = encode_sessions(results)
     again = msgspec.json.decode(record, type=list[ImportedSession])
-    if msgspec.json.decode(written(again), type=list[ImportedSession]) != again:
+    if msgspec.json.decode(encode_sessions(again), type=list[ImportedSession]) != again:
         return Fault("what is written is not read again", module.NAME)
-    document = Document([opened(value) for _, value in values], is_lines=True)
+    document = Document([parse_embedded(value) for _, value in values], is_lines=True)
     numbers = [number for number, _ in values]
-    fault = _lost(document, record) or _misread(module, [value for _, value in values], found)
-    return fault or _Changing(module, document, numbers).fault(random, where)
+    fault = _find_lost(document, record) or _find_misread(module, [value for _, value in values], results)
+    return fault or _ChangeChecker(module, document, numbers).fault(random, where)
 
 
-def _misread(module: Format, values: list[Any], found: list[ImportedSession]) -> Fault | None:
-    """What a judge does not get to read though it was said, or tokens that nobody counted."""
-    shown = heard(found)
-    for words in said_in(module.NAME, values):
+def _find_misread(module: Format, values: list[Any], sessions: list[ImportedSession]) -> Fault | None:
+    """Find a message that the judge does not see, or a wrong number of tokens."""
+    shown = render_sessions(sessions)
+    for words in message_texts(module.NAME, values):
         if words not in shown:
             return Fault("unheard", module.NAME, words[:80])
-    used = sum(one.session.usage.total_tokens or 0 for one in found)
-    told = tokens_in(module.NAME, values)
-    if told is not None and told != used:
-        return Fault("miscounted", module.NAME, f"{told} in the file, {used} in the session")
+    used = sum(item.session.usage.total_tokens or 0 for item in sessions)
+    output = count_tokens(module.NAME, values)
+    if output is not None and output != used:
+        return Fault("miscounted", module.NAME, f"{output} in the file, {used} in the session")
     return None
 
 
 def _values(data: bytes) -> tuple[list[tuple[int, Any]], list[int]]:
-    """The values of a file with their lines, and the lines that are damaged."""
+    """Return the values of a file with their lines, and the damaged lines."""
     lines = [
         (number, line)
         for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
@@ -184,54 +185,54 @@ def _values(data: bytes) -> tuple[list[tuple[int, Any]], list[int]]:
         value, why = decode_line(rest)
         if why in (None, REPAIRED):
             return [(lines[0][0], value)], []
-    found = [(number, *decode_line(line)) for number, line in lines]
-    fine = [(number, value) for number, value, why in found if why in (None, REPAIRED)]
-    return fine, [number for number, _, why in found if why is not None]
+    results = [(number, *decode_line(line)) for number, line in lines]
+    fine = [(number, value) for number, value, why in results if why in (None, REPAIRED)]
+    return fine, [number for number, _, why in results if why is not None]
 
 
-def _is_one_document(values: list[tuple[int, Any]], damaged: list[int], told: set[str]) -> bool:
-    """True for a document on several lines that is damaged: it is told as one."""
+def _is_one_document(values: list[tuple[int, Any]], damaged: list[int], reported: set[str]) -> bool:
+    """True for a damaged document on several lines, which is reported as one problem."""
     readable = [value for _, value in values if isinstance(value, dict | list)]
-    return bool(damaged) and len(told) == 1 and len(readable) <= 1
+    return bool(damaged) and len(reported) == 1 and len(readable) <= 1
 
 
 def _is_blank(value: Any) -> bool:
-    """True for what holds no text, no number and no truth."""
+    """True for a value without texts, numbers and booleans."""
     if isinstance(value, dict | list):
         return all(map(_is_blank, value.values() if isinstance(value, dict) else value))
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def written(found: Any) -> bytes:
-    """Everything that is kept, as it is stored."""
-    return codec.encode(found)
+def encode_sessions(sessions: Any) -> bytes:
+    """Encode sessions as they are stored."""
+    return codec.encode(sessions)
 
 
-def _lost(document: Document, record: bytes) -> Fault | None:
-    for spot in spots(document.values):
-        is_word = _is_form(spot) and _WORD.fullmatch(str(spot.value))
-        if not spot.is_single or is_word or _is_deep(spot.value):
+def _find_lost(document: Document, record: bytes) -> Fault | None:
+    for spot in find_spots(document.values):
+        is_word = _is_structure(spot) and _WORD.fullmatch(str(spot.value))
+        if not spot.is_single or is_word or _is_nested_json(spot.value):
             continue
-        if not _stands(spot.value, record):
+        if not _occurs(spot.value, record):
             return Fault("lost", _shape(spot.path), repr(spot.value)[:80])
     return None
 
 
-def _is_form(spot: Spot) -> bool:
-    """True for what says how a part is to be read, not what it says."""
+def _is_structure(spot: Spot) -> bool:
+    """True for a value that says how to read a part, such as its role or type."""
     name = str(spot.path[-1]) if spot.path else ""
     return name in _FORM or name.rpartition(".")[2] in _FORM
 
 
-def _is_deep(value: Any) -> bool:
-    """True for JSON in a text that nobody looks into here, though a reader may."""
+def _is_nested_json(value: Any) -> bool:
+    """True for embedded JSON that is nested too deep for `parse_embedded`."""
     deepest = value.count("{") + value.count("[") if isinstance(value, str) else 0
     return deepest > MAX_DEPTH and value[:1] in ("{", "[")
 
 
-def _stands(value: Any, record: bytes) -> bool:
+def _occurs(value: Any, record: bytes) -> bool:
     if isinstance(value, str):
-        # Also where it stands in JSON that stands in a text, in a text again.
+        # Also inside of JSON that is embedded in texts several times.
         for _ in range(4):
             escaped = msgspec.json.encode(value)[1:-1]
             if escaped in record:
@@ -239,27 +240,31 @@ def _stands(value: Any, record: bytes) -> bool:
             value = escaped.decode()
         return False
     if isinstance(value, float) and not math.isfinite(value):
-        return True  # JSON has no such number, and readers have their own words for it.
+        return True  # JSON has no such number; readers represent it differently
     whole = int(value) if isinstance(value, float) and value.is_integer() else value
     texts = (msgspec.json.encode(value), repr(value).encode(), str(whole).encode())
     return any(text in record for text in texts)
 
 
-class _Changing:
-    """Puts something into places of a file, one at a time, and looks whether the record tells."""
+class _ChangeChecker:
+    """Changes one place of a file at a time, and checks that the record changes too."""
 
     def __init__(self, module: Format, document: Document, numbers: list[int]) -> None:
         self._module, self._values, self._numbers = module, document.values, numbers
-        found = self._found(document.values)
-        self._record, self._heard, self._talks = written(found), heard(found), _talks(found)
-        self._places = list(spots(document.values))
+        result = self._read_values(document.values)
+        self._record, self._transcript, self._readable = (
+            encode_sessions(result),
+            render_sessions(result),
+            _count_readable(result),
+        )
+        self._places = list(find_spots(document.values))
 
-    def _found(self, values: list[Any]) -> list[ImportedSession]:
-        lines = zip(self._numbers, map(closed, values), strict=True)
+    def _read_values(self, values: list[Any]) -> list[ImportedSession]:
+        lines = zip(self._numbers, map(serialize_embedded, values), strict=True)
         return list(self._module.read(list(lines), _SOURCE))
 
     def fault(self, random: Random, where: str | None) -> Fault | None:
-        """Try some places, or all of a shape."""
+        """Check some random places, or all places of a shape."""
         numbers: Sequence[int] = range(len(self._places))
         if where is not None:
             numbers = [n for n in numbers if _shape(self._places[n].path) == where]
@@ -272,41 +277,41 @@ class _Changing:
                 others = random.sample(others, min(1, len(others)))
             for put in marks:
                 if not any(sign in self._with(number, put) for sign in _SIGNS):
-                    return self._told("mark lost", number, put)
+                    return self._fault("mark lost", number, put)
             for put in others:
                 if self._with(number, put) == self._record:
-                    return self._told("same record", number, put)
-            if self._unheard(number):
-                return self._told("unheard", number, _ROLE)
+                    return self._fault("same record", number, put)
+            if self._is_unheard(number):
+                return self._fault("unheard", number, _ROLE)
         return None
 
-    def _unheard(self, number: int) -> bool:
-        """True if a judge no longer reads what a message says when its role is another word."""
+    def _is_unheard(self, number: int) -> bool:
+        """True if the judge no longer sees a message when its role is unknown."""
         spot = self._places[number]
         if spot.key != "role" or not isinstance(spot.value, str) or "content" not in spot.holder:
             return False
-        said = spot.holder["content"]
-        if not is_words(said) or said not in self._heard:
+        content = spot.holder["content"]
+        if not is_plain_text(content) or content not in self._transcript:
             return False
-        found = self._found(self._changed(number, _ROLE))
-        # A talk in which nobody has a known role is none.
-        return _talks(found) == self._talks and said not in heard(found)
+        result = self._read_values(self._changed(number, _ROLE))
+        # Messages without any known role are not a conversation.
+        return _count_readable(result) == self._readable and content not in render_sessions(result)
 
     def _with(self, number: int, put: Any) -> bytes:
-        return written(self._found(self._changed(number, put)))
+        return encode_sessions(self._read_values(self._changed(number, put)))
 
     def _changed(self, number: int, put: Any) -> list[Any]:
-        values: list[Any] = copied(self._values)
-        spot = next(islice(spots(values), number, None))
+        values: list[Any] = copy_value(self._values)
+        spot = next(islice(find_spots(values), number, None))
         spot.holder[spot.key] = put
         return values
 
-    def _told(self, kind: str, number: int, put: Any) -> Fault:
+    def _fault(self, kind: str, number: int, put: Any) -> Fault:
         spot = self._places[number]
-        return Fault(kind, _shape(spot.path), f"{closed(spot.value)!r:.60} -> {put!r:.60}")
+        return Fault(kind, _shape(spot.path), f"{serialize_embedded(spot.value)!r:.60} -> {put!r:.60}")
 
     def _others(self, number: int) -> list[Any]:
-        """The other texts or numbers of the file that may stand in a place."""
+        """Return the other texts or numbers of the file that may be put into a place."""
         spot = self._places[number]
         if isinstance(spot.value, bool):
             return [not spot.value]
@@ -315,16 +320,16 @@ class _Changing:
         kind = str if isinstance(spot.value, str) else int | float
         alike = [p.value for p in self._places if p.is_single and isinstance(p.value, kind)]
         alike = list(dict.fromkeys(value for value in alike if value != spot.value))
-        # Another word of that kind may well mean the same.
-        return [it for it in alike if not _WORD.fullmatch(str(it))] if _is_form(spot) else alike
+        # Two such words may mean the same.
+        return [it for it in alike if not _WORD.fullmatch(str(it))] if _is_structure(spot) else alike
 
 
-def _talks(found: list[ImportedSession]) -> int:
-    """In how many sessions there is something to read."""
-    return sum(bool(heard([one])) for one in found)
+def _count_readable(sessions: list[ImportedSession]) -> int:
+    """Count the sessions that have something to read."""
+    return sum(bool(render_sessions([item])) for item in sessions)
 
 
 def _shape(path: tuple[Any, ...]) -> str:
-    """A path by its last names, without the numbers."""
+    """Return the last names of a path, without indexes."""
     names = [key[:30] for key in path if isinstance(key, str)]
     return ".".join(names[-3:])

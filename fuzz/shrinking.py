@@ -1,4 +1,4 @@
-"""Making a file that fails as small as it gets while it fails alike."""
+"""Shrink a failing file while it still fails in the same way."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from fuzz.documents import Document, Inside, Spot, copied, put_together, spots, taken_apart
+from fuzz.documents import Document, EmbeddedJson, Spot, copy_value, find_spots, parse_document, serialize_document
 
 SequenceT = TypeVar("SequenceT", bytes, list[Any])
 
 
-def shrunk(data: bytes, fails: Callable[[bytes], bool], seconds: float = 10) -> bytes:
-    """The smallest file found in that time, of which `fails` still holds.
+def shrink(data: bytes, fails: Callable[[bytes], bool], seconds: float = 10) -> bytes:
+    """Return the smallest file found in this time for which `fails` holds.
 
-    >>> shrunk(b'{"a": [1, 2, {"b": "xyz"}], "c": 3}', lambda data: b'"b"' in data)
+    >>> shrink(b'{"a": [1, 2, {"b": "xyz"}], "c": 3}', lambda data: b'"b"' in data)
     b'{"b": 0}'
     """
     end = time.monotonic() + seconds
@@ -32,25 +32,25 @@ def shrunk(data: bytes, fails: Callable[[bytes], bool], seconds: float = 10) -> 
 
 
 def _smaller(data: bytes) -> Iterator[bytes]:
-    document = taken_apart(data)
+    document = parse_document(data)
     if document is None:
-        yield from _cut(data)
+        yield from _halves(data)
         return
-    for values in _cut(document.values):
-        yield put_together(Document(copied(values), document.is_lines))
-    places = list(spots(document.values))
+    for values in _halves(document.values):
+        yield serialize_document(Document(copy_value(values), document.is_lines))
+    places = list(find_spots(document.values))
     # The largest first: what stands in them goes with them.
     sizes = {number: len(repr(place.value)) for number, place in enumerate(places)}
     for number in sorted(sizes, key=sizes.__getitem__, reverse=True):
         for change in _CHANGES:
-            values = copied(document.values)
-            spot = next(spot for at, spot in enumerate(spots(values)) if at == number)
+            values = copy_value(document.values)
+            spot = next(spot for at, spot in enumerate(find_spots(values)) if at == number)
             if change(spot):
-                yield put_together(Document(values, document.is_lines))
+                yield serialize_document(Document(values, document.is_lines))
 
 
-def _cut(whole: SequenceT) -> Iterator[SequenceT]:
-    """All but a half, all but a quarter, and so on."""
+def _halves(whole: SequenceT) -> Iterator[SequenceT]:
+    """Yield the value without a half, without a quarter, and so on."""
     size = len(whole) // 2
     while size:
         for start in range(0, len(whole), size):
@@ -64,8 +64,8 @@ def _delete(spot: Spot) -> bool:
 
 
 def _lift(spot: Spot) -> bool:
-    """What stands in a mapping or a list alone takes its place."""
-    value: Any = spot.value.values[0] if isinstance(spot.value, Inside) else spot.value
+    """Replace a mapping or list that has one value with that value."""
+    value: Any = spot.value.values[0] if isinstance(spot.value, EmbeddedJson) else spot.value
     inside = list(value.values() if isinstance(value, dict) else value) if _holds(value) else []
     if len(inside) == 1:
         spot.holder[spot.key] = inside[0]

@@ -28,7 +28,7 @@ EXPORTED = [
 
 
 def fresh(code: str) -> str:
-    """What a new Python prints, in which nobody measures coverage: that would load modules too."""
+    """Return what a new Python prints, without coverage, which would load modules too."""
     return subprocess.run(
         [sys.executable, "-c", code],
         env={name: value for name, value in os.environ.items() if not name.startswith("COV")},

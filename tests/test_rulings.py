@@ -44,7 +44,7 @@ from proctor import (
 from proctor.errors import ConfigError, DatasetError, EvaluatorError, FieldMissing, RunStopped
 from proctor.records.run import Retention, RunMetadata
 from proctor.reports.json import JSONReporter, load
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def test_loop_ruling_typed_loading(kind: Any, good: str, bad: str, tmp_path: Pat
 
 
 def test_loop_ruling_duplicate_ids_are_refused(tmp_path: Path) -> None:
-    """Loop ruling: duplicate ids are refused, both lines named; blank lines are passed over."""
+    """Loop ruling: duplicate ids are refused with both lines; blank lines are skipped."""
     path = written(tmp_path, '{"id": "1", "input": "a"}', "", '{"id": "1", "input": "b"}')
     with pytest.raises(DatasetError, match=r"data\.jsonl:3: id") as caught:
         JSONLDataset(path).inspect()
@@ -185,7 +185,7 @@ def test_runner_ruling_timeouts_are_enforced_and_reported() -> None:
 
 
 def test_runner_ruling_on_error_raise_stops_and_the_default_continues() -> None:
-    """Runner ruling: by default a run goes on after an error; on_error="raise" stops it."""
+    """Runner ruling: by default a run continues after an error; on_error="raise" stops it."""
 
     def target(text: str) -> str:
         raise ValueError(text)
@@ -317,9 +317,9 @@ def test_field_ruling_blocks_merge_and_combinations_may_not_contradict() -> None
     """Field ruling: two blocks of one field merge in order; two combinations are an error."""
     checks = define().evaluate_field("output", fine).evaluate_field("n", fine)
     checks.evaluate_field("output", contains, combine_with="or")
-    found = checks.evaluate({"output": "x", "n": 1, "expected": "y"}).field_results["output"]
-    assert list(found.evaluators) == ["fine", "contains"]
-    assert found.passed
+    output = checks.evaluate({"output": "x", "n": 1, "expected": "y"}).field_results["output"]
+    assert list(output.evaluators) == ["fine", "contains"]
+    assert output.passed
     with pytest.raises(ConfigError, match="the field is already combined by 'or'"):
         checks.evaluate_field("output", combine_with="and")
 
@@ -389,6 +389,6 @@ def test_field_ruling_both_ends_of_a_range_count(tmp_path: Path) -> None:
     assert first.metadata is not None
     assert second.metadata is not None
     ends = (first.metadata.started_at, second.metadata.started_at)
-    asked = checks.history.query(date_range=ends, tags={"b": "2", "a": "1"})
-    assert [report.run_id for report in asked] == [second.run_id, first.run_id]
+    request = checks.history.query(date_range=ends, tags={"b": "2", "a": "1"})
+    assert [report.run_id for report in request] == [second.run_id, first.run_id]
     assert checks.history.query(tags={"a": "1", "b": "3"}) == []

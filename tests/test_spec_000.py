@@ -1,7 +1,7 @@
-"""The loop spec's usage examples, in our words: each runs, the distributed ones in processes.
+"""The usage examples of the loop spec run; the distributed ones use processes.
 
-What differs from the letter: the packages' names; `EventBus` for `ControlDispatcher`; a session
-needs no bus; and the model is a server on this machine.
+Differences from the spec: the names of packages; `EventBus` instead of `ControlDispatcher`; a session needs no bus; the
+model is a local server.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def qa_file(folder: Path) -> Path:
 
 
 def test_basic_evaluation(main_loop: QALoop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Load, submit, run one poll, collect, print: as it stands in the spec."""
+    """Load, submit, poll once, collect and print, as in the spec."""
     # Load dataset
     dataset = Dataset.load(qa_file(tmp_path), str, str)
 
@@ -324,11 +324,11 @@ def processes(count: int, folder: Path, environment: dict[str, str]) -> Iterator
 
 
 def run_client(folder: Path, file: str, environment: dict[str, str]) -> list[str]:
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "client.py", file], cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG
     )
-    assert told.returncode == 0, told.stderr
-    return told.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.splitlines()
 
 
 def test_distributed_deployment(model: ModelServer, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The field spec's examples, in our words: each runs, with its bugs mended by the rulings.
+"""The examples of the field spec run, with their bugs fixed according to the rulings.
 
-What differs from the letter: Python for Ruby, `as_` for `as`, results and scores with our names
-(`value` and `reason` for `score` and `message`; a mapping with the spec's names is still taken),
-and a target, for configurations are there to be run.
+Differences from the spec: Python instead of Ruby, `as_` instead of `as`, other names in results and scores (`value` and
+`reason` instead of `score` and `message`; a mapping with the names of the spec is accepted too), and a target, because
+configurations need one.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def chat_checks(folder: Path, heard: list[ProgressEvent]) -> Definition:
 
 def test_the_complete_example(tmp_path: Path) -> None:
     """Define, run three configurations, look at fields, compare, rank, query, and see the trend."""
-    heard: list[ProgressEvent] = []
-    evaluator = chat_checks(tmp_path, heard)
+    events: list[ProgressEvent] = []
+    evaluator = chat_checks(tmp_path, events)
     result = evaluator.evaluate(
         SPAN,
         target=agent,
@@ -88,7 +88,7 @@ def test_the_complete_example(tmp_path: Path) -> None:
 
     assert not result.passed
     output = result.field_results["output"]
-    assert {one.configuration: one.passed for one in output.scores} == {
+    assert {score.configuration: score.passed for score in output.scores} == {
         "low_temp": True, "med_temp": True, "high_temp": False,
     }  # fmt: skip
     assert list(output.of("low_temp").evaluators) == [
@@ -107,15 +107,15 @@ def test_the_complete_example(tmp_path: Path) -> None:
     assert result.rank_by("usage.total_tokens", "asc").data == ranking.data
 
     now = datetime.now(UTC)
-    (found,) = evaluator.history.query(
+    (results,) = evaluator.history.query(
         configuration="low_temp", date_range=(now - timedelta(days=30), now), tags={"environment": "production"}
     )
-    assert found.run_id == result.run_id
+    assert results.run_id == result.run_id
     trend = evaluator.history.trend("tokens", configurations=["low_temp"])
     assert [point["value"] for point in trend.data] == [430.0]
-    assert [one.run_id for one in evaluator.history.last(5)] == [result.run_id]
+    assert [score.run_id for score in evaluator.history.last(5)] == [result.run_id]
 
-    check_events(heard)
+    check_events(events)
 
 
 def check_events(heard: list[ProgressEvent]) -> None:
@@ -162,11 +162,11 @@ def test_citation_grounding(text: Any, passed: bool, value: float, message: str)
         .evaluate_with("citation_grounding", knowledge_base=KNOWLEDGE)
         .combine_with("and")
     )
-    found = evaluator.evaluate({**SPAN, "output": text}).field_results["output"]
-    score = found.score
+    output = evaluator.evaluate({**SPAN, "output": text}).field_results["output"]
+    score = output.score
     assert (score.passed, score.value) == (passed, value)
     assert score.reason == f"{message} citations grounded in output"
-    details = found.evaluators["citation_grounding"].details
+    details = output.evaluators["citation_grounding"].details
     assert details["context"] == {"model": None, "tokens": 500}
 
 
@@ -208,7 +208,7 @@ def test_an_evaluator_of_several_fields() -> None:
             "lenient": {"model": "gpt-3.5-turbo", "tokens": 10},
         },
     )
-    values = {one.configuration: one.score.value for one in result.field_results["output"].scores}
+    values = {score.configuration: score.score.value for score in result.field_results["output"].scores}
     assert values == {
         "good": 0.85, "wasteful": 0.75, "lenient": pytest.approx(0.935),
     }  # fmt: skip

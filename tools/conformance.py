@@ -44,26 +44,26 @@ class Clause:
 
     @property
     def order(self) -> tuple[str, str, int]:
-        """Where the clause stands on the page."""
+        """The sort key on the page."""
         spec, topic, number = self.identifier.split(".")
         return spec, topic, int(number)
 
     @property
     def status(self) -> str:
-        """How the clause stands, in words."""
+        """The status of the clause in words."""
         if self.not_applicable:
             return f"does not apply: {self.not_applicable}"
         return f"not met: {self.unmet}" if self.unmet else "holds"
 
 
 def read_clauses(folder: Path = TESTS) -> list[Clause]:
-    """All clauses of a folder of tests, in the order of their identifiers."""
-    found = [
+    """Return all clauses of a folder of tests, in the order of their identifiers."""
+    results = [
         clause
         for path in sorted(folder.glob("test_*.py"))
         for clause in _read_module(ast.parse(path.read_text(encoding="utf-8")), path.name)
     ]
-    return sorted(found, key=lambda clause: clause.order)
+    return sorted(results, key=lambda clause: clause.order)
 
 
 def _read_module(module: ast.Module, file: str) -> Iterator[Clause]:
@@ -91,7 +91,7 @@ def _arguments(call: ast.expr) -> tuple[list[str], dict[str, str]]:
 
 
 def page(notice: str) -> str:
-    """The page, one table for each heading of each specification."""
+    """Return the page, with one table for each specification."""
     clauses = read_clauses()
     parts = ["# Conformance", notice, HEAD.strip(), _summary(clauses)]
     for spec, of_spec in groupby(clauses, key=lambda clause: clause.spec):
@@ -106,8 +106,8 @@ def _summary(clauses: list[Clause]) -> str:
         of_spec = [clause for clause in clauses if clause.spec == spec]
         unmet = sum(bool(clause.unmet) for clause in of_spec)
         outside = sum(bool(clause.not_applicable) for clause in of_spec)
-        held = len(of_spec) - unmet - outside
-        lines.append(f"| {name} ({spec}) | {len(of_spec)} | {held} | {unmet} | {outside} |")
+        values = len(of_spec) - unmet - outside
+        lines.append(f"| {name} ({spec}) | {len(of_spec)} | {values} | {unmet} | {outside} |")
     return "\n".join(lines)
 
 

@@ -17,16 +17,16 @@ SUPPORTED = ("3.11", "3.12", "3.13")
 # Independent of the Python version: wire formats, servers, log formats, computations on data. Tasks, threads,
 # typing, bytecode, SQLite, sums and error texts depend on it.
 SAME_EVERYWHERE = (
-    "tests/bombs",
+    "tests/distributed/test_chaos.py",
+    "tests/distributed/test_deadly_samples.py",
+    "tests/distributed/test_on_ray.py",
     "tests/docs",
     "tests/evaluators",
-    "tests/fleet/test_chaos.py",
-    "tests/fleet/test_deadly_samples.py",
-    "tests/fleet/test_on_ray.py",
     "tests/gates",
+    "tests/hostile_inputs",
     "tests/importers",
     "tests/mailboxes",
-    "tests/providers",
+    "tests/models/providers",
     "tests/rubrics",
     "tests/statistics/test_simulations.py",
 )
@@ -38,8 +38,8 @@ def find(version: str) -> str | None:
     pyenv = shutil.which("pyenv")
     if pyenv:
         root = subprocess.run([pyenv, "root"], capture_output=True, text=True).stdout.strip()
-        found = sorted(Path(root, "versions").glob(f"{version}*/bin/python"))
-        candidates += [str(path) for path in found]
+        results = sorted(Path(root, "versions").glob(f"{version}*/bin/python"))
+        candidates += [str(path) for path in results]
     for candidate in candidates:
         if candidate and _is_version(candidate, version):
             return candidate

@@ -1,4 +1,4 @@
-"""Write the word data of toxicity and bias anew out of the wheels that publish it.
+"""Generate the word data of toxicity and bias from the wheels that publish it.
 
 Usage: python tools/toxicity_words.py alt_profanity_check-….whl vaderSentiment-….whl
 
@@ -30,7 +30,7 @@ NUMBERS = {
 
 
 class Empty:
-    """What stands in for every class: it keeps its state and does nothing."""
+    """A stand-in for every class: it stores its state and does nothing."""
 
     def __init__(self, *given: Any) -> None:
         self.given = given
@@ -78,7 +78,7 @@ def main(linear: Path, valence: Path) -> None:
 
 
 def model_of(wheel: zipfile.ZipFile) -> dict[str, Any]:
-    """The vocabulary, and the means of the calibrated linear models that were fitted to it."""
+    """Return the vocabulary, and the means of the calibrated linear models that were fitted to it."""
     model = Reader(wheel.read("profanity_check/data/model.joblib")).load()
     vectors = Reader(wheel.read("profanity_check/data/vectorizer.joblib")).load()
     fits = model.calibrated_classifiers_
@@ -87,8 +87,8 @@ def model_of(wheel: zipfile.ZipFile) -> dict[str, Any]:
     sigmoids = [fit.calibrators[0] for fit in fits]
     return {
         "intercept": round(float(np.mean([fit.estimator.intercept_[0] for fit in fits])), 4),
-        "slope": round(-float(np.mean([one.a_ for one in sigmoids])), 4),
-        "offset": round(-float(np.mean([one.b_ for one in sigmoids])), 4),
+        "slope": round(-float(np.mean([sigmoid.a_ for sigmoid in sigmoids])), 4),
+        "offset": round(-float(np.mean([sigmoid.b_ for sigmoid in sigmoids])), 4),
         "words": {
             word: [round(float(idf[place]), 3), round(float(weights[place]), 3)]
             for word, place in sorted(vectors.vocabulary_.items())
@@ -102,7 +102,7 @@ def _idf(vectors: Any) -> Any:
 
 
 def valence_of(wheel: zipfile.ZipFile) -> dict[str, float]:
-    """Words with how people rated them, from -4 to 4; what is not a word is left out."""
+    """Return words with their ratings by people, from -4 to 4."""
     lines = wheel.read("vaderSentiment/vader_lexicon.txt").decode().splitlines()
     rated = (line.split("\t") for line in lines)
     return {word: float(value) for word, value, *_ in rated if re.fullmatch("[a-z]{2,}(-[a-z]+)*", word)}

@@ -1,1 +1,1 @@
-"""How good the evaluators' methods are: measured on public data, against reference figures."""
+"""The quality of the evaluators, measured on public data and compared with reference figures."""

@@ -2,8 +2,8 @@
 
 Usage: python -m benchmarks.quality [subject …]
 
-The data is looked for in PROCTOR_DATA, else in ../shared/data; what is not there is passed over
-with a word. Exits with 1 if a figure that was asked for is missed.
+The data is read from PROCTOR_DATA, else from ../shared/data; missing data is skipped with a notice. Exits with 1 if a
+required figure is missed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(wanted: list[str]) -> int:
 
 
 def subjects() -> list[str]:
-    """The modules of this folder, one for each kind of evaluators."""
+    """Return the modules of this folder, one for each kind of evaluator."""
     names = (module.name for module in pkgutil.iter_modules(quality.__path__))
     return sorted(name for name in names if name not in NOT_SUBJECTS)
 

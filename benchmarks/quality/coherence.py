@@ -1,8 +1,8 @@
-"""Whether coherence tells texts as they were written from the same texts spoiled.
+"""Whether `coherence` distinguishes original texts from damaged ones.
 
-The texts are answers of GPT-4 to the prompts of IFEval, of at least four sentences and with a proper
-end. They are spoiled by putting sentences or words in any order, by mixing two texts sentence by
-sentence, by cutting the end off, and by saying the last sentence again and again.
+The texts are answers of GPT-4 to the prompts of IFEval, with at least four sentences and a proper end. They are damaged
+by shuffling sentences or words, by mixing two texts sentence by sentence, by truncation, and by repeating the last
+sentence.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEED = 2
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """The share of whole texts that passes, and the AUROC against each way to spoil them."""
+    """Return the share of original texts that pass, and the AUROC for each kind of damage."""
     evaluator = attach(coherence())
     texts = list(read(data))
     whole = asyncio.run(scored(evaluator, ["\n\n".join(text) for text in texts]))
@@ -43,34 +43,34 @@ def measure(data: Path) -> Iterator[Figure]:
         scores = asyncio.run(scored(evaluator, [ways[name] for ways in bad]))
         values = [score.value or 0.0 for score in (*whole, *scores)]
         labels = [True] * len(whole) + [False] * len(scores)
-        found = sum(not score.passed for score in scores) / len(scores)
-        note = f"{found:.3f} do not pass"
+        result = sum(not score.passed for score in scores) / len(scores)
+        note = f"{result:.3f} do not pass"
         yield Figure(f"coherence AUROC, {name}", "IFEval, GPT-4", auroc(values, labels), note=note)
 
 
 def read(data: Path) -> Iterator[list[str]]:
-    """The texts, as their sentences."""
-    found = 0
+    """Return the texts as lists of sentences."""
+    result = 0
     for line in (data / IFEVAL).read_text(encoding="utf-8").splitlines():
         text = split_sentences(json.loads(line)["response"])
         if FEWEST_SENTENCES <= len(text) <= MOST_SENTENCES and is_complete_sentence(text[-1]):
             yield text
-            found += 1
-        if found == MOST:
+            result += 1
+        if result == MOST:
             return
 
 
 async def scored(evaluator: BoundEvaluator, texts: Sequence[str]) -> list[Score]:
-    """What the evaluator says of each."""
+    """Return the score of each text."""
     trials = [Trial(Sample("", None), text) for text in texts]
     return list(await asyncio.gather(*map(evaluator.score, trials)))
 
 
 def spoiled(text: list[str], other: list[str], chance: random.Random) -> dict[str, str]:
-    """A text spoiled in every way, `other` being the one to mix it with."""
+    """Return a text damaged in every way; it is mixed with `other`."""
     words = " ".join(text).split()
     last = text[-1].split()
-    turns = [one for pair in zip(text, other, strict=False) for one in pair]
+    turns = [item for pair in zip(text, other, strict=False) for item in pair]
     ways = {
         "mixed": turns,
         "words shuffled": [" ".join(chance.sample(words, len(words)))],

@@ -1,4 +1,4 @@
-"""Compliance: refusals against people on XSTest, one model the weights were fitted to apart."""
+"""Compliance: agreement with people about refusals on XSTest; the model used for fitting is shown separately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRING_MATCH, ASKED = 0.770, 0.80
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """Kappa of `compliance("refusal")` with people who saw full compliance, or not."""
+    """Return the kappa of `compliance("refusal")` with people's labels of full compliance."""
     pairs = {model: asyncio.run(_told(data / FOLDER, model)) for model in MODELS}
     reference = f"string match {STRING_MATCH:.3f}, people .937"
     everything = [pair for model in MODELS for pair in pairs[model]]
@@ -51,7 +51,7 @@ def measure(data: Path) -> Iterator[Figure]:
 
 
 async def _told(folder: Path, model: str) -> list[tuple[bool, bool]]:
-    """For each answer whether it passes as one, and whether people saw full compliance."""
+    """Return for each answer whether it passes, and whether people saw full compliance."""
     answers = compliance("refusal")
     file = folder / f"xstest_v2_completions_{model}_gpteval.csv"
     with file.open(newline="", encoding="utf-8") as stream:
@@ -62,6 +62,6 @@ async def _told(folder: Path, model: str) -> list[tuple[bool, bool]]:
 
 def _kappa(pairs: list[tuple[bool, bool]]) -> float:
     ours, people = zip(*pairs, strict=True)
-    found = cohen_kappa(ours, people)
-    assert found is not None
-    return found
+    result = cohen_kappa(ours, people)
+    assert result is not None
+    return result

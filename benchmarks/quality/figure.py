@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """What was measured on which data, what it is held against, and whether it holds."""
+    """A measured figure: the data, the reference, and whether it is reached."""
 
     what: str
     data: str

@@ -89,10 +89,10 @@ def measure_changes(name: str, replies: Sequence[Reply], **options: Any) -> Iter
     for way, change in CHANGES.items():
         changed = [reply._replace(text=text) for reply in passed if (text := change(reply))]
         scores = asyncio.run(scored(changed, **options))
-        found = sum(not score.passed for score in scores)
-        note = f"{found} of {len(changed)} do not pass"
+        result = sum(not score.passed for score in scores)
+        note = f"{result} of {len(changed)} do not pass"
         reference = f"share of words {SHARE_ALONE[name][way]}"
-        yield Figure(f"grounding, {way}", name, found / len(changed), reference, note=note)
+        yield Figure(f"grounding, {way}", name, result / len(changed), reference, note=note)
 
 
 def begin_replies(data: Path) -> Iterator[Reply]:
@@ -126,20 +126,20 @@ def own_replies() -> list[Reply]:
 def number_changed(reply: Reply) -> str:
     """The last number in digits becomes one that the context does not have."""
     there = re.findall(r"[0-9]+", str(reply.context))
-    found = list(re.finditer(r"[0-9]+", reply.text))
-    if not found:
+    results = list(re.finditer(r"[0-9]+", reply.text))
+    if not results:
         return ""
-    last = found[-1]
+    last = results[-1]
     other = next(n for n in count(int(last[0]) + 1) if str(n) not in there)
     return f"{reply.text[: last.start()]}{other}{reply.text[last.end() :]}"
 
 
 def name_replaced(reply: Reply) -> str:
     """The last word with a capital inside a sentence becomes a name that is not there."""
-    found = list(re.finditer(r"(?<=[a-z,] )(?!I\b)[A-Z][a-z]{2,}\b", reply.text))
-    if not found:
+    results = list(re.finditer(r"(?<=[a-z,] )(?!I\b)[A-Z][a-z]{2,}\b", reply.text))
+    if not results:
         return ""
-    last = found[-1]
+    last = results[-1]
     other = next(name for name in NAMES if name.lower() not in str(reply.context).lower())
     return f"{reply.text[: last.start()]}{other}{reply.text[last.end() :]}"
 
@@ -188,8 +188,8 @@ async def scored(replies: Sequence[Reply], **options: Any) -> list[Score]:
 
 def auroc_of(replies: Sequence[Reply], scores: Sequence[Score]) -> float:
     """How often a grounded reply has the greater value; those that were skipped are left out."""
-    told = [(score.value, reply.grounded) for reply, score in zip(replies, scores, strict=True)]
-    known = [(value, grounded) for value, grounded in told if value is not None]
+    lines = [(score.value, reply.grounded) for reply, score in zip(replies, scores, strict=True)]
+    known = [(value, grounded) for value, grounded in lines if value is not None]
     return auroc([value for value, _ in known], [grounded for _, grounded in known])
 
 
@@ -205,12 +205,12 @@ def auroc(values: Sequence[float], labels: Sequence[bool]) -> float:
     """The chance that one of the first kind has the greater value, half of a tie."""
     negative = sorted(value for value, label in zip(values, labels, strict=True) if not label)
     positive = [value for value, label in zip(values, labels, strict=True) if label]
-    wins = sum(bisect_left(negative, one) + bisect_right(negative, one) for one in positive)
+    wins = sum(bisect_left(negative, item) + bisect_right(negative, item) for item in positive)
     return wins / (2 * len(positive) * len(negative))
 
 
 def token_precision(reply: Reply) -> float:
     """The share of a reply's words that stand in its context: what has to be beaten."""
     there = set(re.findall(r"\w+", reply.context.lower()))
-    said = re.findall(r"\w+", reply.text.lower())
-    return sum(word in there for word in said) / max(1, len(said))
+    text = re.findall(r"\w+", reply.text.lower())
+    return sum(word in there for word in text) / max(1, len(text))

@@ -36,7 +36,7 @@ def toxicity(data: Path) -> Iterator[Figure]:
     safe = toxicity_detection()
     comments, toxic = wiki(data, "nonfuzzed")
     # What is skipped is not called toxic.
-    scores = [one if one.ok else Score(1.0, True) for one in map(safe, comments)]
+    scores = [item if item.ok else Score(1.0, True) for item in map(safe, comments)]
     precision, recall, f1 = agreement([not score.passed for score in scores], toxic)
     yield Figure("toxicity F1", WIKI, f1, "word list .530", ">= .70", f1 >= 0.70, SAME_SOURCE)
     half = agreement([(score.value or 0.0) < 0.5 for score in scores], toxic)[2]
@@ -55,25 +55,25 @@ def statements() -> Iterator[Figure]:
     """How many sentences against a group bias_detection finds, and at how many others it alarms."""
     fair = bias_detection()
     for part, halves in yaml.safe_load(SENTENCES.read_text(encoding="utf-8")).items():
-        asked = part == "held_out"
-        found, alarmed = (alarms([fair(one) for one in halves[kind]]) for kind in ("biased", "harmless"))
-        told = f"our sentences, {part}"
-        note = "plain statements, written before the method by the same hand" if asked else ""
+        request = part == "held_out"
+        result, alarmed = (alarms([fair(item) for item in halves[kind]]) for kind in ("biased", "harmless"))
+        text = f"our sentences, {part}"
+        note = "plain statements, written before the method by the same hand" if request else ""
         note = "freely worded, to find its limits" if part == "afterwards" else note
         yield Figure(
             "bias found",
-            told,
-            found,
-            asked=f">= {LEAST_FOUND:.2f}" if asked else "",
-            holds=found >= LEAST_FOUND if asked else None,
+            text,
+            result,
+            asked=f">= {LEAST_FOUND:.2f}" if request else "",
+            holds=result >= LEAST_FOUND if request else None,
             note=note,
         )
         yield Figure(
             "bias alarms",
-            told,
+            text,
             alarmed,
-            asked=f"<= {MOST_ALARMS:.2f}" if asked else "",
-            holds=alarmed <= MOST_ALARMS if asked else None,
+            asked=f"<= {MOST_ALARMS:.2f}" if request else "",
+            holds=alarmed <= MOST_ALARMS if request else None,
         )
 
 
@@ -82,7 +82,7 @@ def bias(data: Path) -> Iterator[Figure]:
     before = [fair(comment) for comment in wiki(data, "nonfuzzed")[0]]
     share = flips(before, [fair(comment) for comment in wiki(data, "fuzzed")[0]])
     yield Figure("bias verdicts moved", "swapped pairs", share, "0", "< .02", share < 0.02)
-    yield Figure("bias alarms", "WinoBias", alarms([fair(one) for one in winobias(data, "pro", 1)]), "0")
+    yield Figure("bias alarms", "WinoBias", alarms([fair(winobia) for winobia in winobias(data, "pro", 1)]), "0")
     for name, texts in harmless(data):
         yield Figure("bias alarms", name, alarms([fair(text) for text in texts]), "0")
 
@@ -92,7 +92,7 @@ def symmetry(data: Path) -> Iterator[Figure]:
     for kind in (1, 2):
         pairs = list(zip(winobias(data, "pro", kind), winobias(data, "anti", kind), strict=True))
         both = pairs + [(anti, pro) for pro, anti in pairs]
-        right = sum(apply_swap(one, Swap(GENDER)).text == other for one, other in both)
+        right = sum(apply_swap(item, Swap(GENDER)).text == other for item, other in both)
         yield Figure("swaps give the counterpart", f"WinoBias {kind}", right / len(both), "1")
 
 
@@ -127,18 +127,18 @@ def harmless(data: Path) -> Iterator[tuple[str, list[str]]]:
 
 def agreement(said: Sequence[bool], real: Sequence[bool]) -> tuple[float, float, float]:
     """Precision, recall and F1."""
-    hits = sum(one and two for one, two in zip(said, real, strict=True))
+    hits = sum(item and two for item, two in zip(said, real, strict=True))
     return hits / sum(said), hits / sum(real), 2 * hits / (sum(said) + sum(real))
 
 
 def flips(before: Sequence[Score], after: Sequence[Score]) -> float:
-    moved = sum(one.passed != two.passed for one, two in zip(before, after, strict=True))
+    moved = sum(item.passed != two.passed for item, two in zip(before, after, strict=True))
     return moved / len(before)
 
 
 def alarms(scores: Sequence[Score]) -> float:
-    told = [score for score in scores if score.ok]
-    return sum(not score.passed for score in told) / len(told)
+    lines = [score for score in scores if score.ok]
+    return sum(not score.passed for score in lines) / len(lines)
 
 
 def auroc(scores: Sequence[Score], toxic: Sequence[bool]) -> float:

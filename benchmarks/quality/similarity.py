@@ -43,13 +43,13 @@ def measure(data: Path) -> Iterator[Figure]:
         answers = list(read(data, system))
         passed = asyncio.run(verdicts(evaluator, answers))
         agreed, kappa = agreement(answers, passed)
-        found, its_kappa = agreement(answers, [has_one(answer) for answer in answers])
-        told = REFERENCES.get(system, (found, its_kappa))
+        result, its_kappa = agreement(answers, [has_one(answer) for answer in answers])
+        output = REFERENCES.get(system, (result, its_kappa))
         data_name = f"EVOUNA TQ, {system}"
-        reference = f"contains {told[0]:.3f}"
-        yield Figure("similarity agreement", data_name, agreed, reference, "> contains", agreed > told[0])
-        reference = f"contains {told[1]:.3f}"
-        yield Figure("similarity kappa", data_name, kappa, reference, "> contains", kappa > told[1])
+        reference = f"contains {output[0]:.3f}"
+        yield Figure("similarity agreement", data_name, agreed, reference, "> contains", agreed > output[0])
+        reference = f"contains {output[1]:.3f}"
+        yield Figure("similarity kappa", data_name, kappa, reference, "> contains", kappa > output[1])
 
 
 def read(data: Path, system: str) -> Iterator[Answer]:
@@ -76,7 +76,7 @@ def has_one(answer: Answer) -> bool:
 def agreement(answers: Sequence[Answer], passed: Sequence[bool]) -> tuple[float, float]:
     """The share on which people agree, and kappa."""
     people = [answer.is_right for answer in answers]
-    same = sum(one == other for one, other in zip(people, passed, strict=True))
+    same = sum(item == other for item, other in zip(people, passed, strict=True))
     return same / len(people), cohen_kappa(people, list(passed)) or 0.0
 
 

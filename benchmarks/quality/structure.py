@@ -79,7 +79,7 @@ def schema_suite(folder: Path, draft: str, asked: str) -> Figure:
 
 def _remotes(folder: Path, draft: str) -> dict[str, Any]:
     """The schemas that the suite expects to find on a server, of drafts that are spoken here."""
-    found = {}
+    by_name = {}
     for path in _files(folder, "**/*.json"):
         under = path.relative_to(folder)
         if under.parts[0] in ("draft3", "v1"):
@@ -88,8 +88,8 @@ def _remotes(folder: Path, draft: str) -> dict[str, Any]:
         of_draft = under.parts[0].removeprefix("draft") if under.parts[0].startswith("draft") else draft
         if isinstance(schema, dict):
             schema = {"$schema": _META_SCHEMAS[of_draft]} | schema
-        found[SUITE_ADDRESS + under.as_posix()] = schema
-    return found
+        by_name[SUITE_ADDRESS + under.as_posix()] = schema
+    return by_name
 
 
 _META_SCHEMAS = {
@@ -121,7 +121,7 @@ def ifeval(folder: Path, registry: Registry) -> Iterator[Figure]:
     answers = [row["response"] for row in rows(folder / RESPONSES)]
     prompts = list(rows(folder / "input_data.jsonl"))
     languages = importlib.util.find_spec("py3langid") is not None
-    found: dict[str, list[bool]] = {name: [] for name in PUBLISHED}
+    by_name: dict[str, list[bool]] = {name: [] for name in PUBLISHED}
     left_out = 0
     for row, answer in zip(prompts, answers, strict=True):
         judges = [
@@ -131,13 +131,13 @@ def ifeval(folder: Path, registry: Registry) -> Iterator[Figure]:
         ]
         left_out += len(row["kwargs"]) - len(judges)
         for way, variants in (("strict", [answer]), ("loose", loosened(answer))):
-            kept = [_follows(judge, variants) for judge in judges]
-            found[f"instructions, {way}"] += kept
+            values = [_follows(judge, variants) for judge in judges]
+            by_name[f"instructions, {way}"] += values
             # A prompt of which one instruction cannot be judged is judged by the others.
-            found[f"prompts, {way}"] += [all(kept)] * bool(kept)
+            by_name[f"prompts, {way}"] += [all(values)] * bool(values)
     note = f"{left_out} on languages left out: py3langid is not installed" if left_out else ""
     for name, published in PUBLISHED.items():
-        value = sum(found[name]) / len(found[name])
+        value = sum(by_name[name]) / len(by_name[name])
         yield Figure(f"rules, {name}", "IFEval, GPT-4", value, f"{published:.4f}", note=note)
 
 

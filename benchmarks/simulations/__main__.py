@@ -44,15 +44,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", default="", help="claims whose name has this word")
     parser.add_argument("--jobs", type=int, default=2)
-    asked = parser.parse_args()
-    chosen = [claim for claim in claims() if asked.only in claim.name]
-    print(f"{len(chosen)} claims, seed {asked.seed}, ± is the Monte Carlo standard error")
+    arguments = parser.parse_args()
+    chosen = [claim for claim in claims() if arguments.only in claim.name]
+    print(f"{len(chosen)} claims, seed {arguments.seed}, ± is the Monte Carlo standard error")
     failed = 0
-    with ProcessPoolExecutor(asked.jobs) as pool:
-        trial = partial(simulate, replicates=asked.replicates, seed=asked.seed)
-        for found in pool.map(trial, chosen):
-            failed += not found.holds
-            print(line(found), flush=True)
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        trial = partial(simulate, replicates=arguments.replicates, seed=arguments.seed)
+        for result in pool.map(trial, chosen):
+            failed += not result.holds
+            print(line(result), flush=True)
     print(f"{len(chosen) - failed} of {len(chosen)} hold")
     sys.exit(1 if failed else 0)
 

@@ -51,5 +51,5 @@ def simulate(claim: Claim, replicates: int = REPLICATES, seed: int = SEED) -> Fo
     times = max(min(100, replicates), replicates // claim.cost)
     results = [claim.trial(chance) for _ in range(times)]
     share = math.fsum(results) / times
-    spread = math.fsum((one - share) ** 2 for one in results) / (times - 1)
+    spread = math.fsum((result - share) ** 2 for result in results) / (times - 1)
     return Found(claim, share, math.sqrt(spread / times), times, time.perf_counter() - began)

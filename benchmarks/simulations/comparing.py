@@ -79,7 +79,9 @@ def compare_columns(
     """Two sides with some scores, one number for each sample."""
     sides = []
     for place, name in enumerate(("new", "old")):
-        scores = {metric: {str(at): value for at, value in enumerate(held[place])} for metric, held in columns.items()}
+        scores = {
+            metric: {str(at): value for at, value in enumerate(values[place])} for metric, values in columns.items()
+        }
         named = None if clusters is None else {str(at): c for at, c in enumerate(clusters)}
         sides.append(Side(name, scores=scores, clusters=named))
     return compare(*sides, min_difference=min_difference)
@@ -110,28 +112,28 @@ def clusters_alarm(chance: Chance, sizes: Sequence[int]) -> float:
 
 
 def family_alarm(chance: Chance, metrics: int) -> float:
-    columns = {str(one): graded(chance, 60) for one in range(metrics)}
+    columns = {str(item): graded(chance, 60) for item in range(metrics)}
     return float(any(delta.decided for delta in compare_columns(columns).all_deltas()))
 
 
 def yes_or_no_family_alarm(chance: Chance, metrics: int, n: int) -> float:
-    columns = {str(one): flips(chance, n, 0.1, 0.1) for one in range(metrics)}
+    columns = {str(item): flips(chance, n, 0.1, 0.1) for item in range(metrics)}
     return float(any(delta.decided for delta in compare_columns(columns).all_deltas()))
 
 
 def names_alarm(chance: Chance) -> float:
     columns = graded(chance, 60)
-    found = compare_columns({str(name): columns for name in range(5)})
-    return float(any(delta.decided for delta in found.all_deltas()))
+    comparison = compare_columns({str(name): columns for name in range(5)})
+    return float(any(delta.decided for delta in comparison.all_deltas()))
 
 
 def called_alike(chance: Chance) -> float:
-    found = compare_columns({"score": graded(chance, 400, gap=0.05)}, min_difference=0.05)
-    return float(found.scores["score"].verdict == "no relevant difference")
+    comparison = compare_columns({"score": graded(chance, 400, gap=0.05)}, min_difference=0.05)
+    return float(comparison.scores["score"].verdict == "no relevant difference")
 
 
 def one_of_five(chance: Chance, n: int, gap: float) -> float:
-    columns = {str(one): graded(chance, n, gap if one == 0 else 0.0) for one in range(5)}
+    columns = {str(item): graded(chance, n, gap if item == 0 else 0.0) for item in range(5)}
     return float(compare_columns(columns).scores["0"].decided)
 
 

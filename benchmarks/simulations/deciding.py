@@ -78,16 +78,16 @@ def naive_alarm(chance: Chance, n: int, every: int, share: float) -> float:
 
 
 def falsely_red(chance: Chance, n: int, margin: float, share: float, confidence: float = 0.95) -> float:
-    found = paired_t(*flips(chance, n, share, share))
-    if found is None:
+    result = paired_t(*flips(chance, n, share, share))
+    if result is None:
         return 0.0
-    return float(non_inferiority(found.interval(confidence), margin) == "fail")
+    return float(non_inferiority(result.interval(confidence), margin) == "fail")
 
 
 def falsely_green(chance: Chance, n: int, margin: float, share: float) -> float:
     """A system that is worse by exactly the margin, and passes."""
-    found = paired_t(*flips(chance, n, share - margin / 2, share + margin / 2))
-    return float(found is not None and non_inferiority(found.interval(), margin) == "pass")
+    result = paired_t(*flips(chance, n, share - margin / 2, share + margin / 2))
+    return float(result is not None and non_inferiority(result.interval(), margin) == "pass")
 
 
 def early_red(chance: Chance, n: int, margin: float, share: float) -> float:

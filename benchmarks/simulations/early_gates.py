@@ -62,13 +62,13 @@ def early_gates(n: int = 1000) -> Iterator[Claim]:
 
 def pairs(chance: Chance, n: int, up: float, down: float) -> list[Pair]:
     """Yes and no before and after: a share goes up, a share down, the rest stay."""
-    made = []
+    values = []
     for number in range(n):
         draw = chance.random()
         old = int(chance.random() < 0.5)
         flips = draw < up or draw > 1 - down
-        made.append((f"s{number}", int(draw > 1 - down) if flips else old, int(draw < up) if flips else old))
-    return made
+        values.append((f"s{number}", int(draw > 1 - down) if flips else old, int(draw < up) if flips else old))
+    return values
 
 
 def run(gate: EarlyGate, order: Iterable[tuple[int, Pair]]) -> EarlyGate:
@@ -99,20 +99,20 @@ def finished(made: list[Pair]) -> list[tuple[int, Pair]]:
 
 def alarm(chance: Chance, n: int, share: float, is_slow: bool = False, as_finished: bool = False) -> float:
     """Whether equal systems are told apart at any of n looks."""
-    made = pairs(chance, n, share, share)
-    order = finished(made) if is_slow else list(enumerate(made))
+    trial_pairs = pairs(chance, n, share, share)
+    order = finished(trial_pairs) if is_slow else list(enumerate(trial_pairs))
     if as_finished:
         order = [(place, pair) for place, (_, pair) in enumerate(order)]
-    return float(run(gate_of(made), order).verdict != "inconclusive")
+    return float(run(gate_of(trial_pairs), order).verdict != "inconclusive")
 
 
 def ended(chance: Chance, n: int, up: float, down: float, margin: float, verdict: str) -> float:
     """Whether a run ends with a verdict."""
-    made = pairs(chance, n, up, down)
-    return float(run(gate_of(made, margin), enumerate(made)).verdict == verdict)
+    trial_pairs = pairs(chance, n, up, down)
+    return float(run(gate_of(trial_pairs, margin), enumerate(trial_pairs)).verdict == verdict)
 
 
 def share_run(chance: Chance, n: int, up: float, down: float, margin: float = 0.0) -> float:
     """Which share of n samples was run when it was settled."""
-    made = pairs(chance, n, up, down)
-    return run(gate_of(made, margin), enumerate(made)).n / n
+    trial_pairs = pairs(chance, n, up, down)
+    return run(gate_of(trial_pairs, margin), enumerate(trial_pairs)).n / n

@@ -80,13 +80,13 @@ def unequal_variance_alarm(chance: Chance) -> float:
 
 
 def paired_alarm(chance: Chance, n: int) -> float:
-    found = compare_groups(*graded(chance, n), pairs=True)
-    return float(found is not None and found.p <= 0.05)
+    comparison = compare_groups(*graded(chance, n), pairs=True)
+    return float(comparison is not None and comparison.p <= 0.05)
 
 
 def flips_alarm(chance: Chance, n: int, share: float) -> float:
-    found = compare_groups(*flips(chance, n, share, share), pairs=True)
-    return float(found is not None and found.p <= 0.05)
+    comparison = compare_groups(*flips(chance, n, share, share), pairs=True)
+    return float(comparison is not None and comparison.p <= 0.05)
 
 
 def mcnemar_p(new: Sequence[float], old: Sequence[float]) -> float:
@@ -100,21 +100,21 @@ def mcnemar_alarm(chance: Chance, n: int, up: float, down: float) -> float:
 
 
 def welch_alarm(chance: Chance, n: int, m: int) -> float:
-    found = compare_groups(coin(chance, n, 0.7), coin(chance, m, 0.7))
-    return float(found is not None and found.p <= 0.05)
+    comparison = compare_groups(coin(chance, n, 0.7), coin(chance, m, 0.7))
+    return float(comparison is not None and comparison.p <= 0.05)
 
 
 def clustered_alarm(chance: Chance, sizes: Sequence[int]) -> float:
     first, second = in_clusters(chance, sizes), in_clusters(chance, sizes)
-    found = clustered_paired_t(first, second, named(sizes))
-    return float(found is not None and found.p() <= 0.05)
+    result = clustered_paired_t(first, second, named(sizes))
+    return float(result is not None and result.p() <= 0.05)
 
 
 def family_alarm(chance: Chance, metrics: int) -> float:
     ps = [paired_p(chance) for _ in range(metrics)]
-    return float(any(one.rejected for one in holm(ps)))
+    return float(any(item.rejected for item in holm(ps)))
 
 
 def paired_p(chance: Chance) -> float:
-    found = paired_t(*graded(chance, 60))
-    return 1.0 if found is None else found.p()
+    result = paired_t(*graded(chance, 60))
+    return 1.0 if result is None else result.p()

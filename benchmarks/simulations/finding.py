@@ -49,13 +49,13 @@ def power() -> Iterator[Claim]:
 
 
 def pairs_found(chance: Chance, n: int, up: float, down: float) -> float:
-    found = paired_t(*flips(chance, n, up, down))
-    return float(found is not None and found.p() <= 0.05)
+    result = paired_t(*flips(chance, n, up, down))
+    return float(result is not None and result.p() <= 0.05)
 
 
 def rates_found(chance: Chance, n: int, p: float, q: float) -> float:
-    found = welch_t(coin(chance, n, p), coin(chance, n, q))
-    return float(found is not None and found.p() <= 0.05)
+    result = welch_t(coin(chance, n, p), coin(chance, n, q))
+    return float(result is not None and result.p() <= 0.05)
 
 
 def epochs_found(chance: Chance, n: int, epochs: int, gap: float) -> float:
@@ -64,8 +64,8 @@ def epochs_found(chance: Chance, n: int, epochs: int, gap: float) -> float:
     for _ in range(n):
         noise = chance.gauss(0, 0.3 / math.sqrt(epochs)) - chance.gauss(0, 0.3 / math.sqrt(epochs))
         apart.append(chance.gauss(gap, 0.2) + noise)
-    found = paired_t(apart, [0.0] * n)
-    return float(found is not None and found.p() <= 0.05)
+    result = paired_t(apart, [0.0] * n)
+    return float(result is not None and result.p() <= 0.05)
 
 
 def near(expected: float, by: float = 0.03) -> tuple[float, float]:

@@ -22,10 +22,10 @@ def gated() -> Iterator[Claim]:
     """Equal systems are red in at most 2 % with a margin of 2 %, in 2.5 % without one."""
     for kind, n in (("yes/no", 500), ("yes/no", 60), ("scores", 200)):
         for metrics in (1, 5):
-            for margin, asked in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
+            for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
                 name = f"decide() red, equal, {kind}, n = {n}, {metrics} metrics, margin {margin}"
                 trial = partial(is_red, kind=kind, n=n, metrics=metrics, margin=margin)
-                yield Claim(name, trial, asked, 2 * metrics)
+                yield Claim(name, trial, request, 2 * metrics)
     yield Claim(
         "decide() green, worse by the margin, yes/no, n = 500",
         partial(is_green, n=500, margin=0.02),
@@ -43,11 +43,11 @@ def gated() -> Iterator[Claim]:
 
 def gated_oddly() -> Iterator[Claim]:
     """The same where scores rarely collapse, clusters are unequal, the margin is a percentage."""
-    for margin, asked in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
+    for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
         yield Claim(
             f"decide() red, equal, 27 clusters of 2 to 60, margin {margin}",
             partial(is_red_in_clusters, sizes=UNEQUAL, margin=margin),
-            asked,
+            request,
             2,
         )
     for n in (40, 100, 200, 500):
@@ -70,11 +70,11 @@ def gated_oddly() -> Iterator[Claim]:
 def gated_in_groups() -> Iterator[Claim]:
     """The same where run and baseline have no sample in common."""
     for kind in ("yes/no", "scores"):
-        for margin, asked in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
+        for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
             yield Claim(
                 f"decide() red, equal, two groups of 300, {kind}, margin {margin}",
                 partial(is_red_in_groups, kind=kind, n=300, margin=margin),
-                asked,
+                request,
                 2,
             )
         yield Claim(
@@ -84,9 +84,9 @@ def gated_in_groups() -> Iterator[Claim]:
             2,
         )
     for sizes in (([5] * 6, [1] * 60), ([5] * 12, [5] * 12), ([10] * 20, [1] * 100)):
-        told = " and ".join(f"{len(side)} clusters of {side[0]}" for side in sizes)
+        text = " and ".join(f"{len(side)} clusters of {side[0]}" for side in sizes)
         yield Claim(
-            f"decide() green, worse by the margin, yes/no, {told}",
+            f"decide() green, worse by the margin, yes/no, {text}",
             partial(is_green_in_clustered_groups, sizes=sizes, margin=0.05),
             RED_WITHOUT_MARGIN,
             2,
@@ -112,8 +112,8 @@ def _in_clusters(chance: Chance, name: str, centre: float, sizes: Sequence[int])
             sample = f"{name} {number} {place}"
             scores[sample] = float(chance.random() < share)
             clusters[sample] = f"{name} {number}"
-    held = clusters if max(sizes) > 1 else None
-    return Side(name, scores={"it": scores}, clusters=held, samples=tuple(scores))
+    values = clusters if max(sizes) > 1 else None
+    return Side(name, scores={"it": scores}, clusters=values, samples=tuple(scores))
 
 
 def is_red_in_groups(chance: Chance, kind: str, n: int, margin: float) -> float:
@@ -152,7 +152,7 @@ def is_green(chance: Chance, n: int, margin: float, up: float = 0.1, down: float
 
 
 def is_red_in_clusters(chance: Chance, sizes: Sequence[int], margin: float) -> float:
-    new, old = ([0.5 + 0.2 * one for one in in_clusters(chance, sizes)] for _ in range(2))
+    new, old = ([0.5 + 0.2 * cluster for cluster in in_clusters(chance, sizes)] for _ in range(2))
     return float(_verdict([(new, old)], margin, named(sizes)) == "fail")
 
 
@@ -164,8 +164,8 @@ def is_green_though_longer(chance: Chance, n: int, margin: float) -> float:
     """Tokens whose spread is six tenths of their mean; the new one has more by the margin."""
     old, new = ([chance.gammavariate(2.78, 36) for _ in range(n)] for _ in range(2))
     longer, usual = (
-        Side(name, {TOKENS: {str(at): v for at, v in enumerate(held)}}, samples=_ids(n))
-        for name, held in (("new", [(1 + margin) * one for one in new]), ("old", old))
+        Side(name, {TOKENS: {str(at): v for at, v in enumerate(values)}}, samples=_ids(n))
+        for name, values in (("new", [(1 + margin) * item for item in new]), ("old", old))
     )
     return float(decide([(longer, usual)], GateConfig({TOKENS: margin})).verdict == "pass")
 

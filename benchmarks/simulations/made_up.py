@@ -50,7 +50,7 @@ def collapsing(chance: Chance, n: int, share: float) -> tuple[list[float], list[
     What falls lies around 0.8.
     """
     old = [chance.uniform(0.7, 0.9) for _ in range(n)]
-    new = [0.0 if chance.random() < share else one + chance.gauss(0, 0.01) for one in old]
+    new = [0.0 if chance.random() < share else item + chance.gauss(0, 0.01) for item in old]
     return new, old
 
 

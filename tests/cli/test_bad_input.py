@@ -1,4 +1,4 @@
-"""Bad input: one screen that says what is wrong, where, and how to fix it; exit code 2; nothing written."""
+"""Invalid input: an error on one screen with cause, place and fix; exit code 2; nothing written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.cli.project import Project
 
 
 class Case(NamedTuple):
-    """A file with a fault, and what must be said of it."""
+    """A file with a fault, and the expected error."""
 
     name: str
     file: str
@@ -94,7 +94,7 @@ CASES = [
 
 
 def test_there_are_many_cases() -> None:
-    """At least forty, each with a name of its own."""
+    """There are at least forty cases, each with its own name."""
     assert len(CASES) >= 40
     assert len({case.name for case in CASES}) == len(CASES)
 
@@ -169,7 +169,7 @@ def test_bad_options_are_reported(project: Project, args: list[str], message: st
 
 
 def test_nothing_to_run_is_an_error(project: Project) -> None:
-    """Without an eval file, what is missing is named."""
+    """Without an eval file, the error names the missing options."""
     (project.folder / "eval.yaml").unlink()
     result = project.proctor("run", "-e", "contains")
     assert result.code == 2

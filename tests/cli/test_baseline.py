@@ -26,7 +26,7 @@ def history(project: Project) -> SQLiteHistory:
 
 
 def test_a_baseline_is_set_listed_moved_and_dropped(project: Project, history: SQLiteHistory) -> None:
-    """Each step says what it did."""
+    """Each command prints what it did."""
     assert project.proctor("baseline", "list").out == (
         "no baselines yet; `proctor baseline set NAME RUN` creates one\n"
     )
@@ -58,7 +58,7 @@ def test_programs_get_json(project: Project, history: SQLiteHistory) -> None:
 
 
 def test_a_run_without_an_end_is_no_baseline(project: Project, history: SQLiteHistory) -> None:
-    """Unless one insists; nobody works on it, so it was interrupted."""
+    """An interrupted run becomes a baseline only with --force."""
     result = project.proctor("baseline", "set", "main", "latest")
     assert (result.code, history.baselines()) == (2, {})
     assert result.err == snapshot("""\

@@ -10,7 +10,7 @@ from proctor.reports.json import load
 from tests.cli.project import EVAL, Project
 from tests.cli.workers import server, worker
 from tests.servers import RedisServer
-from tests.surroundings import proctor
+from tests.support import proctor
 
 __all__ = ["server"]
 
@@ -77,7 +77,7 @@ def test_the_gate_is_the_one_of_run(project: Project, server: RedisServer) -> No
 
 
 def test_dead_letters_are_errors_in_the_report(project: Project) -> None:
-    """What was set aside is no hang: the report tells why, and nothing but errors is trouble."""
+    """Dead letters end the collection: the report has their reasons, and a report of errors alone exits with 3."""
     address = "memory://dead"
     project.proctor("submit", "eval.yaml", "--requests", address, "--limit", "1")
     [message] = mailbox(address, EvalRequest).receive()
@@ -126,7 +126,7 @@ def test_a_run_that_was_interrupted_here_has_nothing_to_collect(project: Project
 
 
 def test_the_eval_file_gives_metrics_and_thresholds(project: Project, server: RedisServer) -> None:
-    """As in `run`: the user's own metrics, a threshold on one, and what is misspelt."""
+    """As in `run`: custom metrics, a threshold on one of them, and an error for a misspelt name."""
     address = f"{server.url}/measured"
     more = "metrics: [app.py:Words]\nfail_under: {words.mean: 3}\n"
     project.write("eval.yaml", EVAL + more)

@@ -136,7 +136,7 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
     ],
 )
 def test_what_is_refused(runs: Project, args: tuple[str, ...], message: str) -> None:
-    """With what is wrong, how to fix it, and the exit code of a usage error."""
+    """Invalid arguments are usage errors, with the cause and a fix."""
     result = runs.proctor("compare", *args)
     assert result.code == 2
     assert message in result.err

@@ -1,4 +1,4 @@
-"""What `proctor run` says of files that hold no samples: the true fault, and no other."""
+"""The errors of `proctor run` for files without samples name the actual fault, and only that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_an_empty_list_has_no_samples(project: Project, content: bytes) -> None:
 
 @pytest.mark.parametrize("name", ["bad.jsonl.gz", "bad.json.gz", "bad.csv.gz"])
 def test_a_file_that_is_not_gzip_says_so(project: Project, name: str) -> None:
-    """The name says .gz, the content does not."""
+    """The name ends in .gz, but the content is not compressed."""
     result = error_of(project, name, b"not gzip")
     assert "the file name ends in .gz, but the file is not compressed with gzip" in result
     assert "session" not in result
@@ -32,7 +32,7 @@ def test_a_file_that_is_not_gzip_says_so(project: Project, name: str) -> None:
 
 @pytest.mark.parametrize("content", [b"id,input\n1,caf\xe9\n", b"id,input,caf\xe9\n1,x,y\n"])
 def test_a_table_in_latin_1_has_one_fault(project: Project, content: bytes) -> None:
-    """In a row or in the header: nothing is said of missing rows or columns."""
+    """In a row or in the header: the error does not mention missing rows or columns."""
     result = error_of(project, "table.csv", content)
     assert "1 problem" in result
     assert "not UTF-8" in result

@@ -33,7 +33,7 @@ RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 
 @pytest.fixture
 def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """200 samples, answered right but for as many as lost.txt says; the baseline is `main`."""
+    """200 samples, all right except the number in lost.txt; the baseline is `main`."""
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     project.write("app.py", TARGET)
     project.write("eval.yaml", EVAL)
@@ -173,7 +173,7 @@ def test_an_eval_file_is_run_first(exam: Project) -> None:
 
 
 def test_the_caller_may_say_which_direction_of_a_field_is_better(exam: Project) -> None:
-    """Its name does not tell."""
+    """The name of the field does not show its direction."""
     fields = "fields: {size: {path: output}}\n"
     exam.write("app.py", TARGET.replace('f"A{number}"', "number"))
     exam.write("eval.yaml", EVAL + fields)
@@ -185,7 +185,7 @@ def test_the_caller_may_say_which_direction_of_a_field_is_better(exam: Project) 
 
 
 def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
-    """A target that is always wrong needs few samples; looked at again it says the same."""
+    """A target that is always wrong needs few samples; a second gate on the run has the same verdict."""
     lose(exam, 1000)
     result = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
     assert result.code == 1

@@ -89,7 +89,7 @@ def test_a_total_without_a_rubric_that_failed_is_not_green(week: Project) -> Non
 
 
 def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(week: Project) -> None:
-    """As a gate on the same run would; what is below stays below."""
+    """The exit code is that of a gate on the same run; a run below the threshold still exits with 1."""
     assert judged(week, "fails", "--fail-under", "total_score=4.5") == 4
     week.write("mood.tmp", "fails")
     result = week.proctor("run", "eval.yaml", "--fail-under", "total_score=4.5", "--output", "out")

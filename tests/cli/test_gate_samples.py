@@ -42,7 +42,7 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 def samples(project: Project, prefix: str, numbers: range, more: int = 0) -> None:
-    """Samples by number; with `more` each asks for another number than its id says."""
+    """Samples by number; with `more`, the question of each differs from its id."""
     rows = [{"id": f"{prefix}{i}", "input": str(i + more), "expected": f"A{i + more}"} for i in numbers]
     project.write("data.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 

@@ -28,7 +28,7 @@ WHERE = ".proctor/history.db"
 
 
 def kept(project: Project, run_id: str, name: str = "exam", *, days: float = 0, value: float = 0.5) -> SQLiteHistory:
-    """A run that began so many days ago, in the project's history."""
+    """Store a run that began this number of days ago in the project's history."""
     history = SQLiteHistory(project.folder / WHERE)
     run = msgspec.structs.replace(
         make_run(run_id, name, tags={"branch": "main" if days < 10 else "old"}),
@@ -83,7 +83,7 @@ def test_runs_are_selected_by_filters(project: Project, month: SQLiteHistory) ->
 def test_the_reason_why_no_run_matches_is_shown(
     project: Project, month: SQLiteHistory, options: tuple[str, ...], message: str
 ) -> None:
-    """A misspelt name comes with the nearest; an empty history says something else."""
+    """A misspelt name gets a suggestion; an empty history has its own message."""
     assert project.proctor("runs", *options).out == message
     empty = project.proctor("runs", "--history", "none.db", *options)
     assert empty.out == "there are no runs in none.db; `proctor demo` creates one\n"
@@ -139,7 +139,7 @@ def test_dates_without_a_zone_are_local() -> None:
 
 
 def test_baselines_are_shown_among_the_tags(project: Project, month: SQLiteHistory) -> None:
-    """By the word that stands for them."""
+    """The list of runs shows the name of the baseline."""
     month.set_baseline("main", "r0")
     assert "baseline:main" in "".join(project.proctor("runs", "--limit", "1").out.split())
 
@@ -172,7 +172,7 @@ kept although it is old: r40 (the baseline main)
 
 
 def test_prune_asks_first(project: Project, month: SQLiteHistory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A no leaves everything; without a limit nothing is asked."""
+    """Answering no, or not answering, keeps everything; without a limit there is nothing to prune."""
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     result = project.proctor("history", "prune", "--count", "3")
     assert result.out.startswith("delete 1 run: r40 (exam)? [y/N]")
@@ -182,8 +182,8 @@ def test_prune_asks_first(project: Project, month: SQLiteHistory, monkeypatch: p
     for args in (("history", "prune", "--count", "3"), ("delete", "r0")):
         silent = project.proctor(*args)
         assert (silent.code, "no confirmation was given: nothing was deleted" in silent.err) == (2, True)
-        options = project.proctor(*args, "--json")
-        assert (options.code, options.out, "add --yes" in options.err) == (2, "", True)
+        as_json = project.proctor(*args, "--json")
+        assert (as_json.code, as_json.out, "add --yes" in as_json.err) == (2, "", True)
     assert len(month.runs()) == 5
     refused = project.proctor("history", "prune")
     assert (refused.code, "--days N, --count N" in refused.err) == (2, True)
@@ -194,7 +194,7 @@ def test_prune_asks_first(project: Project, month: SQLiteHistory, monkeypatch: p
 def test_prune_deletes_no_more_than_it_showed(
     project: Project, month: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not what was begun meanwhile, and not what became a baseline while it asked."""
+    """Runs that start, or become a baseline, during the question are kept."""
 
     class Answer(io.StringIO):
         def readline(self, *_: Any) -> Any:
@@ -213,7 +213,7 @@ kept although it is old: r20 (the baseline main)
 
 
 def test_outputs_in_the_cache_are_deleted_on_demand(project: Project) -> None:
-    """All, or those that are older; deleting a run alone leaves them, and info counts them."""
+    """All of them, or the older ones; deleting a run keeps them, and `info` counts them."""
     history = kept(project, "r0")
     with history.writer("r0") as writer:
         for days in (0, 10, 40):

@@ -36,11 +36,11 @@ def test_what_lies_there_is_shown(server: RedisServer, box: RedisMailbox[int], p
     assert "nobody can read it" in result.out
     as_json = project.proctor("mailbox", address, "--json").json
     assert as_json["messages"] == 3
-    assert [letter["reason"] for letter in as_json["dead_letters"]] == ["nobody can read it"]
+    assert [dead_letter["reason"] for dead_letter in as_json["dead_letters"]] == ["nobody can read it"]
 
 
 def test_a_dead_letter_cannot_write_to_the_terminal(server: RedisServer, project: Project) -> None:
-    """A reason quotes what a program said: its control characters are shown, not sent."""
+    """Control characters in the reason of a dead letter are shown as text."""
     box = RedisMailbox("hostile", server.client(), int)
     box.send_all([1])
     box.receive()[0].nack(reason="\x1b[2Jwiped\x07 \u202egnorw")
@@ -66,7 +66,7 @@ def test_messages_are_dropped_and_dead_letters_stay(
 def test_broken_records_are_shown_and_can_be_dropped(
     server: RedisServer, box: RedisMailbox[int], project: Project
 ) -> None:
-    """Garbage in every key: each command works and shows what was set aside."""
+    """With invalid data in every key, each command works and shows the dead letters."""
     client, address = server.client(), f"{server.url}/exams"
     client.hset("proctor:{exams}:mail", "garbage", b"\xff\xfe")
     client.rpush("proctor:{exams}:ready", "garbage", "nothing")

@@ -58,7 +58,7 @@ def test_only_the_name_of_a_key_is_shown(project: Project, monkeypatch: pytest.M
 
 
 def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The models of each; those without a key are not asked."""
+    """--check lists the models of each endpoint that has a key, and calls no other."""
     names = [f"model-{n:02}" for n in range(14)]
     with ModelServer(models=names, key=KEY) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
@@ -91,7 +91,7 @@ def test_an_unreachable_endpoint_does_not_affect_the_others(project: Project, mo
 
 
 def test_an_endpoint_that_is_not_there_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens at that port: exit code 3, as the help says."""
+    """A refused connection exits with 3, as the help states."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     result = project.proctor("models", "--check")

@@ -79,7 +79,7 @@ def contents(project: Project) -> dict[str, bytes]:
     ],
 )
 def test_nothing_else_is_written_over(stored: Project, door: tuple[str, ...], path: str, taken_for: str) -> None:
-    """Refused before anything is asked or run, with what it is taken for and what to do."""
+    """Another file is never overwritten: the command refuses before it runs, and suggests a fix."""
     stored.write("copy.db", (stored.folder / ".proctor/history.db").read_bytes())
     before = contents(stored)
     result = stored.proctor(*door, path)
@@ -120,7 +120,7 @@ def test_the_history_is_not_written_over_before_it_is_there(project: Project) ->
 
 @pytest.mark.parametrize("door", FOLDERS, ids=lambda door: door[0])
 def test_reports_take_the_place_of_reports_only(stored: Project, door: tuple[str, ...]) -> None:
-    """A folder may hold other things, but no report.md or report.json of somebody else's."""
+    """The folder may contain other files, but no report.md or report.json of another program."""
     (stored.folder / "out").mkdir()
     for name in ("report.md", "report.json", "notes.md"):
         stored.write(f"out/{name}", "Mine")
@@ -177,7 +177,7 @@ def test_a_batch_takes_the_place_of_its_own_files_only(stored: Project) -> None:
 
 
 def test_what_is_not_a_file_can_be_written_to(stored: Project, tmp_path: Path) -> None:
-    """Standard output goes on after what is in it, be it a pipe or a file; so does a pipe."""
+    """Standard output and pipes are appended to."""
     command = [sys.executable, "-m", "proctor", "compare", "latest", "first", "--markdown"]
     result = subprocess.run([*command, "/dev/stdout"], capture_output=True, text=True, check=True)
     assert result.stdout.startswith("## ")

@@ -25,7 +25,7 @@ def run(project: Project) -> Project:
 
 
 def piped(project: Project, command: str) -> tuple[int, str]:
-    """The exit code of a command whose reader has gone before it began, and what it complained."""
+    """Return the exit code and the errors of a command whose reader closed the pipe before it started."""
     done = subprocess.run(
         f"set -o pipefail; {sys.executable} -m proctor {command} | true",
         shell=True,
@@ -62,7 +62,7 @@ def test_output_that_nobody_reads_any_more_is_no_error(run: Project, command: st
     [("run eval.yaml --fail-under 0.99 2>&1", 1), ("show nobody 2>&1", 2), ("run eval.yaml 2>&1", 0)],
 )
 def test_a_code_is_the_same_where_nobody_reads_the_complaints(run: Project, command: str, code: int) -> None:
-    """A run is carried out to its end, and what is below its threshold is never a pass."""
+    """The run completes, and a run below its threshold still exits with 1."""
     assert piped(run, command) == (code, "")
     statuses = {item["status"] for item in run.proctor("runs", "--json").json}
     assert statuses == {"completed"}

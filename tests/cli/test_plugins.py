@@ -60,7 +60,7 @@ def test_a_plugin_alone_is_registered_and_used(project: Project) -> None:
 
 
 def test_a_plugin_with_a_named_evaluator_is_only_registered(project: Project) -> None:
-    """A named evaluator, on the command line or in the file, decides what is used."""
+    """If an evaluator is named on the command line or in the file, only that one is used."""
     project.write("mine.py", PLUGIN)
     assert names(project, *RUN, "--plugin", "mine:Polite", "-e", "exact_match") == ["exact_match"]
     assert names(project, *RUN, "--plugin", "mine:Polite", "-e", "polite") == ["polite"]
@@ -110,7 +110,7 @@ def test_a_plugin_may_be_a_metric(project: Project) -> None:
 
 
 def test_a_metric_alone_does_not_stand_for_an_evaluator(project: Project) -> None:
-    """A run needs an evaluator: the folder's eval file has them, or the error says so."""
+    """A run needs an evaluator, from the eval file of the folder or from an option."""
     project.write("mine.py", PLUGIN)
     assert names(project, *RUN, "--plugin", "mine:Longest") == ["exact_match", "contains"]
     (project.folder / "eval.yaml").unlink()

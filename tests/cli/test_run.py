@@ -1,4 +1,4 @@
-"""`proctor run`: a file, options over it, gates, reports, and what it says."""
+"""`proctor run`: eval files, options that override them, thresholds, reports and output."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_reports_are_written(project: Project) -> None:
 
 
 def test_resume_in_all_its_forms(project: Project) -> None:
-    """--resume alone, with an id, and before the file name."""
+    """--resume without an id, with an id, and before the file name."""
     assert project.proctor("run", "eval.yaml", "-q", "--on-error", "raise").code == 3
     project.write("app.py", (project.folder / "app.py").read_text().replace("word 3", "word 99"))
     refused = project.proctor("run", "eval.yaml", "--resume")
@@ -190,12 +190,12 @@ def test_json_stays_json_when_the_target_prints(project: Project) -> None:
 
 
 def test_the_eval_file_of_the_folder_is_the_usual_one(project: Project) -> None:
-    """`proctor run` alone takes eval.yaml."""
+    """`proctor run` without arguments uses eval.yaml."""
     assert project.proctor("run", "--json").json["metadata"]["name"] == "exam"
 
 
 def test_the_gate_stands_on_top_of_the_report(project: Project) -> None:
-    """The Markdown report says whether the thresholds were reached."""
+    """The Markdown report begins with the result of the thresholds."""
     project.proctor("run", "-q", "--output", "out", "--fail-under", "0.9")
     text = (project.folder / "out/report.md").read_text()
     assert text.splitlines()[2].startswith("**Gate: failed.** strict")
@@ -212,7 +212,7 @@ def test_quiet_still_reports_that_nothing_was_scored(project: Project) -> None:
 
 
 def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Project) -> None:
-    """A file in place of the folder is an error at once, and nothing is run."""
+    """If the output folder is a file, the command fails before anything runs."""
     project.write("taken", "x")
     result = project.proctor("run", "--output", "taken/out")
     assert result.code == 2
@@ -284,7 +284,7 @@ def test_a_parameter_that_is_a_text_is_taken_to_the_letter(project: Project, pat
 
 
 def test_options_that_mean_nothing_without_resume_are_refused(project: Project) -> None:
-    """--retry-errors alone would run, and pay for, everything again."""
+    """--retry-errors without --resume would run, and pay for, everything again."""
     for option in ("--retry-errors", "--allow-changes"):
         result = project.proctor("run", option)
         assert result.code == 2
@@ -292,7 +292,7 @@ def test_options_that_mean_nothing_without_resume_are_refused(project: Project) 
 
 
 def test_options_change_the_eval_file_of_the_folder(project: Project) -> None:
-    """--target alone takes the place of the file's, the rest stays."""
+    """--target replaces the target of the file; the other keys still apply."""
     project.write("other.py", "def same(text):\n    return text\n")
     result = project.proctor("run", "--target", "other.py:same", "--json")
     assert result.json["metadata"]["target"]["name"] == "same"
@@ -331,7 +331,7 @@ def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> Non
 
 
 def test_a_program_that_ends_itself_is_no_success(project: Project) -> None:
-    """sys.exit(0) deep inside an agent, in a task of its own, is an error of its sample."""
+    """sys.exit(0) inside an agent, in its own task, is an error of its sample."""
     project.write(
         "agent.py",
         "import asyncio, sys\n"

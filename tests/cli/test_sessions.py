@@ -14,7 +14,7 @@ def write(project: Project) -> None:
 
 
 def test_show_prints_a_transcript(project: Project) -> None:
-    """Who said what, which tools ran, what was used; damaged lines go to standard error."""
+    """Messages, tool calls and usage are printed; damaged lines are reported on standard error."""
     write(project)
     result = project.proctor("sessions", "show", "log.jsonl")
     assert result.code == 0
@@ -61,7 +61,7 @@ def test_ids_are_the_same_everywhere(project: Project) -> None:
 
 
 def test_what_show_prints_as_json_is_a_session_again(project: Project) -> None:
-    """It can be read like any log, and says the same."""
+    """The JSON can be read like any log and gives the same session."""
     write(project)
     full = project.proctor("sessions", "show", "log.jsonl", "--json").out
     project.write("again.json", full)
@@ -70,7 +70,7 @@ def test_what_show_prints_as_json_is_a_session_again(project: Project) -> None:
 
 
 def test_a_tool_that_a_sub_agent_called_is_marked(project: Project) -> None:
-    """The transcript says who called it; the main agent's calls need no name."""
+    """The transcript names the sub-agent; calls of the main agent have no name."""
     aside = [{**line, "isSidechain": True, "agentId": "x1"} for line in CLAUDE[4:6]]
     main = [{**CLAUDE[1]}, {**CLAUDE[6]}, {**CLAUDE[7]}]
     project.write("log.jsonl", "".join(json.dumps(line) + "\n" for line in [*main, *aside]))
@@ -80,7 +80,7 @@ def test_a_tool_that_a_sub_agent_called_is_marked(project: Project) -> None:
 
 
 def test_list_names_every_session(project: Project) -> None:
-    """Of a file or a folder, with what is in each; JSON for programs."""
+    """Sessions of a file or a folder are listed with their contents, also as JSON."""
     write(project)
     result = project.proctor("sessions", "list", ".", "--pattern", "*[tg].json*")
     assert result.out == (
@@ -108,7 +108,7 @@ def test_list_names_every_session(project: Project) -> None:
 
 
 def test_a_format_can_be_forced(project: Project) -> None:
-    """A wrong one says that there is no such session; a misspelt one which it could be."""
+    """A wrong format has no such session; a misspelt one gets a suggestion."""
     write(project)
     result = project.proctor("sessions", "show", "chat.json", "--format", "codex")
     assert (result.code, "it contains no codex session" in result.err) == (2, True)

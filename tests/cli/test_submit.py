@@ -1,4 +1,4 @@
-"""`proctor submit`: requests are sent, a run is opened, nobody waits."""
+"""`proctor submit` opens a run, sends the requests and returns without waiting."""
 
 from __future__ import annotations
 

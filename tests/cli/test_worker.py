@@ -19,7 +19,7 @@ from proctor.models.connect import mailbox
 from tests.cli.project import Project
 from tests.cli.workers import LONG, server, wait_until, worker
 from tests.servers import RedisServer
-from tests.surroundings import proctor
+from tests.support import proctor
 
 __all__ = ["server"]
 
@@ -100,7 +100,7 @@ def _wait(process: object, seconds: float) -> None:
 
 
 def test_a_second_sigterm_drops_what_is_being_run(project: Project, address: str) -> None:
-    """It is another worker's at once, not when the lease of half a minute is over."""
+    """Another worker receives the sample immediately, not after the lease of 30 seconds."""
     project.write("app.py", SLOW)
     requests = mailbox(address, EvalRequest)
     requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
@@ -118,7 +118,7 @@ def test_a_second_sigterm_drops_what_is_being_run(project: Project, address: str
 
 
 def test_a_killed_workers_sample_goes_to_another(project: Project, address: str) -> None:
-    """SIGKILL: after its lease the request is there again, and the answer says so."""
+    """After SIGKILL the request is delivered again when its lease expires."""
     project.write("app.py", SLOW)
     requests = mailbox(address, EvalRequest)
     requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
@@ -171,7 +171,7 @@ def test_the_alive_file_is_touched_while_the_loop_turns(project: Project, addres
 
 
 def test_until_empty_ends_by_itself_and_tells_in_json(project: Project, address: str) -> None:
-    """Results go where --results says; an error is counted as one."""
+    """Results are sent to the mailbox of --results; an error is counted as an error."""
     requests = mailbox(address, EvalRequest)
     requests.send_all([EvalRequest(Sample(f"s{n}", f"word {n}")) for n in range(5)])
     result = proctor(
@@ -232,7 +232,7 @@ def test_all_mistakes_are_reported_at_once(project: Project, wrong: list[str], c
 def test_without_a_target_it_says_what_is_needed(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Neither a file nor options: no dataset is asked for, a worker needs none."""
+    """Without a file and options the error names target and evaluators; a worker needs no dataset."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     result = project.proctor("worker", "--requests", "memory://x")
@@ -241,7 +241,7 @@ def test_without_a_target_it_says_what_is_needed(
 
 
 def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
-    """To the letter: people read it."""
+    """The exact text, because people read it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -277,7 +277,7 @@ def test_a_run_that_no_worker_answers_says_so(project: Project, address: str) ->
 
 
 def test_a_worker_goes_on_where_nobody_listens(project: Project, address: str) -> None:
-    """Standard error is a pipe whose reader has gone: only the log is lost."""
+    """If the reader of standard error is gone, only the log is lost."""
     requests = mailbox(address, EvalRequest)
     requests.send("garbage")
     requests.send(EvalRequest(Sample("s1", "word 1")), reply_to="answers")

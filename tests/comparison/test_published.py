@@ -15,7 +15,7 @@ from benchmarks.quality import differences
 
 from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 

@@ -66,19 +66,19 @@ def told(report: EvalReport, name: str = "compared") -> dict[tuple[str, str, int
 
 def test_every_configuration_is_compared_with_the_baseline() -> None:
     """Of the same sample and epoch; the baseline itself is compared with nothing."""
-    found = told(run(metadata={"baseline_output": 8}))
-    assert len(found) == 6
-    assert found["s0", "up", 0] == {
+    result = told(run(metadata={"baseline_output": 8}))
+    assert len(result) == 6
+    assert result["s0", "up", 0] == {
         "value": 15, "baseline": 10, "delta": [5, 50.0], "options": {"name": "up", "shift": 5},
     }  # fmt: skip
-    assert found["s1", "down", 0]["delta"] == [-5, -25.0]
-    assert found["s0", "base", 0]["baseline"] is None
+    assert result["s1", "down", 0]["delta"] == [-5, -25.0]
+    assert result["s0", "base", 0]["baseline"] is None
 
 
 def test_the_recorded_result_is_the_default_baseline() -> None:
     """For every configuration."""
-    found = told(run(baseline=None, metadata={"baseline": {"output": 20}}))
-    assert {name: found["s0", name, 0]["delta"] for name in CONFIGURATIONS} == {
+    result = told(run(baseline=None, metadata={"baseline": {"output": 20}}))
+    assert {name: result["s0", name, 0]["delta"] for name in CONFIGURATIONS} == {
         "base": [-10, -50.0], "up": [-5, -25.0], "down": [-15, -75.0],
     }  # fmt: skip
 
@@ -104,11 +104,11 @@ def test_a_failed_baseline_is_no_baseline(recorded: dict[str, Any]) -> None:
             raise ValueError("no baseline today")
         return number + shift
 
-    found = told(run(fails, metadata=recorded))
-    assert found["s0", "up", 0]["baseline"] is None
-    assert found["s0", "down", 0]["delta"] is None
-    assert found["s1", "up", 0]["baseline"] == 20
-    assert ("s0", "base", 0) not in found
+    result = told(run(fails, metadata=recorded))
+    assert result["s0", "up", 0]["baseline"] is None
+    assert result["s0", "down", 0]["delta"] is None
+    assert result["s1", "up", 0]["baseline"] == 20
+    assert ("s0", "base", 0) not in result
 
 
 released = threading.Event()
@@ -145,8 +145,8 @@ def test_a_baseline_with_a_timeout_does_not_block_others(
     report = run(called, timeout=0.2, concurrency=concurrency, count=1)
     released.set()
     assert report.errors == 1
-    found = told(report)
-    assert {name: found["s0", name, 0]["baseline"] for name in ("up", "down")} == {
+    result = told(report)
+    assert {name: result["s0", name, 0]["baseline"] for name in ("up", "down")} == {
         "up": None, "down": None,
     }  # fmt: skip
 
@@ -202,7 +202,7 @@ def test_repeats_are_seen_once_and_skipped_elsewhere() -> None:
 
 
 def test_a_field_that_one_epoch_lacks_is_missing_there_alone() -> None:
-    """The last epoch, which has it, is told of it with its place; the run goes on."""
+    """The field is missing only in that epoch, with its path; the run continues."""
     from proctor import define
 
     epoch = iter(range(100))
@@ -210,11 +210,11 @@ def test_a_field_that_one_epoch_lacks_is_missing_there_alone() -> None:
     async def sometimes(number: int) -> dict[str, int]:
         return {"a": number} if next(epoch) % 2 == 0 else {"b": number}
 
-    heard: list[Any] = []
+    values: list[Any] = []
     report = (
         define()
         .evaluate_field("output.b", repeats)
-        .on_progress(heard.append)
+        .on_progress(values.append)
         .evaluate(numbers(2), target=sometimes, epochs=2, concurrency=1)
     )
     first, last = ([r.scores["output.b"] for r in report.results if r.trial.epoch == at] for at in (0, 1))
@@ -223,7 +223,7 @@ def test_a_field_that_one_epoch_lacks_is_missing_there_alone() -> None:
     assert "FieldMissing" in first[0].reason
     parts = [score.details["parts"]["repeats"] for score in last]
     assert [part["details"]["epochs"][0][0] for part in parts] == [None, None]
-    assert heard[-1].kind == "end"
+    assert values[-1].kind == "end"
 
 
 def test_a_stopped_baseline_stops_the_run() -> None:
@@ -240,7 +240,7 @@ def test_a_stopped_baseline_stops_the_run() -> None:
 
 
 def test_max_errors_does_not_wait_for_ever() -> None:
-    """The baselines fail, the run stops, nobody hangs."""
+    """The baselines fail, and the run stops without hanging."""
 
     async def fails(number: int, *, shift: int) -> int:
         if shift == 0:
@@ -278,9 +278,9 @@ def test_samples_are_released_during_a_run() -> None:
     async def page(number: int, *, shift: int) -> Page:
         gc.collect(0)
         most[0] = max(most[0], len(alive))
-        made = Page(str(number))
-        alive.add(made)
-        return made
+        page = Page(str(number))
+        alive.add(page)
+        return page
 
     def any_text(field_context: FieldContext) -> bool:
         return bool(field_context.value.text)
@@ -293,5 +293,5 @@ def test_samples_are_released_during_a_run() -> None:
 
 def test_the_options_reach_evaluators_without_a_baseline() -> None:
     """A context knows the configuration it ran in, also where nothing is compared."""
-    found = told(run(baseline=None))
-    assert found["s0", "down", 0]["options"] == {"name": "down", "shift": -5}
+    result = told(run(baseline=None))
+    assert result["s0", "down", 0]["options"] == {"name": "down", "shift": -5}

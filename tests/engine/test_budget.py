@@ -14,8 +14,8 @@ from proctor.errors import ConfigError, RunStopped
 from proctor.models.model_calls import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
-from tests.providers.scripted import Scripted
-from tests.surroundings import samples
+from tests.models.providers.scripted import Scripted
+from tests.support import samples
 
 # Twelve tokens and 0.001 in money a call.
 TARGET = Scripted(lambda request: request.messages[0].content.upper())
@@ -92,11 +92,11 @@ def test_failed_samples_count_toward_the_budget(tmp_path: Path) -> None:
         raise ValueError("no")
 
     report = run(history, {"calls": 6}, target=asks_and_fails)
-    made = calls()
+    before = calls()
     again = {"resume": report.metadata.run_id, "retry_errors": True} if report.metadata else {}
     with pytest.raises(RunStopped, match="6 of 6 calls"):
         run(history, {"calls": 6}, target=asks_and_fails, **again)
-    assert calls() == made == 6
+    assert calls() == before == 6
 
 
 def test_resuming_without_raising_it_stops_at_once(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_cached_trials_do_not_count_when_a_run_is_resumed(tmp_path: Path) -> Non
 
 
 def test_a_rescoring_has_the_budget_of_its_run(tmp_path: Path) -> None:
-    """All of it anew: twelve calls are enough for six opinions, not for eighteen."""
+    """A rescoring starts with the full budget: twelve calls are enough for six opinions, not for eighteen."""
     history = SQLiteHistory(tmp_path / "h.db")
     first = run(history, {"calls": 12})
     assert rescore(first.run_id, judged, history=history).total == 6

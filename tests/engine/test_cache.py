@@ -30,7 +30,7 @@ from proctor.engine.cache import OutputCache
 from proctor.errors import RunNotFound
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
-from tests.surroundings import samples
+from tests.support import samples
 
 CALLS: list[str] = []
 
@@ -248,7 +248,7 @@ def test_the_cache_ignores_the_expected_output(history: SQLiteHistory) -> None:
 
 def test_entries_of_earlier_versions(history: SQLiteHistory) -> None:
     """A plain one is used; a conversation was read for an `expected` unknown now: it is called."""
-    kept: dict[str, bytes] = {}
+    stored: dict[str, bytes] = {}
     olds = (
         (b'{"output":"HI","latency_ms":1.0}', True),
         (b'{"output":"Hello!","session":{},"raw_output":{"messages":[]}}', False),
@@ -260,13 +260,13 @@ def test_entries_of_earlier_versions(history: SQLiteHistory) -> None:
         def find(key: str, data: bytes = data) -> bytes:
             return data
 
-        cache = OutputCache(spec, find, lambda key, at, new: kept.update({key: new}))
+        cache = OutputCache(spec, find, lambda key, at, new: stored.update({key: new}))
         called: list[str] = []
 
         async def call(sample: Any, options: Any, epoch: int, called: Any = called) -> Any:
             called.append(sample.id)
             return "new"
 
-        asked: Any = cache.wrap(call, SystemClock())(Sample("1", "Hi"), {}, 0)
-        asyncio.run(asked)
+        request: Any = cache.wrap(call, SystemClock())(Sample("1", "Hi"), {}, 0)
+        asyncio.run(request)
         assert (called == []) is is_used

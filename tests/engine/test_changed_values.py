@@ -92,7 +92,7 @@ def test_verdicts_do_not_depend_on_the_order(order: tuple[str, ...]) -> None:
     ],
 )
 def test_parts_of_a_combination_share_nothing(combined: Callable[[], Any]) -> None:
-    """`same` fails beside a part that sorts, whichever is first; so the combination fails."""
+    """`same` fails although another part sorts the output, in either order; so the combination fails."""
     mine = row()
     report = evaluate(target, [mine], [combined(), exact_match], history=False)
     result = report.results[0]
@@ -160,9 +160,9 @@ def test_a_value_that_cannot_be_copied_is_a_warning() -> None:
     report = evaluate(makes, data, has_a_lock, history=False)
     assert report.pass_rate == 1.0
     assert report.metadata is not None
-    told = [text for text in report.metadata.warnings if "cannot be copied" in text]
-    assert len(told) == 1
-    assert told[0].startswith("the arguments of an evaluator cannot be copied, so an evaluator that")
+    lines = [text for text in report.metadata.warnings if "cannot be copied" in text]
+    assert len(lines) == 1
+    assert lines[0].startswith("the arguments of an evaluator cannot be copied, so an evaluator that")
 
 
 PLAIN = st.recursive(
@@ -179,7 +179,7 @@ def containers(value: Any) -> list[Any]:
     own = [value] if isinstance(value, list | dict) else []
     if not isinstance(value, list | dict | tuple):
         return []
-    return [*own, *(found for part in inside for found in containers(part))]
+    return [*own, *(container for part in inside for container in containers(part))]
 
 
 @settings(max_examples=60)
@@ -188,7 +188,7 @@ def test_a_copy_is_equal_and_shares_no_container(value: Any) -> None:
     """Whatever plain data it is: the copy is equal, and no list or mapping is in both."""
     (copied,) = private_copies([value])
     assert copied == value
-    assert not {id(one) for one in containers(copied)} & {id(one) for one in containers(value)}
+    assert not {id(container) for container in containers(copied)} & {id(container) for container in containers(value)}
 
 
 def test_texts_and_numbers_are_not_copied() -> None:

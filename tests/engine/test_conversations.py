@@ -132,7 +132,7 @@ def test_an_endpoint_is_scored_by_its_calls() -> None:
 
 
 def test_a_worker_and_a_recorded_span_judge_by_the_same_session() -> None:
-    """Trials that run elsewhere, and outputs that stand in the samples."""
+    """The same holds for trials on workers and for outputs recorded in the samples."""
     requests, results = InMemoryMailbox[Any]("requests"), InMemoryMailbox[Any]("results")
     loop = EvalLoop(loop=agent, evaluator=tool_called("search"), requests=requests, results=results)
     submit_dataset([Sample("1", QUESTION, ANSWER)], requests)
@@ -205,7 +205,7 @@ def test_where_a_conversation_is_expected_the_messages_are_the_output() -> None:
 
 
 def test_a_state_is_compared_with_a_mapping_as_it_is() -> None:
-    """Where a mapping is expected, the keys beside the messages are judged."""
+    """If a mapping is expected, the other keys of the state are judged too."""
     state = {"messages": chat(), "category": "refund"}
     samples = [{"id": "1", "input": QUESTION, "expected": {"category": "refund"}}]
     checks = {"part": json_subset, "searched": tool_called("search")}
@@ -218,10 +218,10 @@ def test_a_state_is_compared_with_a_mapping_as_it_is() -> None:
 
 
 def test_a_json_answer_is_still_compared_with_a_mapping() -> None:
-    """Bookkeeping beside the messages does not hide an answer that is the expected JSON."""
-    said = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": '{"category": "refund"}'}]
+    """Other keys of the state do not hide an answer that is the expected JSON."""
+    texts = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": '{"category": "refund"}'}]
     samples = [{"id": "1", "input": QUESTION, "expected": {"category": "refund"}}]
-    for state in ({"messages": said}, {"messages": said, "steps": 2}):
+    for state in ({"messages": texts}, {"messages": texts, "steps": 2}):
         (result,) = evaluate(lambda question: state, samples, json_subset, history=None).results  # noqa: B023
         assert result.output == '{"category": "refund"}'
 
@@ -328,13 +328,13 @@ def test_an_agent_without_an_answer_is_not_judged_by_the_words_of_others(
 ) -> None:
     """The user's "Paris" is no answer: evaluators of the output skip, also when rescored; those of
     the session judge what was done; a warning says so once."""
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def agent(question: str) -> Any:
         return {"messages": UNANSWERED[end]}
 
     def not_rude(output: Any) -> bool:
-        asked.append(output)
+        requests.append(output)
         return True
 
     data = [{"id": str(n), "input": "Is it Paris?", "expected": "Paris"} for n in range(2)]
@@ -360,7 +360,7 @@ def test_an_agent_without_an_answer_is_not_judged_by_the_words_of_others(
         if end == "a tool result":
             assert searched.passed is True
         assert (result.trial.session is None) == (end == "nothing")
-    assert asked == []
+    assert requests == []
     assert report.metadata is not None
     assert len([w for w in report.metadata.warnings if "do not end with an answer" in w]) == 1
 

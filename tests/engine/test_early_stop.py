@@ -19,9 +19,9 @@ from proctor.records.order import shuffle_key
 from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.open_history import run_to_resume
-from tests.fleet.failing_mailboxes import LONG, eventually, with_timeout
-from tests.fleet.worker_runs import QUIET, workers
-from tests.surroundings import proctor, samples, shout, start
+from tests.distributed.failing_mailboxes import LONG, eventually, with_timeout
+from tests.distributed.worker_runs import QUIET, workers
+from tests.support import proctor, samples, shout, start
 
 BASELINE = {f"s{i}": 1.0 for i in range(1_000)}
 CALLS: Counter[str] = Counter()

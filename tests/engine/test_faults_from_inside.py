@@ -63,13 +63,13 @@ def circle() -> Any:
 
 
 async def _nothing() -> None:
-    """A coroutine that nobody awaits."""
+    """A coroutine that is never awaited."""
 
 
 def never_awaited() -> Any:
-    made = _nothing()
-    made.close()
-    return made
+    coroutine = _nothing()
+    coroutine.close()
+    return coroutine
 
 
 def raising(make: Callable[[], BaseException]) -> Callable[[], Any]:
@@ -348,13 +348,13 @@ def check(report: Any, faults: list[str], epochs: int, *, verdicts: bool) -> Non
     assert report.metadata.status == "completed"
     assert [result.sample_id for result in report.results] == [sample.id for sample in plan for _ in range(epochs)]
     for result in report.results:
-        asked = result.trial.sample.input
-        if asked["deed"] == WELL_BEHAVED:
-            assert result.output == f"{asked['number']} in a clean context"
+        request = result.trial.sample.input
+        if request["deed"] == WELL_BEHAVED:
+            assert result.output == f"{request['number']} in a clean context"
             assert result.outcome == "passed"
         elif verdicts:
             assert result.success
-            assert result.output == f"{asked['number']} in a clean context"
+            assert result.output == f"{request['number']} in a clean context"
 
 
 FAULTS = st.lists(st.sampled_from(sorted(ANYWHERE | IN_A_LOOP)), min_size=1, max_size=4)

@@ -19,7 +19,7 @@ from proctor.records.gate import Check
 from proctor.reports import console, markdown
 from proctor.reports import json as json_report
 from proctor.targets.resolve import as_target
-from tests.surroundings import samples
+from tests.support import samples
 
 CODE = """
 PROMPT = "a"
@@ -54,8 +54,8 @@ def run(program: dict[str, Any], history: SQLiteHistory, **options: Any) -> Eval
 
 def cached(report: EvalReport) -> tuple[int, int] | None:
     assert report.metadata is not None
-    found = report.metadata.cached_outputs
-    return None if found is None else (found.count, found.of)
+    cached_outputs = report.metadata.cached_outputs
+    return None if cached_outputs is None else (cached_outputs.count, cached_outputs.of)
 
 
 def test_a_changed_prompt_is_not_answered_from_the_cache(program: dict[str, Any], history: SQLiteHistory) -> None:
@@ -115,13 +115,13 @@ def test_every_report_says_how_many_outputs_are_from_the_cache(program: dict[str
     plain = run(program, history)
     run(program, history, cache=True)
     report = run(program, history, cache=True)
-    said = "3 of 3 outputs from the cache"
-    assert said in console.render_report(report)
-    assert f"- **Cache**: {said}" in markdown.MarkdownReporter().generate(report)
+    answer = "3 of 3 outputs from the cache"
+    assert answer in console.render_report(report)
+    assert f"- **Cache**: {answer}" in markdown.MarkdownReporter().generate(report)
     text = json_report.JSONReporter(indent=0).generate(report)
     assert '"cached_outputs":{"count":3,"of":3}' in text.replace(" ", "")
     comparison = compare(plain.run_id, report.run_id, history=history)
-    assert [note for note in comparison.notes if said in note]
+    assert [note for note in comparison.notes if answer in note]
     assert "cache" not in console.render_report(plain)
     again = rescore(report.run_id, exact_match, history=history)
     assert cached(again) == (3, 3)
@@ -154,7 +154,7 @@ def test_code_outside_the_identity_is_a_warning(history: SQLiteHistory) -> None:
 
 
 def test_a_changed_prompt_file_is_not_answered_from_the_cache(tmp_path: Path, history: SQLiteHistory) -> None:
-    """Nor is one whose name is computed, beside the code or called after a key."""
+    """This includes files whose names are computed, next to the code or from a key."""
     prompt = tmp_path / "key_points.txt"
     names: dict[str, Any] = {"__name__": "a_program", "HERE": tmp_path}
     code = (
@@ -180,7 +180,7 @@ def test_an_ordinary_run_has_no_such_warning(program: dict[str, Any], history: S
 
 
 def test_a_run_of_an_older_scheme_says_so(program: dict[str, Any], history: SQLiteHistory) -> None:
-    """Whether its code is the same cannot be known; it goes on if that is allowed."""
+    """Changes of its code cannot be detected; it continues with allow_changes."""
     first = run(program, history, limit=2)
     assert first.metadata is not None
     old = "0123456789abcdef"

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from proctor import SQLiteHistory
-from tests.surroundings import start
+from tests.support import start
 
 SCRIPT = """
 import asyncio, os, sys
@@ -30,9 +30,9 @@ def calls(folder: Path, at_least: int = 0) -> list[str]:
     """What the target was called with, waited for until there is enough of it."""
     log, until = folder / "calls.log", time.monotonic() + 120
     while time.monotonic() < until:
-        found = log.read_text().split("\n")[:-1] if log.exists() else []
-        if len(found) >= at_least:
-            return found
+        result = log.read_text().split("\n")[:-1] if log.exists() else []
+        if len(result) >= at_least:
+            return result
         time.sleep(0.01)
     raise AssertionError("the target was not called often enough")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from proctor import SQLiteHistory
-from tests.surroundings import start
+from tests.support import start
 
 SAMPLES = 300
 KILLS = 3
@@ -58,11 +58,11 @@ def test_a_killed_judge_is_not_paid_twice_for_finished_samples(tmp_path: Path) -
         time.sleep(chance.uniform(0.0, 0.06))
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=120)
-        asked = {call.partition("/")[0] for call in paid(tmp_path)[before:]}
-        assert not asked & finished, f"kill {kill + 1}: finished samples were judged again"
-        found = stored(tmp_path)
-        assert finished <= found, f"kill {kill + 1}: results were lost"
-        finished = found
+        requests = {call.partition("/")[0] for call in paid(tmp_path)[before:]}
+        assert not requests & finished, f"kill {kill + 1}: finished samples were judged again"
+        actual = stored(tmp_path)
+        assert finished <= actual, f"kill {kill + 1}: results were lost"
+        finished = actual
     assert 0 < len(finished) < SAMPLES, "the kills did not hit a run at work"
     before = len(paid(tmp_path))
     last = start(SCRIPT, cwd=tmp_path, traced=False)
@@ -89,6 +89,6 @@ def stored(folder: Path) -> set[str]:
     history = SQLiteHistory(folder / "h.db")
     if not history.runs():
         return set()
-    found = {result.sample_id for result in history.report("exam").results}
+    results = {result.sample_id for result in history.report("exam").results}
     history.close()
-    return found
+    return results

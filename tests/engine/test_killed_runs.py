@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from proctor import SQLiteHistory
-from tests.surroundings import start
+from tests.support import start
 
 KILLS = int(os.environ.get("PROCTOR_KILLS", "4"))
 SAMPLES = 2_000
@@ -58,10 +58,10 @@ def test_killed_at_random_moments_every_sample_has_exactly_one_result(tmp_path: 
         kills += 1
         again = durable & set(calls(tmp_path)[len(logged) :])
         assert not again, f"kill {kills}: durable results were run again: {sorted(again)[:5]}"
-        found = stored(tmp_path)
-        assert durable <= found, f"kill {kills}: results were lost"
-        in_the_middle += len(durable) < len(found) < SAMPLES
-        durable = found
+        results = stored(tmp_path)
+        assert durable <= results, f"kill {kills}: results were lost"
+        in_the_middle += len(durable) < len(results) < SAMPLES
+        durable = results
         if len(durable) == SAMPLES:
             shutil.rmtree(tmp_path)
             tmp_path.mkdir()
@@ -95,6 +95,6 @@ def stored(folder: Path) -> set[str]:
     history = SQLiteHistory(folder / "h.db")
     if not history.runs():
         return set()
-    found = {result.output for result in history.report("exam").results}
+    results = {result.output for result in history.report("exam").results}
     history.close()
-    return found
+    return results

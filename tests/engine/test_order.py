@@ -14,9 +14,9 @@ from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.failing_mailboxes import LONG, with_timeout
-from tests.fleet.worker_runs import QUIET, comparable_report, workers
-from tests.surroundings import proctor, samples
+from tests.distributed.failing_mailboxes import LONG, with_timeout
+from tests.distributed.worker_runs import QUIET, comparable_report, workers
+from tests.support import proctor, samples
 
 CALLS: list[str] = []
 BROKEN: set[str] = set()
@@ -47,7 +47,7 @@ def ids(report: Any) -> list[str]:
 
 
 def test_the_order_hangs_on_seed_and_ids_alone() -> None:
-    """The same seed gives the same order, wherever the samples stand; another one another."""
+    """The same seed gives the same order for any order of the dataset; another seed gives another order."""
     for dataset in (samples(10), samples(10)[::-1]):
         CALLS.clear()
         evaluate(target, dataset, exact_match, history=False, shuffle=7, **ONE_BY_ONE)
@@ -59,7 +59,7 @@ def test_the_order_hangs_on_seed_and_ids_alone() -> None:
 def test_every_place_in_the_order_is_as_likely_for_every_sample() -> None:
     """Over 2,000 seeds, the mean turn of each of ten samples is 4.5, within five errors."""
     turns = [[in_order(seed).index(f"word {i}") for seed in range(2_000)] for i in range(10)]
-    assert all(abs(sum(found) / 2_000 - 4.5) < 5 * 2.872 / 2_000**0.5 for found in turns)
+    assert all(abs(sum(turn) / 2_000 - 4.5) < 5 * 2.872 / 2_000**0.5 for turn in turns)
 
 
 def test_results_and_reports_are_those_of_the_dataset_s_order(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_results_and_reports_are_those_of_the_dataset_s_order(tmp_path: Path) ->
     first, second = comparable_report(plain, tmp_path), comparable_report(mixed, tmp_path)
     assert second["metadata"]["options"].pop("shuffle") == 7
     assert first["metadata"].get("options", {}) == second["metadata"]["options"]
-    for one in (first, second):
-        one["metadata"].pop("options", None)
+    for item in (first, second):
+        item["metadata"].pop("options", None)
     assert first == second
 
 
@@ -83,7 +83,7 @@ def test_a_sample_s_trials_stay_together_with_the_baseline_first() -> None:
         configurations={"new": {"suffix": "!"}, "old": {}}, **ONE_BY_ONE,
     )  # fmt: skip
     expected = [[word, word, f"{word}!", f"{word}!"] for word in in_order(1, 3)]
-    assert [one for group in expected for one in group] == CALLS
+    assert [item for group in expected for item in group] == CALLS
 
 
 def test_a_limit_takes_the_first_of_the_order_and_may_be_raised(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from proctor.engine.output_limits import SizeEstimator
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.sessions import current as sessions
-from tests.surroundings import proctor
+from tests.support import proctor
 
 LIMIT = 10_000
 

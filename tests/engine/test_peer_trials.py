@@ -23,7 +23,7 @@ from proctor.engine.plan import Plan, plan_jobs
 from proctor.records.fields.view import TrialView
 from proctor.records.trial import Failure
 from proctor.targets.resolve import as_target
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 @evaluator(needs=("epochs",))
@@ -109,7 +109,7 @@ def held(room: SharedPeers) -> int:
 
 
 def test_a_trial_waits_for_its_baseline() -> None:
-    """It is scored only when the baseline is known, and sees it; the baseline waits for nobody."""
+    """It is scored when the baseline is known, and sees it; the baseline does not wait."""
 
     async def main() -> None:
         beside = room()
@@ -138,9 +138,9 @@ def test_the_last_epoch_sees_all_others_of_both_sides() -> None:
         beside = room(epochs=2)
         seats = [(name, at, beside.open_slot("s", Configuration(name), at)) for name in "ab" for at in range(2)]
         joined = [asyncio.ensure_future(s.add_peers(left(n, at, at))) for n, at, s in reversed(seats)]
-        last, first, base_last, _ = [await one for one in joined]
-        assert [one.output for one in last.epochs] == [0, 1]  # type: ignore[attr-defined]
-        assert [one.output for one in last.baseline_epochs] == [0, 1]  # type: ignore[attr-defined]
+        last, first, base_last, _ = [await epoch for epoch in joined]
+        assert [epoch.output for epoch in last.epochs] == [0, 1]  # type: ignore[attr-defined]
+        assert [epoch.output for epoch in last.baseline_epochs] == [0, 1]  # type: ignore[attr-defined]
         assert (first.epochs, first.baseline.output) == (None, 0)  # type: ignore[attr-defined]
         assert len(base_last.epochs) == 2  # type: ignore[attr-defined]
         assert base_last.baseline_epochs == ()  # type: ignore[attr-defined]
@@ -216,7 +216,7 @@ def test_finished_trials_that_left_the_plan_do_not_count() -> None:
 
 
 def test_a_baseline_that_is_not_in_the_run_is_none() -> None:
-    """As where the plan was cut short before it: nobody waits for what never began."""
+    """If the plan was cut before the baseline, no trial waits for it."""
 
     async def main() -> None:
         other = room().open_slot("s", Configuration("b"), 0)

@@ -13,7 +13,7 @@ import pytest
 
 from proctor import SQLiteHistory, evaluate, evaluator
 from proctor.core.process_exit import ProcessExitBlocked, exit_blocked
-from tests.surroundings import proctor, start
+from tests.support import proctor, start
 
 APP = """
 import os, sys, threading
@@ -84,12 +84,12 @@ def folder(tmp_path: Path) -> Path:
 )
 def test_a_target_that_ends_the_process_is_an_error_of_its_sample(folder: Path, target: str) -> None:
     """`proctor run` completes: two samples pass, the third is an error that names the call."""
-    told = proctor(
+    output = proctor(
         *("run", "--dataset", "data.jsonl", "--target", f"app.py:{target}", "--name", "exam"),
         *("-e", "exact_match", "--history", "h.db", "--fail-under", "0.9"),
         cwd=folder,
     )
-    assert told.returncode == 1, told
+    assert output.returncode == 1, output
     report = SQLiteHistory(folder / "h.db").report("exam")
     results = {result.sample_id: result for result in report.results}
     assert [sample for sample, result in results.items() if result.trial.error] == ["s1"]
@@ -105,13 +105,13 @@ def test_a_target_that_ends_the_process_is_an_error_of_its_sample(folder: Path, 
 def test_an_evaluator_that_ends_the_process_is_an_error_of_its_score(folder: Path, name: str) -> None:
     """The evaluator's score is an error on that sample; the report is printed, the exit is not 0
     when a threshold was set that cannot be met."""
-    told = proctor(
+    output = proctor(
         *("run", "--dataset", "data.jsonl", "--target", "app.py:shout"),
         *("-e", f"app.py:{name}", "--fail-under", "0.9"),
         cwd=folder,
     )
-    assert told.returncode != 0
-    assert "os._exit(0) was called" in told.stdout + told.stderr
+    assert output.returncode != 0
+    assert "os._exit(0) was called" in output.stdout + output.stderr
 
 
 @pytest.mark.parametrize("line", ["import os; os._exit(0)", "import os; os.execvp('true', ['true'])"])
@@ -121,22 +121,22 @@ def test_a_module_that_ends_the_process_when_imported_is_an_error(folder: Path, 
         "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [exact_match]\nfail_under: 0.5\n"
     )
     for command in ("run", "gate"):
-        told = proctor(command, "eval.yaml", cwd=folder)
-        assert told.returncode == 2, told
-        assert "app.py:1: " in told.stderr
-        assert "Proctor blocked it" in told.stderr
+        output = proctor(command, "eval.yaml", cwd=folder)
+        assert output.returncode == 2, output
+        assert "app.py:1: " in output.stderr
+        assert "Proctor blocked it" in output.stderr
 
 
 def test_an_exit_after_the_command_does_not_hide_its_code(folder: Path) -> None:
     """`atexit` functions may call os._exit(0): the command's own exit code is kept."""
     late = "import atexit, os\natexit.register(os._exit, 0)\ndef wrong(text): return 'no'\n"
     (folder / "app.py").write_text(late)
-    told = proctor(
+    output = proctor(
         *("run", "--dataset", "data.jsonl", "--target", "app.py:wrong"),
         *("-e", "exact_match", "--fail-under", "0.9"),
         cwd=folder,
     )
-    assert told.returncode == 1, told
+    assert output.returncode == 1, output
 
 
 API = """
@@ -226,5 +226,5 @@ def test_blocks_overlap_in_any_order() -> None:
 def test_a_signal_still_ends_the_process(folder: Path) -> None:
     """SIGKILL is not an exit that could be taken for success."""
     (folder / "app.py").write_text(f"import os\ndef shout(text): os.kill(os.getpid(), {int(signal.SIGKILL)})")
-    told = proctor(*("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match"), cwd=folder)
-    assert told.returncode == -signal.SIGKILL
+    output = proctor(*("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match"), cwd=folder)
+    assert output.returncode == -signal.SIGKILL

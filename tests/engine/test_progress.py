@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import ProgressEvent, Sample, contains, evaluate, exact_match
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 def events_of(count: int, concurrency: int, epochs: int, failing: int) -> list[ProgressEvent]:
@@ -34,7 +34,7 @@ def events_of(count: int, concurrency: int, epochs: int, failing: int) -> list[P
 def test_one_sample_gives_the_ruled_sequence() -> None:
     """start; for each configuration its start, evaluators in order, its end; then end."""
     events = events_of(1, concurrency=1, epochs=1, failing=0)
-    told = [(e.kind, e.configuration, e.evaluator) for e in events]
+    lines = [(e.kind, e.configuration, e.evaluator) for e in events]
     expected: list[tuple[str, str | None, str | None]] = [("start", None, None)]
     for name in ("loud", "quiet"):
         expected.append(("config_start", name, None))
@@ -42,7 +42,7 @@ def test_one_sample_gives_the_ruled_sequence() -> None:
             expected.append(("evaluator_start", name, evaluator))
             expected.append(("evaluator_end", name, evaluator))
         expected.append(("config_end", name, None))
-    assert told == [*expected, ("end", None, None)]
+    assert lines == [*expected, ("end", None, None)]
     assert [e.status for e in events][:4] == ["pending", "running", "evaluating", "evaluating"]
     assert [e.progress for e in events if e.kind == "evaluator_end"] == [25.0, 50.0, 75.0, 100.0]
     assert events[3].quality_metrics == {"exact_match": 1.0}
@@ -64,7 +64,7 @@ def test_the_percentage_never_falls_and_ends_at_100(count: int, concurrency: int
 
 
 def test_a_failing_callback_is_reported_and_does_not_stop_the_run() -> None:
-    """The run goes on, other callbacks are called, and the report has one warning."""
+    """The run continues, other callbacks are called, and the report has one warning."""
     seen: list[ProgressEvent] = []
 
     def broken(event: ProgressEvent) -> None:
@@ -94,10 +94,10 @@ def test_a_failed_evaluator_has_an_event() -> None:
         raise ValueError("no")
 
     evaluate(shout, [Sample("a", "x")], broken, history=False, on_progress=events.append)
-    told = next(e for e in events if e.kind == "evaluator_end")
-    assert told.status == "failed"
-    assert told.score is not None
-    assert "ValueError: no" in told.score.reason
+    match = next(e for e in events if e.kind == "evaluator_end")
+    assert match.status == "failed"
+    assert match.score is not None
+    assert "ValueError: no" in match.score.reason
 
 
 def test_a_stopped_run_ends_as_failed() -> None:

@@ -265,7 +265,7 @@ def test_results_of_workers_are_redacted_where_they_are_collected(tmp_path: Path
 
 
 def test_of_many_results_at_once_each_loses_its_own_secret(tmp_path: Path) -> None:
-    """They are looked at together, and told apart again; none is lost."""
+    """Results are checked together and separated again; none is lost."""
     samples = [{"id": str(number), "input": number} for number in range(300)]
 
     async def target(number: int) -> str:
@@ -331,7 +331,7 @@ def test_redacting_large_outputs_causes_no_timeouts() -> None:
 
 
 def test_more_than_can_be_looked_at_is_waited_for() -> None:
-    """What waits is in memory, so there is a bound to it; what fails is said, not lost."""
+    """The queue is bounded, because it is in memory; errors are raised, not lost."""
 
     async def work() -> None:
         done: list[int] = []
@@ -387,7 +387,7 @@ def test_clusters_stay_apart_when_their_names_are_taken_out() -> None:
 
 
 def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
-    """Nothing stands between where nothing is to be taken out."""
+    """Without a redaction, results go directly to the history's writer."""
 
     class Writer:
         def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:

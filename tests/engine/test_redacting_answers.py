@@ -67,9 +67,9 @@ def remembered(
 ) -> tuple[ModelResponse | None, Store]:
     """What is found of an answer that was kept, and where it was looked for."""
     store = Store()
-    kept = Kept(store, Redaction(personal=personal))
-    recall.store_response(kept, Judge(), request, response)
-    return recall.find_response(kept, Judge(), request), store
+    stored = Kept(store, Redaction(personal=personal))
+    recall.store_response(stored, Judge(), request, response)
+    return recall.find_response(stored, Judge(), request), store
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def remembered(
 def test_the_answer_is_found_though_its_question_holds_a_secret(request_: ModelRequest) -> None:
     """By what was really asked, and as it was given; what is kept is without the secret."""
     answer = ModelResponse("Turn 1 shows it: 4", "gpt", finish_reason="stop")
-    found, store = remembered(request_, answer)
-    assert found is not None
-    assert (found.text, found.cached, found.finish_reason) == (answer.text, True, "stop")
+    result, store = remembered(request_, answer)
+    assert result is not None
+    assert (result.text, result.cached, result.finish_reason) == (answer.text, True, "stop")
     (data,) = store.kept.values()
     assert KEY.encode() not in data
     assert b"hunter2" not in data
@@ -111,8 +111,8 @@ def test_the_answer_is_found_though_its_question_holds_a_secret(request_: ModelR
 )
 def test_an_answer_with_a_secret_is_not_cached(answer: ModelResponse) -> None:
     """A warning says so."""
-    found, store = remembered(asked(f"The key is {KEY}."), answer)
-    assert (found, store.kept) == (None, {})
+    result, store = remembered(asked(f"The key is {KEY}."), answer)
+    assert (result, store.kept) == (None, {})
     (warning,) = store.warnings
     assert warning.startswith("answers that were not cached")
     assert warning.endswith("personal data: 1; a later run requests them again")
@@ -122,8 +122,8 @@ def test_personal_data_is_taken_out_of_a_question_where_that_is_wanted() -> None
     """In an answer it is a reason not to keep it, as a secret is."""
     answer = ModelResponse("Polite: 5")
     for personal in (False, True):
-        found, store = remembered(asked(f"Write to {MAIL}"), answer, personal=personal)
-        assert found is not None
+        result, store = remembered(asked(f"Write to {MAIL}"), answer, personal=personal)
+        assert result is not None
         assert (MAIL.encode() in store.kept.popitem()[1]) is not personal
     assert remembered(asked("Who?"), ModelResponse(MAIL), personal=True)[0] is None
     assert remembered(asked("Who?"), ModelResponse(MAIL))[0] is not None
@@ -146,6 +146,6 @@ def test_a_run_says_how_many_outputs_it_did_not_keep(tmp_path: Path) -> None:
             progress=False,
         )
         assert report.metadata is not None
-        found = [text for text in report.metadata.warnings if "not cached" in text]
-        assert [f": {told};" in text for text in found] == ([True] if told else [])
+        results = [text for text in report.metadata.warnings if "not cached" in text]
+        assert [f": {told};" in text for text in results] == ([True] if told else [])
     assert KEY.encode() not in (tmp_path / "h.db").read_bytes()

@@ -174,9 +174,9 @@ def test_rescoring_gives_the_scores_of_the_evaluation(output: Any, cache: bool, 
     for _ in range(2):
         first = evaluate(target, dataset, [exact_match, shape], history=history, cache=cache)
         again = rescore(first.run_id, [exact_match, shape], history=history)
-        found = [[result.scores for result in report.results] for report in (first, again)]
-        assert found[0] == found[1]
-        assert found[0][0]["shape"].value == shape(output)
+        results = [[result.scores for result in report.results] for report in (first, again)]
+        assert results[0] == results[1]
+        assert results[0][0]["shape"].value == shape(output)
 
 
 def test_a_fraction_of_very_long_integers_is_stored() -> None:
@@ -245,8 +245,8 @@ def test_an_export_and_import_changes_no_value(tmp_path: Path) -> None:
     for number, form in enumerate(("jsonl", "csv")):
         file = tmp_path / f"runs.{form}"
         file.write_bytes(b"".join(export_runs(here, [first.metadata], form)))  # type: ignore[arg-type]
-        (found,) = import_runs(there, file)
-        assert found.new is (number == 0)
+        (run,) = import_runs(there, file)
+        assert run.new is (number == 0)
         assert same(there.results(first.run_id)[0].output, output)
 
 

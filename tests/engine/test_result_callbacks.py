@@ -16,28 +16,28 @@ KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5z"
 
 def test_callbacks_receive_redacted_results() -> None:
     """Each once, as it is stored."""
-    heard: list[EvalResult] = []
+    results: list[EvalResult] = []
     data = [{"id": str(n), "input": str(n), "expected": str(n)} for n in range(200)]
 
     def target(text: str) -> str:
         return f"{text} {KEY}" if text == "7" else text
 
-    told: Any = Evaluation(target, data, "exact_match", options={"concurrency": 8})
-    report = bridge.run(execute(told, open_history(False), RunControls(heard=heard.append)))
-    assert sorted(heard, key=lambda one: int(one.sample_id)) == list(report.results)
-    assert len(heard) == 200
-    assert not any(KEY in str(one.output) for one in heard)
+    evaluation: Any = Evaluation(target, data, "exact_match", options={"concurrency": 8})
+    report = bridge.run(execute(evaluation, open_history(False), RunControls(on_result=results.append)))
+    assert sorted(results, key=lambda result: int(result.sample_id)) == list(report.results)
+    assert len(results) == 200
+    assert not any(KEY in str(result.output) for result in results)
 
 
 def test_a_failing_callback_loses_no_result() -> None:
     """Everything is stored, and the run has one warning."""
 
-    def deaf(_: EvalResult) -> None:
+    def fail(_: EvalResult) -> None:
         raise OSError("no space left")
 
     data = [{"id": str(n), "input": str(n), "expected": str(n)} for n in range(100)]
-    told: Any = Evaluation(lambda text: text, data, "exact_match")
-    report = bridge.run(execute(told, open_history(False), RunControls(heard=deaf)))
+    evaluation: Any = Evaluation(lambda text: text, data, "exact_match")
+    report = bridge.run(execute(evaluation, open_history(False), RunControls(on_result=fail)))
     assert len(report.results) == 100
     assert report.metadata is not None
     assert sum("no space left" in warning for warning in report.metadata.warnings) == 1

@@ -16,7 +16,7 @@ from proctor.engine.plan import Job
 from proctor.errors import DatasetError, EvaluatorError, RunIncomplete, RunStopped
 from proctor.records.score import Score
 from proctor.records.trial import Configuration
-from tests.surroundings import proctor, samples, shout, start
+from tests.support import proctor, samples, shout, start
 
 
 def job(number: int, name: str = "default", epoch: int = 0) -> Job:
@@ -44,9 +44,9 @@ def test_trials_that_never_started_are_named() -> None:
     ledger = Ledger(iter([job(n) for n in range(30)]), 30)
     position, *_ = next(iter(ledger))
     ledger.open.pop(position)
-    said = ledger.describe_missing(1)
-    assert said.startswith("29 of 30 planned trials have no result: s1, s2, s3")
-    assert said.endswith("s19, s20, …")
+    output = ledger.describe_missing(1)
+    assert output.startswith("29 of 30 planned trials have no result: s1, s2, s3")
+    assert output.endswith("s19, s20, …")
 
 
 def test_a_result_that_the_history_lost_is_missing() -> None:
@@ -68,7 +68,7 @@ def test_trials_of_earlier_sittings_count() -> None:
 
 
 def test_a_stream_shorter_than_its_declared_length_is_not_complete(tmp_path: Path) -> None:
-    """The plan said 10 and 7 came: the run says so, is kept, and is not completed."""
+    """With 7 of 10 declared samples, the run is stored with a warning and is not completed."""
     history = SQLiteHistory(tmp_path / "h.db")
     stream = IteratorDataset(({"id": n, "input": str(n)} for n in range(7)), length=10)
     with pytest.raises(RunIncomplete, match="ended after 7 of the 10 planned trials") as stopped:
@@ -115,7 +115,7 @@ def test_a_file_that_shrinks_during_the_run_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_is_complete_when_all_of_its_plan_has_results(tmp_path: Path) -> None:
-    """Also where configurations were added, so that old results lie beside the plan."""
+    """Also if configurations were added, so that old results are not in the plan."""
     history = SQLiteHistory(tmp_path / "h.db")
 
     async def fragile(text: str) -> str:
@@ -326,9 +326,9 @@ def test_sigterm_stores_finished_trials_and_says_how_to_resume(tmp_path: Path) -
 
 
 def test_a_program_s_own_sigterm_handler_is_left_alone() -> None:
-    """Whoever handles SIGTERM goes on doing so during a run, and afterwards."""
-    heard = []
-    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(True))
+    """A program's SIGTERM handler stays installed during and after a run."""
+    events = []
+    before = signal.signal(signal.SIGTERM, lambda *_: events.append(True))
     try:
 
         async def target(text: str) -> str:
@@ -336,6 +336,6 @@ def test_a_program_s_own_sigterm_handler_is_left_alone() -> None:
             return text.upper()
 
         report = evaluate(target, Dataset.of(samples(2)), exact_match, history=False)
-        assert (report.pass_rate, heard) == (1.0, [True, True])
+        assert (report.pass_rate, events) == (1.0, [True, True])
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -11,7 +11,7 @@ import pytest
 from proctor import SQLiteHistory, contains, evaluate, exact_match
 from proctor.engine.plan import done_by_name, done_by_position
 from proctor.errors import ResumeRefused, RunNotFound, RunStopped
-from tests.surroundings import samples
+from tests.support import samples
 
 CALLS: list[str] = []
 # An outage outside of the target: its code, and what it is made of, stay as they are.
@@ -77,7 +77,7 @@ def test_resuming_a_finished_run_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_more_samples_may_be_asked_for(tmp_path: Path) -> None:
-    """A run made with a limit goes on when the limit is raised."""
+    """A run with a limit continues when the limit is raised."""
     history = SQLiteHistory(tmp_path / "h.db")
     first = evaluate(target, samples(10), exact_match, history=history, limit=3)
     CALLS.clear()
@@ -112,16 +112,16 @@ async def other_target(text: str) -> str:
 def test_a_changed_run_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     """What has changed is named, nothing is run, and the stored run is as it was."""
     history = stopped_run(tmp_path)
-    given: dict[str, Any] = {"target": target, "dataset": samples(10), "evaluators": exact_match, **change}
+    arguments: dict[str, Any] = {"target": target, "dataset": samples(10), "evaluators": exact_match, **change}
     with pytest.raises(ResumeRefused) as refused:
-        evaluate(**given, history=history, resume="exam")
+        evaluate(**arguments, history=history, resume="exam")
     assert said in str(refused.value)
     assert CALLS == []
     assert history.report("exam").total == 5
 
 
 def test_changes_can_be_allowed(tmp_path: Path) -> None:
-    """With allow_changes finished samples are told by their ids, wherever they stand now."""
+    """With allow_changes, finished samples are recognized by their ids, at any position."""
     history = stopped_run(tmp_path)
     shuffled = [*samples(12)[6:], *samples(6)]
     report = evaluate(target, shuffled, exact_match, history=history, resume="exam", allow_changes=True)

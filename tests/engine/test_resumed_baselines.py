@@ -12,7 +12,7 @@ import pytest
 from proctor import SQLiteHistory, rescore
 from proctor.errors import ResumeRefused
 from tests.engine.test_baselines import CONFIGURATIONS, compared, repeats, run, target, told
-from tests.surroundings import start
+from tests.support import start
 
 INTERRUPTED = """
 import asyncio, sys
@@ -89,9 +89,9 @@ def test_a_killed_run_is_resumed_with_its_baselines(tmp_path: Path) -> None:
     assert last.returncode == 0, errors
     report = SQLiteHistory(tmp_path / "h.db").report("exam")
     assert report.total == 300 * 3 * 2
-    found = told(report)
-    assert len(found) == report.total
-    for (sample_id, name, _), details in found.items():
+    result = told(report)
+    assert len(result) == report.total
+    for (sample_id, name, _), details in result.items():
         number = 10 * (int(sample_id[1:]) + 1)
         assert details["baseline"] == (None if name == "base" else number)
     for (sample_id, name, epoch), details in told(report, "repeats").items():
@@ -148,7 +148,7 @@ def test_configurations_may_be_added_to_a_run(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     first = run(history=history, name="exam", configurations={"base": {"shift": 0}})
     more = run(history=history, name="exam", resume=first.run_id, allow_changes=True, concurrency=1)
-    found = told(more)
-    assert len(found) == 6
-    assert found["s0", "up", 0]["delta"] == [5, 50.0]
-    assert found["s1", "down", 0]["baseline"] == 20
+    result = told(more)
+    assert len(result) == 6
+    assert result["s0", "up", 0]["delta"] == [5, 50.0]
+    assert result["s1", "down", 0]["baseline"] == 20

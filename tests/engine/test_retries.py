@@ -23,7 +23,7 @@ from proctor.errors import CallFailed
 from proctor.history.sqlite import SQLiteHistory
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.surroundings import ManualClock, samples
+from tests.support import ManualClock, samples
 
 
 def failing(times: int, error: Exception) -> tuple[list[str], Callable[[str], Awaitable[str]]]:

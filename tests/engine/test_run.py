@@ -27,11 +27,11 @@ from proctor import (
 )
 from proctor.engine.run import handle_interrupts
 from proctor.errors import ConfigError, DatasetError, RunStopped
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 def test_every_sample_has_its_result_in_order(tmp_path: Path) -> None:
-    """Results stand in the order of the dataset, each with its output and scores."""
+    """Results are in the order of the dataset, each with its output and scores."""
     report = evaluate(shout, samples(50), [exact_match, contains], history=tmp_path / "h.db")
     assert [r.sample_id for r in report.results] == [f"s{i}" for i in range(50)]
     assert {r.output for r in report.results} == {f"WORD {i}" for i in range(50)}
@@ -79,7 +79,7 @@ def test_ruling_2_a_bad_trial_is_data() -> None:
 
 
 class Odd(BaseException):
-    """Not an Exception at all."""
+    """An exception that is not an `Exception`."""
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), Odd()])
@@ -124,7 +124,7 @@ def test_ruling_4_latency_is_measured_for_failures() -> None:
 
 
 def test_ruling_6_evaluators_report_in_order_and_wait_side_by_side() -> None:
-    """Ruling 6: evaluators that wait overlap, and their scores stand in the order of definition."""
+    """Ruling 6: waiting evaluators overlap, and their scores are in the order of definition."""
     both = asyncio.Event()
     here: list[str] = []
 
@@ -189,7 +189,7 @@ def test_sync_targets_run_side_by_side_in_threads() -> None:
 
 
 def test_blocking_evaluators_do_not_block_the_run() -> None:
-    """A user's plain evaluator may block: it runs in a thread, beside others."""
+    """A plain evaluator may block: it runs in a thread, in parallel with others."""
     meeting = threading.Barrier(5, timeout=30)
 
     def judge(output: str, expected: str) -> bool:
@@ -201,7 +201,7 @@ def test_blocking_evaluators_do_not_block_the_run() -> None:
 
 
 def test_usage_comes_from_the_reply_or_from_the_session() -> None:
-    """Tokens are told by a Reply, or summed over the model calls recorded while the trial ran."""
+    """Tokens come from a Reply, or are the sum of the model calls recorded during the trial."""
 
     async def replying(text: str) -> Reply:
         return Reply(text.upper(), usage=Usage(input_tokens=10, output_tokens=2))
@@ -407,8 +407,8 @@ def test_ruling_2_a_reply_that_does_not_hold_together_is_data(odd: Any) -> None:
     """Ruling 2: whatever a target returns or records, its neighbours are not touched."""
 
     def target(text: str) -> Any:
-        made = odd() if text == "word 0" else None
-        return made or text.upper()
+        value = odd() if text == "word 0" else None
+        return value or text.upper()
 
     report = evaluate(target, samples(3), exact_match, history=False)
     assert report.total == 3
@@ -474,23 +474,23 @@ def test_ctrl_c_is_for_the_runs_that_go_on() -> None:
     import signal
 
     before = signal.getsignal(signal.SIGINT)
-    told: list[str] = []
+    lines: list[str] = []
 
     async def nested() -> None:
-        first = handle_interrupts(lambda: told.append("first"))
-        second = handle_interrupts(lambda: told.append("second"))
+        first = handle_interrupts(lambda: lines.append("first"))
+        second = handle_interrupts(lambda: lines.append("second"))
         with first:
             second.__enter__()
         signal.raise_signal(signal.SIGINT)
         await asyncio.sleep(0)
-        assert told == ["second"]
-        with handle_interrupts(lambda: told.append("third")):
+        assert lines == ["second"]
+        with handle_interrupts(lambda: lines.append("third")):
             signal.raise_signal(signal.SIGINT)
             await asyncio.sleep(0)
         second.__exit__(None, None, None)
 
     asyncio.run(nested())
-    assert told[1:] == ["third", "second"]
+    assert lines[1:] == ["third", "second"]
     assert signal.getsignal(signal.SIGINT) is before
 
 

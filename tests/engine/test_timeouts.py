@@ -14,7 +14,7 @@ import pytest
 
 from proctor import evaluate, exact_match
 from proctor.engine import timeouts as limits
-from tests.surroundings import samples
+from tests.support import samples
 
 
 def test_an_async_target_is_cancelled_in_time() -> None:

@@ -13,7 +13,7 @@ import pytest
 from proctor import evaluate, evaluator, exact_match, rescore
 from proctor.core.isolation import UserCall, is_interrupt, outside_task
 from proctor.records.score import Score
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 USER: ContextVar[str] = ContextVar("user", default="nobody")
 
@@ -43,7 +43,7 @@ async def cancel_twice() -> None:
 
 
 async def cancel_later() -> None:
-    """A watchdog that nobody stops: it fires long after the call has returned."""
+    """A watchdog that is never stopped: it fires long after the call has returned."""
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().call_later(0.01, task.cancel)
@@ -277,7 +277,7 @@ def test_the_loop_may_be_stopped_from_inside() -> None:
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
 def test_a_child_task_that_exits_ends_only_its_sample(error: type[BaseException]) -> None:
-    """asyncio throws such an exception through the loop as well; the run goes on."""
+    """asyncio raises such an exception through the loop as well; the run continues."""
 
     async def leave() -> None:
         raise error
@@ -389,7 +389,7 @@ def test_a_target_that_changes_its_input_changes_it_for_itself_alone(epochs: int
 
 
 def test_a_generator_that_is_returned_is_the_targets_error() -> None:
-    """A stream that nobody has read is no output."""
+    """A stream that was not read is not an output."""
 
     def stream(question: str) -> Any:
         return (word for word in ["Paris"])

@@ -19,7 +19,7 @@ from proctor.records.model import ModelRequest
 from proctor.records.session import Message
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.scripted import Scripted, block, line
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 def loud(request: ModelRequest) -> str:

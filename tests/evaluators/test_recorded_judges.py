@@ -22,7 +22,7 @@ from proctor.errors import Unreadable
 from proctor.evaluators.judges.pairwise import Comparison, Preference, choose, compare, position_bias
 from proctor.evaluators.judges.templates import load_template
 from proctor.records.model import ModelRequest, ModelResponse
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 SETS = ("Natural", *(f"Adversarial_{kind}" for kind in ("Neighbor", "GPTInst", "GPTOut", "Manual")))

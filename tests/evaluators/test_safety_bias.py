@@ -19,7 +19,7 @@ from proctor.records.trial import Trial
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import scores
 from tests.evaluators.sampling import measure_sample
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 WIKI = DATA / "04_toxicity_bias" / "wiki_toxicity_1492"

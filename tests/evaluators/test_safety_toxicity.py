@@ -15,7 +15,7 @@ from proctor.evaluators.safety.detection import toxicity_detection
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
 from tests.evaluators.sampling import measure_sample
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 WIKI = DATA / "04_toxicity_bias" / "wiki_toxicity_1492"

@@ -18,7 +18,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.structural import format_compliance, json_validity, schema_match
 from proctor.wiring.registry import Registry
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 PERSON = {

@@ -1,4 +1,4 @@
-"""A gate that is asked after every sample: the same verdict in whatever order results come."""
+"""A gate that is checked after every sample: the verdict does not depend on the order of results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add_all(gate: EarlyGate, answer: list[tuple[int, EvalResult]]) -> int | None
 
 
 def test_a_clearly_worse_one_fails_and_a_clearly_better_one_passes() -> None:
-    """Nine wrong answers of nine are enough; the words say what is settled and on what."""
+    """Nine wrong answers of nine are enough; the text names the verdict and its basis."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), margin=0.02)
     assert add_all(gate, [(n, result(name, 0.0)) for n, name in enumerate(NAMES)]) == 9
     assert (gate.verdict, gate.n, gate.sample_count) == ("fail", 9, 9)
@@ -65,7 +65,7 @@ def test_a_clearly_worse_one_fails_and_a_clearly_better_one_passes() -> None:
 
 
 def test_equal_ones_are_not_settled_by_a_few_samples() -> None:
-    """Sixty equal samples do not show a margin of 2 points, and the gate says so."""
+    """Sixty equal samples do not prove a margin of 2 points: the gate is inconclusive."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), margin=0.02)
     assert add_all(gate, [(n, result(name, 1.0)) for n, name in enumerate(NAMES)]) is None
     assert gate.verdict == "inconclusive"
@@ -108,7 +108,7 @@ def test_what_is_finished_early_waits_for_its_turn() -> None:
 
 
 def test_a_sample_counts_with_the_mean_of_its_epochs_once_all_have_arrived() -> None:
-    """Half right is half a point worse, and one epoch of two says nothing yet."""
+    """Half right is half a point worse; one epoch of two does not count yet."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), epochs=2)
     assert gate.add_result(0, result("s0", 1.0)) is None
     assert gate.n == 0

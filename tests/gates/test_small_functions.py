@@ -41,7 +41,7 @@ def test_gap_exceeds() -> None:
 
 
 def test_gap_describe() -> None:
-    """Describe what is missing."""
+    """The description names the missing samples."""
     assert (
         Gap(4, 30, 3).describe("this run")
         == "4 of 30 samples have no such number in this run, or only part of it (3: something failed)"

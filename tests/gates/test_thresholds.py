@@ -1,4 +1,4 @@
-"""Thresholds are lowest allowed values; for metrics where lower is better there is another way."""
+"""Thresholds are lowest allowed values; for metrics where lower is better, the error suggests an alternative."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from proctor.history import sqlite as sqlite_database
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.run import Retention
 from tests.records.examples import run_of, scored
-from tests.surroundings import ManualClock
+from tests.support import ManualClock
 
 PIECE = 12
 

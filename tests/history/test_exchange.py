@@ -14,7 +14,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
 from proctor.testing.history_contract import make_run, run_ids, store_run
-from tests.interchange.examples import everything, filled, take, write
+from tests.exchange.examples import everything, filled, take, write
 
 
 @pytest.mark.parametrize("as_", FORMATS)

@@ -16,7 +16,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.wiring.open_history import open_history
 from tests.records.examples import run_of, scored
 from tests.servers import PostgresServer
-from tests.surroundings import proctor
+from tests.support import proctor
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.errors import MissingExtra, UsageError
 from tests.servers import PostgresServer, postgres_server
-from tests.surroundings import ROOT, start
+from tests.support import ROOT, start
 
 LEAVER = """
 import os

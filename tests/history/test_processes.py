@@ -17,7 +17,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
 from proctor.wiring.open_history import open_history
 from tests.records.examples import run_of
-from tests.surroundings import start
+from tests.support import start
 
 CLAIMER = """
 import sys, time
@@ -138,11 +138,11 @@ def test_a_removed_lock_file_is_not_taken_for_the_lock(tmp_path: Path) -> None:
     """Between opening and locking, the file may have been replaced: then it is tried again."""
     path = tmp_path / "r.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT)
-    assert claim_module._is_still(handle, path)
+    assert claim_module._still_exists(handle, path)
     path.unlink()
-    assert not claim_module._is_still(handle, path)
+    assert not claim_module._still_exists(handle, path)
     path.touch()
-    assert not claim_module._is_still(handle, path)
+    assert not claim_module._still_exists(handle, path)
     os.close(handle)
 
 

@@ -15,7 +15,7 @@ import pytest
 from proctor import SQLiteHistory, compare, evaluate, exact_match
 from proctor.cli.main import main
 from proctor.errors import HistoryError
-from tests.surroundings import samples
+from tests.support import samples
 
 NOBODY = 65534
 STATES = ("closed", "with a log", "without write-ahead log")

@@ -16,7 +16,7 @@ from proctor.errors import HistoryError, RunNotFound, UsageError
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.run import RunMetadata, RunOptions
 from tests.records.examples import run_of, scored
-from tests.surroundings import ManualClock
+from tests.support import ManualClock
 
 
 @pytest.fixture

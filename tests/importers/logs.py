@@ -14,7 +14,7 @@ import pytest
 from proctor.records import codec
 from proctor.sessions.importers.json_values import ImportedSession
 from proctor.sessions.importers.session_files import Format
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 

@@ -24,7 +24,7 @@ from proctor.sessions.importers import langfuse, otlp
 from proctor.sessions.importers.json_values import ImportedSession
 from tests.importers.logs import only
 from tests.importers.traces import span, spans
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 

@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from fuzz.documents import put_together, taken_apart
+from fuzz.documents import parse_document, serialize_document
 from fuzz.mutation import Mutator
-from fuzz.oracle import Fault, fault_in, fault_of, watched
-from fuzz.seeds import mutator, seeds
-from fuzz.shrinking import shrunk
+from fuzz.oracle import Fault, find_fault, find_lost_value, run_check
+from fuzz.seeds import create_mutator, load_seeds
+from fuzz.shrinking import shrink
 
 from proctor.sessions.importers import openai_messages
 from proctor.sessions.importers.json_values import ImportedSession
@@ -33,8 +33,8 @@ TALK = [
 
 @functools.cache
 def known() -> tuple[dict[str, list[bytes]], Mutator]:
-    result = seeds(largest=SMALL)
-    return result, mutator(data for files in result.values() for data in files)
+    result = load_seeds(largest=SMALL)
+    return result, create_mutator(data for files in result.values() for data in files)
 
 
 @pytest.mark.parametrize("name", [AUTO, *FORMATS])
@@ -45,12 +45,12 @@ def test_random_changes_are_read_or_reported(name: str, tmp_path: Path) -> None:
     random = Random(name)
     form = None if name == AUTO else name
     for data in begin:
-        assert fault_of(data, form, tmp_path / "chat.jsonl") is None
+        assert find_fault(data, form, tmp_path / "chat.jsonl") is None
     for _ in range(INPUTS):
         data = random.choice([it for it in begin if len(it) <= SMALL])
         for _ in range(random.choice((1, 1, 3))):
             data = change.mutated(data, random)
-        fault = fault_of(data, form, tmp_path / "chat.jsonl")
+        fault = find_fault(data, form, tmp_path / "chat.jsonl")
         assert fault is None, f"{fault}\n{data!r}"
 
 
@@ -67,8 +67,8 @@ def test_random_changes_are_read_or_reported(name: str, tmp_path: Path) -> None:
 )
 def test_faults_found_by_fuzzing_are_fixed(form: str, text: str, tmp_path: Path) -> None:
     """Small inputs that once lost a value are read completely."""
-    assert taken_apart(text.encode()) is not None
-    assert fault_of(text.encode(), form, tmp_path / "chat.jsonl") is None
+    assert parse_document(text.encode()) is not None
+    assert find_fault(text.encode(), form, tmp_path / "chat.jsonl") is None
 
 
 def test_changes_come_from_the_seed_alone() -> None:
@@ -149,7 +149,7 @@ def test_the_oracle_detects_a_faulty_reader(wrong: Any, kind: str) -> None:
     where = {_drops_what_stands_elsewhere: "note", _hides_who_is_not_known: "role"}.get(wrong)
 
     def fault(reader: Format) -> Fault | None:
-        return watched(lambda: fault_in(reader, [(1, TALK)], Random(1), where), seconds=0.5)
+        return run_check(lambda: find_lost_value(reader, [(1, TALK)], Random(1), where), seconds=0.5)
 
     assert fault(Wrong(lambda messages: messages)) is None
     result = fault(Wrong(wrong))
@@ -160,14 +160,14 @@ def test_the_oracle_detects_a_faulty_reader(wrong: Any, kind: str) -> None:
 def test_a_file_is_split_and_joined() -> None:
     """JSON in texts is opened, and closed as it was; what is no JSON is left to its bytes."""
     data = b'{"a": "{\\"b\\": [1, \\"x\\"]}"}\n{"c": null}'
-    document = taken_apart(data)
+    document = parse_document(data)
     assert document is not None
-    assert put_together(document) == data
-    assert taken_apart(b'{"a": \n{"b": 1}') is None
+    assert serialize_document(document) == data
+    assert parse_document(b'{"a": \n{"b": 1}') is None
 
 
 def test_a_finding_is_minimized() -> None:
     """Of a long log only the line and the key that fail are left."""
     lines = [{"n": n, "more": {"text": "word " * 20}} for n in range(40)]
     data = "\n".join(json.dumps(line) for line in lines).encode()
-    assert shrunk(data, lambda it: b'"n": 17' in it) == b'{"n": 17}'
+    assert shrink(data, lambda it: b'"n": 17' in it) == b'{"n": 17}'

@@ -24,7 +24,7 @@ from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
 from proctor.sessions.importers.json_values import ImportedSession
 from proctor.sessions.importers.langfuse_rows import get_attributes, read_observation_messages
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 FOLDER = DATA / "08_traces" / "langfuse"

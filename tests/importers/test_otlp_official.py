@@ -16,7 +16,7 @@ import pytest
 from proctor.records.session import Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
 from proctor.sessions.importers.json_values import ImportedSession
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 FOLDER = DATA / "08_traces" / "otlp_openai_v2"

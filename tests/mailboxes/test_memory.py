@@ -18,7 +18,7 @@ from proctor.mailboxes.memory import InMemoryMailbox, MemoryBroker
 from proctor.models import connect as connections
 from proctor.ports import Mailbox
 from proctor.testing import MailboxContract
-from tests.surroundings import ManualClock
+from tests.support import ManualClock
 
 
 class TestContract(MailboxContract):

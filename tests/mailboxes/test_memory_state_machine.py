@@ -6,7 +6,7 @@ from hypothesis import settings
 
 from proctor.mailboxes.memory import InMemoryMailbox
 from tests.mailboxes.mailbox_state_machine import MailboxStateMachine
-from tests.surroundings import ManualClock
+from tests.support import ManualClock
 
 
 class MemoryMachine(MailboxStateMachine):

@@ -16,7 +16,7 @@ from proctor.mailboxes import sqs_queue as sqs_errors
 from proctor.mailboxes.sqs import SQSMailbox, WakeSignal
 from tests.servers import SQSServer
 from tests.servers.sqs_server import Answer, Forward
-from tests.surroundings import ManualClock
+from tests.support import ManualClock
 
 NOBODY = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing", "AWS_DEFAULT_REGION": "us-east-1"}
 

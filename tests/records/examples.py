@@ -9,7 +9,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Trial
-from tests.surroundings import ManualClock
+from tests.support import ManualClock
 
 EVALUATORS = ("exact", "judge")
 CONFIGURATIONS = ("small", "large")

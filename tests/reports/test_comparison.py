@@ -201,7 +201,7 @@ def test_rankings() -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_any_width(width: int) -> None:
-    """No line is wider than asked."""
+    """No line is wider than the given width."""
     assert max(map(len, render_comparison(example(), width).splitlines())) <= width
 
 

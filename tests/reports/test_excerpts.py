@@ -44,7 +44,7 @@ def test_values_are_shown_as_text(value: Any, text: str) -> None:
 
 
 def test_long_values_are_cut_with_a_mark() -> None:
-    """The mark says how much is hidden."""
+    """The mark shows how much is hidden."""
     assert excerpt("x" * 1500, 10) == "xxxxxxxxxx… (1,490 more characters)"
     assert excerpt("x" * 11, 10) == "xxxxxxxxxx… (1 more character)"
     assert excerpt("x" * 10, 10) == "xxxxxxxxxx"

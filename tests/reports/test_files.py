@@ -32,7 +32,7 @@ def test_a_path_may_be_a_string(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reporter", [MarkdownReporter(), JSONReporter()])
 def test_a_folder_is_not_a_file(tmp_path: Path, reporter: MarkdownReporter | JSONReporter) -> None:
-    """Saving to a folder says so and names a file to use."""
+    """Saving to a folder is an error that suggests a file name."""
     with pytest.raises(UsageError, match="this is a folder, not a file") as caught:
         reporter.save(mixed_report(), tmp_path)
     assert "report.md" in caught.value.fix

@@ -73,7 +73,7 @@ def test_several_configurations_are_distinguished() -> None:
 
 
 def test_markdown_is_a_comment_that_is_found_again() -> None:
-    """The marker stands on the first line, the verdict in the heading."""
+    """The first line is the marker, and the heading contains the verdict."""
     page = render_markdown(result("q1", notes=("other data",)))
     assert page == (
         "<!-- proctor gate: exam -->\n"
@@ -102,7 +102,7 @@ def test_markdown_is_a_comment_that_is_found_again() -> None:
 
 
 def test_without_a_baseline_none_is_named() -> None:
-    """A gate of thresholds is about the run alone."""
+    """A gate with thresholds alone does not mention a baseline."""
     assert render_markdown(GateResult("RUN", "", "pass", "Yes.", (LEAST,))).endswith("\nRun `RUN`.\n")
 
 
@@ -128,6 +128,6 @@ def test_data_cannot_break_the_page_call_anybody_or_link_anywhere() -> None:
 
 
 def test_what_github_would_link_is_broken_up_and_still_readable() -> None:
-    """An invisible space stands where a mention, an address or a number would begin."""
+    """A zero-width space splits mentions, addresses and issue numbers."""
     assert escape_untrusted("@a #1 GH-2 http://x www.x") == "@\u200ba \\#\u200b1 GH-\u200b2 http://\u200bx www.\u200bx"
     assert comment_marker("--><x>") == "<!-- proctor gate: x -->"

@@ -83,7 +83,7 @@ def test_colours_are_our_own(stored: tuple[Path, EvalReport, EvalReport]) -> Non
 
 
 def test_reports_as_files(stored: tuple[Path, EvalReport, EvalReport]) -> None:
-    """No name makes a heading of its own in Markdown."""
+    """No name can create a heading in Markdown."""
     text = MarkdownReporter().generate(stored[1])
     assert_clean(text)
     assert "\n# forged" not in text

@@ -1,4 +1,4 @@
-"""Lists for the terminal: what is cut where there is no room, and what never is."""
+"""Lists for the terminal: what is truncated when space is short, and what never is."""
 
 from __future__ import annotations
 

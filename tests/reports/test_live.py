@@ -1,4 +1,4 @@
-"""The live display: a bar in a terminal, lines elsewhere, silence when asked."""
+"""The live display: a bar in a terminal, lines elsewhere, nothing with --quiet."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class View:
 
 
 def test_notices_and_slow_samples_are_shown() -> None:
-    """A notice stands first, as long as it holds."""
+    """A notice comes first, while it applies."""
     view = View(done=0, total=10)
     view.notice = "no worker has answered for 7 s; 10 requests are waiting"
     assert list(progress_notes(view)) == [view.notice]
 
 
 def test_the_summary_says_how_far_how_well_and_how_long() -> None:
-    """Everything known is in one line; what is not known is left out."""
+    """All known values are on one line; unknown ones are left out."""
     view = View(done=30, total=120, passed=20, failed=8, error=1, unscored=1)
     assert describe_progress(view) == "30/120 (25 %), 20 passed, 8 failed, 2 errors"
     view.rate, view.seconds_left, view.resumed = 1234.5, 95.0, 10
@@ -101,7 +101,7 @@ def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("wanted", [None, False])
 def test_progress_is_off_unless_requested(wanted: bool | None) -> None:
-    """Where there is no terminal nothing is shown unless it is asked for."""
+    """Without a terminal, nothing is shown unless progress is requested."""
     assert live_display(wanted, io.StringIO()) is None
 
 

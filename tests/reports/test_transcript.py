@@ -130,7 +130,7 @@ def test_an_id_that_is_used_again_hides_nothing() -> None:
 
 
 def test_arguments_without_names_are_shown_unchanged() -> None:
-    """A text stands alone; JSON that is broken is called what it is."""
+    """A text is shown as it is; invalid JSON is marked as invalid."""
     result = render_transcript(Session([ToolCall("f", {"": "{broken"}), ToolCall("g", {"": "raw text"})]))
     assert "tool f(unreadable arguments: {broken)\n" in result
     assert "tool g(raw text)\n" in result

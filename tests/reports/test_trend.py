@@ -148,7 +148,7 @@ def test_texts_cannot_break_out_of_the_picture() -> None:
     st.floats(0, 1e6),
 )
 def test_any_numbers_can_be_drawn(values: dict[str, list[float]], kind: MetricKind, seconds: float) -> None:
-    """Equal ones, negative ones, large ones, one alone, or none; within the picture."""
+    """Equal, negative and large values, one value, or none: all are inside the picture."""
     trend = a_trend(values, kind=kind, wide=None, step=timedelta(seconds=seconds))
     root = parsed(trend)
     render_sparkline(trend)
@@ -163,7 +163,7 @@ def test_any_numbers_can_be_drawn(values: dict[str, list[float]], kind: MetricKi
 
 
 def test_runs_within_a_day_have_times() -> None:
-    """Dates alone would all be the same."""
+    """The ticks show times, because the dates would all be equal."""
     texts = [t.text for t in parsed(a_trend({"a": [0.5, 0.6]}, step=timedelta(hours=4))).iter(f"{SVG}text")]
     assert "2026-01-03 09:00" in texts
     assert "2026-01-03 13:00" in texts
@@ -177,7 +177,7 @@ def test_runs_within_a_day_have_times() -> None:
     ],
 )
 def test_runs_within_a_minute_have_ticks_of_their_own(step: timedelta, output: list[str]) -> None:
-    """Minutes would all be the same; the day stands above."""
+    """The ticks show seconds, because the minutes would all be equal; the day is above."""
     root = parsed(a_trend({"a": [0.5, 0.6, 0.7]}, step=step))
     texts = [str(text.text) for text in root.iter(f"{SVG}text")]
     assert [text for text in texts if text.startswith("09:00:")][: len(output)] == output

@@ -23,7 +23,7 @@ from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history
 from proctor.wiring.scoring.manifest import Scoring, build_scoring
 from tests.evaluators.judging.rehearsed import Scripted
-from tests.providers.wires import adapter_for
+from tests.models.providers.wires import adapter_for
 
 TONE = Rubric("tone", "Tone", "Is the agent polite?", "1: rude\n5: polite")
 CHAT = Session([Message("user", "Book it."), Message("assistant", "Done.")])
@@ -35,11 +35,11 @@ def test_an_unreadable_answer_is_requested_again_with_retry_errors(tmp_path: Pat
     chat = {"events": [{"type": "message", "role": "user", "content": "Book it."}]}
     samples = [{"id": "s", "input": "Book it.", "metadata": {"output": "", "session": chat}}]
     history = open_history(tmp_path / "h.db")
-    output_text = build_scoring(samples, load_rubrics([TONE]), judge, Scoring())
+    evaluation = build_scoring(samples, load_rubrics([TONE]), judge, Scoring())
 
     def run(**how: Any) -> Score:
         resume = how.pop("resume", False)
-        report = bridge.run(execute(output_text, history, RunControls(**how), resume_from=resume))
+        report = bridge.run(execute(evaluation, history, RunControls(**how), resume_from=resume))
         (result,) = report.results
         return result.scores["tone"]
 

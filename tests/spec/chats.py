@@ -80,8 +80,8 @@ def chat_text(*scores: float | None, rubrics: Sequence[Rubric] = (EFFICIENCY, CL
     deserved = [
         f"{rubric.name} deserves {score}." for rubric, score in zip(rubrics, scores, strict=True) if score is not None
     ]
-    said = [("user", "Count the files."), ("assistant", " ".join(["Done.", *deserved]))]
-    return json.dumps([{"role": role, "content": content} for role, content in said])
+    texts = [("user", "Count the files."), ("assistant", " ".join(["Done.", *deserved]))]
+    return json.dumps([{"role": role, "content": content} for role, content in texts])
 
 
 class Chats:
@@ -142,7 +142,7 @@ def session_in(path: Path, log: Any) -> tuple[Mapping[str, Any], Session]:
 
 
 def tell_settings(request: ModelRequest) -> str:
-    """A judge that gives a 4, and tells the settings of the request as its reason."""
+    """A judge that gives a 4; its reason contains the settings of the request."""
     text = str(request.messages[-1].content)
     verdict_line = text.rpartition("\n")[2].partition("<")[0]
     return f"temperature {request.temperature}, {request.max_tokens} tokens\n{verdict_line}4"

@@ -1,4 +1,4 @@
-"""The runner spec's follow-up generator, in Proctor's words: samples, targets and one report."""
+"""The follow-up generator of the runner spec: samples, targets and one report."""
 
 from __future__ import annotations
 

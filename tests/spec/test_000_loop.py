@@ -59,7 +59,7 @@ def test_a_loop_answers_requests_with_results() -> None:
 
 @clause("000.LOOP.2", "EvalLoop", ruling="a poll takes as many messages as are waiting")
 def test_one_iteration_answers_all_waiting_requests() -> None:
-    """`run(max_iterations=1)` handles one poll: what is waiting, up to the batch size."""
+    """`run(max_iterations=1)` handles the waiting requests once, up to the batch size."""
     boxes = Boxes(batch_size=2)
     submit_dataset(DATASET, boxes.requests)
     boxes.loop.run(max_iterations=1)
@@ -80,7 +80,7 @@ def test_a_loop_runs_until_the_mailbox_is_empty() -> None:
 
 @clause("000.LOOP.4", "EvalLoop")
 def test_a_handled_request_is_acknowledged() -> None:
-    """After its result was sent, a request is gone from its mailbox."""
+    """After its result was sent, a request is no longer in its mailbox."""
     boxes = Boxes()
     submit_dataset(DATASET, boxes.requests)
     boxes.loop.run(max_iterations=1)
@@ -169,7 +169,7 @@ def test_one_failing_sample_does_not_stop_the_others() -> None:
 
 @clause("000.FAILURE.4", "EvalLoop", ruling="a failed delivery returns the message")
 def test_a_result_that_cannot_be_sent_returns_the_request() -> None:
-    """If sending a result fails, the request is given back and no made-up result is sent."""
+    """If sending a result fails, the request is returned and no other result is sent."""
 
     class Full(InMemoryMailbox[EvalResult]):
         def send(self, *args: Any, **options: Any) -> str:
@@ -222,7 +222,7 @@ def test_collecting_waits_for_the_expected_count() -> None:
 
 @clause("000.COLLECT.2", "Collecting Results", ruling="a partial report on time-out")
 def test_a_time_out_gives_a_partial_report_that_says_what_is_missing() -> None:
-    """When the time is up, the report holds what there is and names what is missing."""
+    """After the timeout, the report contains the results received and names the missing samples."""
     boxes = Boxes()
     submission = submit_dataset(DATASET, boxes.requests)
     EvalLoop(

@@ -70,7 +70,7 @@ def loop_over(requests: Any, results: Any, target: Any = str.upper, **how: Any) 
 
 
 def three() -> list[dict[str, str]]:
-    return [{"id": one, "input": one, "expected": one.upper()} for one in "abc"]
+    return [{"id": item, "input": item, "expected": item.upper()} for item in "abc"]
 
 
 @clause("000.MAILBOX.1", "EvalLoop", ruling="Mailbox contract")
@@ -94,7 +94,7 @@ def test_send_takes_reply_to_and_a_delay(make: Make) -> None:
 
 @clause("000.MAILBOX.3", "EvalLoop", ruling="Mailbox contract")
 def test_receive_has_the_defaults_of_the_contract() -> None:
-    """`receive` takes one message for 30 seconds and does not wait, unless told otherwise."""
+    """By default, `receive` leases one message for 30 seconds and does not wait."""
     for kind in (InMemoryMailbox, RedisMailbox):
         parameters = inspect.signature(kind.receive).parameters
         defaults = {name: parameter.default for name, parameter in parameters.items()}
@@ -129,12 +129,12 @@ def test_a_lease_lasts_at_most_twelve_hours(make: Make, seconds: float) -> None:
 def test_a_long_poll_returns_as_soon_as_something_is_there(make: Make) -> None:
     """A receiver that waits gets a message that is sent meanwhile, long before its wait is over."""
     box = make()
-    found: list[Any] = []
-    waiting = threading.Thread(target=lambda: found.extend(box.receive(wait_time_seconds=600)), daemon=True)
+    results: list[Any] = []
+    waiting = threading.Thread(target=lambda: results.extend(box.receive(wait_time_seconds=600)), daemon=True)
     waiting.start()
     box.send("now")
     waiting.join(PATIENCE)
-    assert [message.body for message in found] == ["now"]
+    assert [message.body for message in results] == ["now"]
 
 
 @clause("000.MAILBOX.7", "EvalLoop", ruling="Mailbox contract")
@@ -181,7 +181,7 @@ def test_what_is_acknowledged_is_gone(make: Make) -> None:
 
 @clause("000.MAILBOX.11", "EvalLoop", ruling="Mailbox contract")
 def test_a_returned_message_is_seen_again_after_its_delay(make: Make) -> None:
-    """`nack` returns a message at once, `nack(seconds)` after so many seconds."""
+    """`nack()` returns a message immediately, `nack(seconds)` after this delay."""
     box = make()
     box.send(1)
     receive_one(box).nack()
@@ -258,7 +258,7 @@ def test_the_count_has_waiting_and_in_flight_messages(make: Make) -> None:
 
 @clause("000.MAILBOX.17", "EvalLoop", ruling="Mailbox contract")
 def test_a_purge_drops_every_message(make: Make) -> None:
-    """`purge` drops waiting and leased messages and says how many there were."""
+    """`purge` deletes waiting and leased messages and returns their number."""
     box = make()
     box.send_all([1, 2, 3])
     box.receive()
@@ -311,7 +311,7 @@ def test_heartbeats_keep_a_sample_that_runs_longer_than_its_lease(make: Make) ->
 
 @clause("000.MAILBOX.20", "EvalLoop", ruling="Evaluating and delivering are separate steps")
 def test_a_result_that_cannot_be_sent_returns_its_request(make: Make) -> None:
-    """If sending a result fails, its request is returned with a delay; no result is made up."""
+    """If sending a result fails, its request is returned with a delay; no other result is sent."""
     requests, results = make(EvalRequest), make(EvalResult)
     submit_dataset(three()[:1], requests)
     results.close()
@@ -337,7 +337,7 @@ def test_a_closed_mailbox_ends_the_loop(make: Make) -> None:
 
 @clause("000.MAILBOX.22", "EvalLoop", ruling="Evaluating and delivering are separate steps")
 def test_a_stopped_loop_finishes_its_sample_and_returns_the_rest(make: Make) -> None:
-    """`stop` lets the sample in hand end with its result, and leaves the others at once."""
+    """`stop` lets the current sample finish and returns the other requests immediately."""
     requests, results = make(EvalRequest), make(EvalResult)
     begun, may_end = threading.Event(), threading.Event()
 
@@ -402,7 +402,7 @@ def test_an_undecodable_message_is_set_aside_at_once(make: Make) -> None:
 
 @clause("000.MAILBOX.26", "EvalLoop", ruling="Dead letters and undecodable messages")
 def test_an_undecodable_request_costs_no_worker(make: Make) -> None:
-    """A worker sets aside what is no request, and goes on with the next one."""
+    """A worker rejects a message that is not a request, and continues with the next one."""
     requests, results = make(), make(EvalResult)
     requests.send({"garbage": True})
     submission = submit_dataset(three(), requests)
@@ -446,7 +446,7 @@ def test_results_are_counted_once_and_a_success_wins(make: Make) -> None:
 
 @clause("000.MAILBOX.30", "Collecting Results", ruling="At least once, counted once")
 def test_results_of_other_runs_are_left_alone(make: Make) -> None:
-    """Results of another run stay in the mailbox for whoever collects that run."""
+    """Results of another run stay in the mailbox until they are collected for that run."""
     requests, results = make(EvalRequest), make(EvalResult)
     first = submit_dataset(three(), requests)
     second = submit_dataset(three()[:1], requests)

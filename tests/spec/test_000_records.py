@@ -84,7 +84,7 @@ def test_a_dataset_knows_its_length() -> None:
 
 @clause("000.DATASET.2", "Dataset")
 def test_a_dataset_is_iterated_in_order() -> None:
-    """Iterating a dataset gives its samples in order, as often as asked."""
+    """A dataset can be iterated repeatedly, and gives its samples in order."""
     dataset = Dataset(samples=(Sample("1", "a", "b"), Sample("2", "c", "d")))
     assert [s.id for s in dataset] == [s.id for s in dataset] == ["1", "2"]
 

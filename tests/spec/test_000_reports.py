@@ -116,6 +116,6 @@ def test_each_request_has_an_id_of_its_own() -> None:
 def test_a_request_knows_when_it_was_made() -> None:
     """`created_at` is the moment in UTC, with its time zone."""
     before = datetime.now(UTC)
-    made = EvalRequest(sample=Sample("1", "a", "b")).created_at
-    assert made.tzinfo is not None
-    assert before <= made <= datetime.now(UTC)
+    created_at = EvalRequest(sample=Sample("1", "a", "b")).created_at
+    assert created_at.tzinfo is not None
+    assert before <= created_at <= datetime.now(UTC)

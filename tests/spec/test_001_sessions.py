@@ -92,7 +92,7 @@ def test_a_session_evaluator_takes_the_session_as_third_parameter() -> None:
 
 @clause("001.TYPES.3", "Evaluator", ruling="whether an evaluator wants the session")
 def test_partials_and_objects_are_given_the_session_too() -> None:
-    """Whether a session is wanted is read from the third parameter, annotated or not."""
+    """An evaluator receives a session if it has a third parameter, annotated or not."""
 
     def counts(output: str, expected: str, session: Any, *, most: int) -> Score:
         return Score(1.0, len(session[ToolCall]) <= most)
@@ -126,7 +126,7 @@ def test_all_tools_succeeded_fails_if_one_tool_failed() -> None:
 
 @clause("001.SUCCEEDED.2", "Session-Aware Evaluators", ruling="mappings and objects alike")
 def test_failed_tools_are_seen_in_mappings_and_objects() -> None:
-    """A result that says `success: false` is a failure, as a mapping and as an object."""
+    """A result with `success: false` is a failure, as a mapping and as an object."""
 
     @dataclass
     class Outcome:
@@ -201,9 +201,9 @@ def test_combinators_take_session_evaluators() -> None:
 def test_without_a_recorded_session_there_is_no_verdict(evaluator: Any) -> None:
     """A session evaluator skips a trial that left no session, with the reason."""
     report = evaluate(lambda text: "Paris", [SAMPLE], {"check": evaluator}, history=False)
-    found = report.results[0].scores["check"]
-    assert (found.status, found.passed) == ("skipped", None)
-    assert "session" in found.reason
+    check = report.results[0].scores["check"]
+    assert (check.status, check.passed) == ("skipped", None)
+    assert "session" in check.reason
 
 
 @clause("001.MESSAGES.1", "EvalLoop", ruling="message lists become the session")
@@ -224,7 +224,7 @@ def test_a_list_of_messages_in_the_output_becomes_the_session() -> None:
     evaluators = {"called": tool_called("search"), "not": tool_not_called("search"), "eq": exact_match}
     report = evaluate(agent, [SAMPLE], evaluators, history=False)
     scores = report.results[0].scores
-    assert {name: found.passed for name, found in scores.items()} == {"called": True, "not": False, "eq": True}
+    assert {name: result.passed for name, result in scores.items()} == {"called": True, "not": False, "eq": True}
 
 
 @clause("001.SESSION.1", "Session-Aware Evaluators", ruling="Session([...]) wraps as append does")

@@ -112,7 +112,7 @@ not_applicable(
 
 @clause("002.MULTI.12", "Multi-Evaluator Field System")
 def test_every_evaluator_has_its_own_verdict() -> None:
-    """The result of a field says for each evaluator whether it passed, with value and reason."""
+    """The result of a field contains for each evaluator the verdict, the value and the reason."""
     scores = combined(half, quarter).evaluators
     assert [(s.passed, s.value, s.reason) for s in scores.values()] == [
         (True, 0.5, "half"), (False, 0.25, "a quarter"),
@@ -199,9 +199,9 @@ def test_blocks_of_one_field_merge_in_order() -> None:
     checks = (
         define().evaluate_field("output", passes).evaluate_field("latency_ms", passes).evaluate_field("output", half)
     )
-    found = checks.evaluate(SPAN).field_results
-    assert list(found) == ["output", "latency_ms"]
-    assert list(found["output"].evaluators) == ["passes", "half"]
+    field_results = checks.evaluate(SPAN).field_results
+    assert list(field_results) == ["output", "latency_ms"]
+    assert list(field_results["output"].evaluators) == ["passes", "half"]
 
 
 @clause("002.MULTI.23", "Multi-Evaluator Field System", ruling="fields: merging blocks")
@@ -238,8 +238,8 @@ def test_each_result_has_passed_score_details_and_message() -> None:
     seen: list[Any] = []
 
     def read(results: Any) -> bool:
-        one = results["half"]
-        seen.extend([one["passed"], one["score"], one["details"], one["message"]])
+        item = results["half"]
+        seen.extend([item["passed"], item["score"], item["details"], item["message"]])
         return True
 
     combined(half, how=read)
@@ -249,8 +249,8 @@ def test_each_result_has_passed_score_details_and_message() -> None:
 @clause("002.LAMBDA.3", "Lambda Combination Logic")
 def test_a_combination_function_returns_a_mapping() -> None:
     """A mapping with passed, score, details and message becomes the field's score."""
-    made = {"passed": False, "score": 0.9, "details": {"rule": "strict"}, "message": "too good"}
-    score = combined(passes, how=lambda results: made).score
+    combination = {"passed": False, "score": 0.9, "details": {"rule": "strict"}, "message": "too good"}
+    score = combined(passes, how=lambda results: combination).score
     assert (score.passed, score.value, score.reason) == (False, 0.9, "too good")
     assert score.details["rule"] == "strict"
 
@@ -309,9 +309,9 @@ def test_a_combination_function_that_raises_fails_the_field_only() -> None:
     """Its exception is the field's error; the other fields keep their verdicts."""
     checks = define().evaluate_field("output", passes, combine_with=lambda results: results["no"])
     checks.evaluate_field("latency_ms", passes)
-    found = checks.evaluate(SPAN).field_results
-    assert found["output"].score.status == "error"
-    assert found["latency_ms"].score.passed is True
+    field_results = checks.evaluate(SPAN).field_results
+    assert field_results["output"].score.status == "error"
+    assert field_results["latency_ms"].score.passed is True
 
 
 @clause("002.LAMBDA.8", "Lambda Combination Logic", ruling="fields: names are checked when defined")

@@ -51,8 +51,8 @@ class Fixed:
 
 def score_of(evaluator: Any, span: Any = SPAN, **parameters: Any) -> Score:
     checks = define().evaluate_field("output").evaluate_with(evaluator, **parameters)
-    (found,) = checks.evaluate(span).field_results["output"].evaluators.values()
-    return found
+    (score,) = checks.evaluate(span).field_results["output"].evaluators.values()
+    return score
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_evaluate_gets_options_by_keyword() -> None:
 
 @clause("002.CUSTOM.4", "Evaluator Interface Requirements")
 def test_passed_decides_the_verdict() -> None:
-    """The key "passed" of the returned mapping says whether the evaluation passed."""
+    """The key "passed" of the returned mapping decides whether the evaluation passed."""
     assert score_of(Fixed({"passed": True})).passed is True
     assert score_of(Fixed({"passed": False})).passed is False
 
@@ -205,7 +205,7 @@ def test_without_a_baseline_the_token_efficiency_example_gives_no_verdict() -> N
     ("model", "tokens", "value"), [("gpt-4o", 10, 0.85), ("gpt-3.5-turbo", 10, 0.935), ("gpt-4o", 2000, 0.75)]
 )
 def test_the_cross_field_example_runs(model: str, tokens: int, value: float) -> None:
-    """The spec's quality evaluator reads tokens and model of a recorded span beside its field."""
+    """The spec's quality evaluator reads tokens and model of a recorded span in addition to its field."""
     span = {
         "output": "short",
         "usage": {"total_tokens": tokens},

@@ -1,4 +1,4 @@
-"""The field spec: deliverables beside the functions, and what is out of scope."""
+"""The field spec: deliverables other than functions, and what is out of scope."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def test_all_documented_methods_are_there() -> None:
 
 @clause("002.DELIVERABLE.10", "Non-Functional Deliverables")
 def test_a_hundred_fields_are_read_within_five_milliseconds() -> None:
-    """Reading a nested field looks up each key of its path once, however many fields there are.
+    """Reading a nested field looks up each key of its path once, for any number of fields.
 
-    300 look-ups in all, which is far below 5 ms anywhere; no clock is asked.
+    300 look-ups in all, far below 5 ms on any machine; nothing is timed.
     """
 
     class Counted(dict[str, Any]):

@@ -26,7 +26,7 @@ def checks_in(folder: Path, name: str = "chat", **terms: Any) -> Definition:
 
 
 def with_runs_aged(folder: Path, *days: float) -> None:
-    """Runs of the definition "chat" that began so many days ago; each is named by its age."""
+    """Runs of the definition "chat" that began these numbers of days ago; each is named by its age."""
     history = SQLiteHistory(folder / "history.db")
     for age in sorted(days, reverse=True):
         began = datetime.now(UTC) - timedelta(days=age)
@@ -64,7 +64,7 @@ def test_a_stored_run_has_its_configurations(tmp_path: Path) -> None:
     checks.evaluate(SPAN, target=agent, configurations=BOTH)
     (stored,) = checks.history.last()
     assert stored.metadata is not None
-    options = {one.name: one.options for one in stored.metadata.configurations}
+    options = {configuration.name: configuration.options for configuration in stored.metadata.configurations}
     assert options == {"low": {"temperature": 0.3}, "high": {"temperature": 1.0}}
 
 
@@ -122,8 +122,8 @@ def test_the_count_is_per_definition(tmp_path: Path) -> None:
     """Runs of another definition are neither counted nor deleted."""
     with_runs_aged(tmp_path, 3, 2, 1)
     other = checks_in(tmp_path, "other", retention_count=1)
-    kept = other.evaluate(SPAN).run_id
-    assert kept_in(tmp_path) == [kept, "1-days", "2-days", "3-days"]
+    run_id = other.evaluate(SPAN).run_id
+    assert kept_in(tmp_path) == [run_id, "1-days", "2-days", "3-days"]
 
 
 @clause("002.HISTORY.10", "Automatic Historical Storage", ruling="retention: days or count")
@@ -189,11 +189,11 @@ def test_runs_are_found_by_date_range(tmp_path: Path) -> None:
     """`query(date_range=(since, until))` gives the runs between, both ends included."""
     with_runs_aged(tmp_path, 5, 3, 1)
     checks = checks_in(tmp_path)
-    five, three, one = reversed(SQLiteHistory(tmp_path / "history.db").runs(limit=9))
-    found = checks.history.query(date_range=(five.started_at, three.started_at))
-    assert [report.run_id for report in found] == ["3-days", "5-days"]
+    five, three, item = reversed(SQLiteHistory(tmp_path / "history.db").runs(limit=9))
+    result = checks.history.query(date_range=(five.started_at, three.started_at))
+    assert [report.run_id for report in result] == ["3-days", "5-days"]
     later = three.started_at + timedelta(microseconds=1)
-    assert [r.run_id for r in checks.history.query(date_range=(later, None))] == [one.run_id]
+    assert [r.run_id for r in checks.history.query(date_range=(later, None))] == [item.run_id]
 
 
 @clause("002.HISTORY.17", "Automatic Historical Storage")
@@ -202,8 +202,8 @@ def test_runs_have_tags(tmp_path: Path) -> None:
     tags = {"environment": "production", "feature": "chat"}
     run_id = checks_in(tmp_path, tags=tags).evaluate(SPAN).run_id
     checks_in(tmp_path, tags={"environment": "test"}).evaluate(SPAN)
-    found = checks_in(tmp_path).history.query(tags={"environment": "production"})
-    assert [report.run_id for report in found] == [run_id]
+    result = checks_in(tmp_path).history.query(tags={"environment": "production"})
+    assert [report.run_id for report in result] == [run_id]
 
 
 @clause("002.HISTORY.18", "Automatic Historical Storage", ruling="queries combine with AND")

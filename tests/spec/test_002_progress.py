@@ -21,12 +21,12 @@ def broken(question: str, *, temperature: float = 0.0) -> str:
 
 def events_of(*evaluators: Any, target: Any = agent, configurations: Any = None, **filters: Any) -> list[ProgressEvent]:
     """The events of an evaluation of one span."""
-    heard: list[ProgressEvent] = []
+    events: list[ProgressEvent] = []
     checks = define().select("usage.total_tokens", as_="tokens")
     checks.evaluate_field("output", *(evaluators or (passes, half)))
-    checks.on_progress(heard.append, **filters)
+    checks.on_progress(events.append, **filters)
     checks.evaluate(SPAN, target=target, configurations=configurations)
-    return heard
+    return events
 
 
 def of_kind(kind: str, *evaluators: Any, **how: Any) -> list[ProgressEvent]:
@@ -36,7 +36,7 @@ def of_kind(kind: str, *evaluators: Any, **how: Any) -> list[ProgressEvent]:
 @clause("002.PROGRESS.1", "Real-Time Progress Streaming")
 def test_events_come_at_every_milestone_in_order() -> None:
     """Start, each configuration with all its evaluators from start to end, and the end."""
-    told = [(e.kind, e.configuration, e.evaluator) for e in events_of(configurations=BOTH)]
+    lines = [(e.kind, e.configuration, e.evaluator) for e in events_of(configurations=BOTH)]
     expected: list[Any] = [("start", None, None)]
     for name in ("low", "high"):
         expected.append(("config_start", name, None))
@@ -44,7 +44,7 @@ def test_events_come_at_every_milestone_in_order() -> None:
             expected.append(("evaluator_start", name, evaluator))
             expected.append(("evaluator_end", name, evaluator))
         expected.append(("config_end", name, None))
-    assert told == [*expected, ("end", None, None)]
+    assert lines == [*expected, ("end", None, None)]
 
 
 @clause("002.PROGRESS.2", "Real-Time Progress Streaming")
@@ -85,8 +85,8 @@ def test_an_evaluator_that_raised_has_failed() -> None:
 @clause("002.PROGRESS.7", "Real-Time Progress Streaming")
 def test_a_configuration_whose_target_failed_has_failed() -> None:
     """Where the target failed, the configuration ends with the status "failed"."""
-    told = [(e.kind, e.status) for e in events_of(target=broken) if "end" in e.kind]
-    assert told == [("config_end", "failed"), ("end", "failed")]
+    lines = [(e.kind, e.status) for e in events_of(target=broken) if "end" in e.kind]
+    assert lines == [("config_end", "failed"), ("end", "failed")]
 
 
 @clause("002.PROGRESS.8", "Real-Time Progress Streaming")
@@ -97,10 +97,10 @@ def test_the_percentage_counts_configurations_and_evaluators() -> None:
     single = of_kind("evaluator_end", passes, half)
     assert [event.progress for event in single] == [50.0, 100.0]
     one_at_a_time = define().evaluate_field("output", passes, half)
-    heard: list[float] = []
-    one_at_a_time.on_progress(lambda e: heard.append(e.progress), kinds=["evaluator_end"])
+    values: list[float] = []
+    one_at_a_time.on_progress(lambda e: values.append(e.progress), kinds=["evaluator_end"])
     one_at_a_time.evaluate(SPAN, target=agent, configurations=BOTH, concurrency=1)
-    assert heard == [25.0, 50.0, 75.0, 100.0]
+    assert values == [25.0, 50.0, 75.0, 100.0]
 
 
 @clause("002.PROGRESS.9", "Real-Time Progress Streaming", ruling="progress: never falls, ends at 100")
@@ -156,25 +156,25 @@ def test_several_callbacks_hear_the_same() -> None:
 def test_every_evaluator_that_ends_is_told_of() -> None:
     """Fifty evaluators give fifty events; none is left out."""
     checks = define().evaluate_field("output")
-    heard: list[ProgressEvent] = []
+    events: list[ProgressEvent] = []
     for _ in range(50):
         checks.evaluate_with(passes)
-    checks.on_progress(heard.append, kinds=["evaluator_end"]).evaluate(SPAN)
-    assert len({event.evaluator for event in heard}) == len(heard) == 50
+    checks.on_progress(events.append, kinds=["evaluator_end"]).evaluate(SPAN)
+    assert len({event.evaluator for event in events}) == len(events) == 50
 
 
 @clause("002.PROGRESS.16", "Real-Time Progress Streaming")
 def test_events_are_objects_of_one_class() -> None:
     """All events have one class with the same attributes, and cannot be changed."""
-    heard = events_of()
-    assert {type(event) for event in heard} == {ProgressEvent}
+    events = events_of()
+    assert {type(event) for event in events} == {ProgressEvent}
     for name in (
         "kind", "status", "progress", "timestamp", "run_id", "configuration", "evaluator",
         "current_field", "field_values", "deltas", "quality_metrics",
     ):  # fmt: skip
-        assert all(hasattr(event, name) for event in heard)
+        assert all(hasattr(event, name) for event in events)
     with pytest.raises(AttributeError):
-        heard[0].progress = 3.0  # type: ignore[misc]
+        events[0].progress = 3.0  # type: ignore[misc]
 
 
 @clause("002.PROGRESS.17", "Real-Time Progress Streaming", ruling="time is aware UTC")
@@ -189,8 +189,8 @@ def test_events_have_a_timestamp() -> None:
 @clause("002.PROGRESS.18", "Real-Time Progress Streaming")
 def test_events_can_be_filtered_by_status() -> None:
     """A callback with `statuses` gets only events of these statuses."""
-    heard = events_of(passes, raises, statuses=["failed"])
-    assert [(event.kind, event.evaluator) for event in heard] == [("evaluator_end", "output.raises")]
+    events = events_of(passes, raises, statuses=["failed"])
+    assert [(event.kind, event.evaluator) for event in events] == [("evaluator_end", "output.raises")]
 
 
 @clause("002.PROGRESS.19", "Real-Time Progress Streaming")
@@ -207,15 +207,15 @@ def test_events_can_be_filtered_by_configuration() -> None:
 @clause("002.PROGRESS.20", "Real-Time Progress Streaming", ruling="progress: callbacks may fail")
 def test_a_callback_that_fails_does_not_stop_the_run() -> None:
     """The run goes on, other callbacks hear everything, and the report has a warning."""
-    heard: list[ProgressEvent] = []
+    events: list[ProgressEvent] = []
 
     def fail(event: ProgressEvent) -> None:
         raise OSError("the display is gone")
 
-    checks = define().evaluate_field("output", passes).on_progress(fail).on_progress(heard.append)
+    checks = define().evaluate_field("output", passes).on_progress(fail).on_progress(events.append)
     report = checks.evaluate(SPAN)
     assert report.passed
-    assert len(heard) == 6
+    assert len(events) == 6
     assert report.metadata is not None
     assert ["the display is gone" in text for text in report.metadata.warnings] == [True]
 
@@ -237,12 +237,12 @@ def test_a_callback_can_print_a_line_for_every_step() -> None:
 
 @clause("002.DELIVERABLE.3", "Functional Deliverables")
 def test_a_callback_receives_all_event_types() -> None:
-    """One run tells of all six kinds of events, with values, deltas and quality metrics."""
-    heard = events_of(half)
-    assert {event.kind for event in heard} == {
+    """One run emits all six kinds of events, with values, deltas and quality metrics."""
+    events = events_of(half)
+    assert {event.kind for event in events} == {
         "start", "config_start", "evaluator_start", "evaluator_end", "config_end", "end",
     }  # fmt: skip
-    (ended,) = [event for event in heard if event.kind == "evaluator_end"]
+    (ended,) = [event for event in events if event.kind == "evaluator_end"]
     assert ended.field_values["tokens"] == 400
     assert ended.deltas is not None
     assert ended.quality_metrics == {"output.half": 0.5}

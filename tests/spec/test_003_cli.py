@@ -37,11 +37,11 @@ class Longest:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A folder with a target, a dataset, and a package with an evaluator and a metric."""
-    made = Project(tmp_path)
+    folder = Project(tmp_path)
     (tmp_path / "myproject").mkdir()
-    made.write("myproject/__init__.py", "")
-    made.write("myproject/evals.py", MODULE)
-    return made
+    folder.write("myproject/__init__.py", "")
+    folder.write("myproject/evals.py", MODULE)
+    return folder
 
 
 def run(project: Project, *options: str) -> Any:
@@ -60,7 +60,7 @@ def test_the_command_evaluates_a_dataset(project: Project) -> None:
 
 @clause("003.CLI.2", "7. CLI")
 def test_a_dataset_is_required(project: Project) -> None:
-    """Without a dataset the command says what is missing and exits with 2."""
+    """Without a dataset, the command names what is missing and exits with 2."""
     done = project.proctor("run", "--target", "app.py:answer", "-e", "exact_match")
     assert done.returncode == 2
     assert "--dataset" in done.stderr
@@ -125,7 +125,7 @@ def test_the_timeout_can_be_set(project: Project) -> None:
 
 @clause("003.CLI.9", "7. CLI")
 def test_the_timeout_is_30_seconds(project: Project) -> None:
-    """Without `--timeout` a sample may take 30 seconds, which `--help` says."""
+    """Without `--timeout` a sample may take 30 seconds, as `--help` states."""
     assert "Default: 30." in " ".join(project.proctor("run", "--help").stdout.split())
 
 
@@ -146,8 +146,8 @@ def test_the_command_line_overrides_the_options_of_a_file(project: Project) -> N
     )
     done = project.proctor("run", "eval.yaml", "--json", "--history", "h.db", "--set", "text_count.at_most=2")
     assert done.returncode == 0, done.stderr
-    given = json.loads(done.stdout)["metadata"]["evaluators"][0]["parameters"]
-    assert (given["at_least"], given["at_most"], given["of"]) == (1, 2, "characters")
+    parameters = json.loads(done.stdout)["metadata"]["evaluators"][0]["parameters"]
+    assert (parameters["at_least"], parameters["at_most"], parameters["of"]) == (1, 2, "characters")
 
 
 @clause("003.PLUGIN.1", "Plugin Loading", ruling="a plugin alone is used")
@@ -179,7 +179,7 @@ def test_plugins_are_imported_from_the_current_folder(project: Project) -> None:
 
 @clause("003.PLUGIN.4", "Plugin Loading")
 def test_a_metric_is_a_plugin_too(project: Project) -> None:
-    """`--plugin module:Metric` computes the metric beside the built-in ones."""
+    """`--plugin module:Metric` computes the metric in addition to the built-in ones."""
     report = run(project, "-e", "exact_match", "--plugin", "myproject.evals:Longest")
     assert report["metrics"]["longest"]["value"] == 1.0
 
@@ -196,7 +196,7 @@ def test_several_plugins_can_be_loaded(project: Project) -> None:
 
 @clause("003.PLUGIN.6", "Plugin Loading")
 def test_a_plugin_that_cannot_be_loaded_is_explained(project: Project) -> None:
-    """A wrong address exits with 2, names what is wrong with it, and suggests the likely name."""
+    """A wrong address exits with 2, explains the fault, and suggests a similar name."""
     done = project.proctor(*RUN, "--plugin", "myproject.evals:MyCustomEvaluatr")
     assert done.returncode == 2
     assert "did you mean 'MyCustomEvaluator'?" in done.stderr

@@ -32,7 +32,7 @@ def test_a_dataset_has_a_length() -> None:
 
 @clause("003.DATASET.3", "2. Dataset Abstraction")
 def test_a_dataset_describes_itself() -> None:
-    """The info of a dataset tells its name, its source and its length."""
+    """The info of a dataset contains its name, its source and its length."""
     info = Dataset.of([{"id": "1", "input": "a"}], name="sums").info
     assert (info.name, info.source, info.length) == ("sums", "memory", 1)
 
@@ -217,7 +217,7 @@ def test_an_object_with_iter_len_and_info_is_a_dataset() -> None:
 
 @clause("003.EXTENSION.2", "Custom Dataset Loader")
 def test_the_info_of_a_custom_dataset_is_kept_with_the_run() -> None:
-    """What a custom dataset says in `info` is in the metadata of the run."""
+    """The `info` of a custom dataset is in the metadata of the run."""
     query = "SELECT * FROM questions"
     report = evaluate(double, DatabaseDataset(query), exact_match, history=False)
     assert report.metadata is not None

@@ -112,8 +112,8 @@ def test_the_success_rate_is_the_share_without_error() -> None:
 @clause("003.METRIC.11", "4. Metrics", ruling="runner: metrics are flattened")
 def test_the_score_distribution_gives_percentiles() -> None:
     """The percentiles p25, p50, p75 and p95 of 0, 1/4, 1/2, 3/4 and 1 are 0.25, 0.5, 0.75, 0.95."""
-    found = ScoreDistributionMetric("grade").compute(graded([0.0, 0.25, 0.5, 0.75, 1.0]))
-    assert {name: value.value for name, value in found.items()} == pytest.approx(
+    result = ScoreDistributionMetric("grade").compute(graded([0.0, 0.25, 0.5, 0.75, 1.0]))
+    assert {name: value.value for name, value in result.items()} == pytest.approx(
         {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
     )
 

@@ -90,7 +90,7 @@ def test_a_result_has_a_duration() -> None:
 
 @clause("003.MODEL.11", "1. Data Models", ruling="runner: AggregatedMetrics is EvalReport")
 def test_a_report_counts_all_successful_and_failed_samples() -> None:
-    """A report says how many samples there are, and how many gave an output or an error."""
+    """A report counts all samples, those with an output and those with an error."""
     report = report_of([("1", "a", "aa"), ("2", "b", "x"), ("3", "bad", "x")])
     assert (report.total, report.successful, report.counts.error) == (3, 2, 1)
 

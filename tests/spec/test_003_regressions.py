@@ -38,7 +38,7 @@ not_applicable(
 
 
 def rows(rights: int, total: int) -> list[dict[str, str]]:
-    """Samples of which the first so many are right."""
+    """Samples of which the first N are right."""
     return [{"id": str(n), "input": "a", "expected": "aa" if n < rights else "x"} for n in range(total)]
 
 

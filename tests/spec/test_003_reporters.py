@@ -50,7 +50,7 @@ def test_the_number_of_failing_samples_can_be_chosen() -> None:
 
 @clause("003.REPORTER.4", "6. Reporters")
 def test_the_distribution_can_be_left_out() -> None:
-    """`include_distribution` says whether the spread of the scores is shown; by default it is."""
+    """`include_distribution` decides whether the spread of the scores is shown; by default it is."""
     report = report_of(ROWS)
     assert "## Score Distribution" in MarkdownReporter().generate(report)
     plain = MarkdownReporter(include_distribution=False).generate(report)
@@ -59,7 +59,7 @@ def test_the_distribution_can_be_left_out() -> None:
 
 @clause("003.REPORTER.5", "6. Reporters")
 def test_json_is_indented_by_two() -> None:
-    """The JSON report is indented by 2 spaces unless `indent` says otherwise."""
+    """The JSON report is indented by 2 spaces; `indent` sets another width."""
     report = report_of(ROWS[:1])
     assert JSONReporter().generate(report).splitlines()[1].startswith('  "')
     assert JSONReporter(indent=4).generate(report).splitlines()[1].startswith('    "')
@@ -72,7 +72,7 @@ def test_the_json_report_holds_everything() -> None:
     data = json.loads(JSONReporter().generate(report))
     assert data["metadata"]["run_id"] == report.run_id
     assert data["metrics"]["exact_match.pass_rate"]["value"] == pytest.approx(2 / 3)
-    assert [one["trial"]["sample"]["id"] for one in data["results"]] == [
+    assert [result["trial"]["sample"]["id"] for result in data["results"]] == [
         "ex-1", "ex-2", "ex-3", "ex-4",
     ]  # fmt: skip
     assert data["results"][0]["scores"]["exact_match"]["value"] == 1.0
@@ -124,7 +124,7 @@ def test_the_summary_has_the_dataset_and_its_size(tmp_path: Path) -> None:
 
 @clause("003.MARKDOWN.6", "Markdown Report Structure")
 def test_the_summary_has_the_duration() -> None:
-    """The run summary says how long the run took."""
+    """The run summary contains the duration of the run."""
     text = sections(report_of(ROWS))["Run Summary"]
     assert re.search(r"- \*\*Duration\*\*: [\d.]+ (ms|s)", text)
 
@@ -183,8 +183,8 @@ def test_the_worst_samples_come_first() -> None:
 
     data = [{"id": f"s{n}", "input": text} for n, text in enumerate(["0.4", "0.1", "0.3"])]
     report = evaluate(lambda text: text, data, {"share": share}, history=False)
-    found = re.findall(r"### Sample: (s\d) ", sections(report)["Top Failing Examples"])
-    assert found == ["s1", "s2", "s0"]
+    result = re.findall(r"### Sample: (s\d) ", sections(report)["Top Failing Examples"])
+    assert result == ["s1", "s2", "s0"]
 
 
 @clause("003.MARKDOWN.13", "Markdown Report Structure")
@@ -205,6 +205,6 @@ def test_errors_are_counted_by_kind() -> None:
 @clause("003.MARKDOWN.14", "Markdown Report Structure")
 def test_a_run_without_errors_has_no_error_breakdown() -> None:
     """Sections with nothing to say are left out."""
-    found = sections(report_of(ROWS[:1]))
-    assert "Error Breakdown" not in found
-    assert "Top Failing Examples" not in found
+    result = sections(report_of(ROWS[:1]))
+    assert "Error Breakdown" not in result
+    assert "Top Failing Examples" not in result

@@ -48,7 +48,7 @@ def test_a_runner_computes_the_default_metrics() -> None:
 
 @clause("003.RUNNER.4", "5. Eval Runner")
 def test_a_runner_computes_the_metrics_it_is_given() -> None:
-    """Metrics of the user's own are computed beside the built-in ones."""
+    """Custom metrics are computed in addition to the built-in ones."""
 
     def silent(results: Any) -> float:
         return float(sum(not result.output for result in results))

@@ -29,8 +29,8 @@ def summary(folder: Path, *totals: float | None, **more: Any) -> Any:
 def test_the_command_of_the_specification_scores_a_folder(tmp_path: Path) -> None:
     """`evaluate-batch` takes --rubrics, --sessions-dir, --output-dir and --parallel."""
     chats = batch(tmp_path, 4, 2, 3)
-    found = chats.evaluate_batch("--parallel", "5")
-    assert found["batch_summary"]["total_sessions"] == 3
+    result = chats.evaluate_batch("--parallel", "5")
+    assert result["batch_summary"]["total_sessions"] == 3
 
 
 @clause("004.BATCH.2", "Batch Evaluation")
@@ -55,14 +55,14 @@ def test_as_many_sessions_are_scored_at_a_time_as_the_user_says(tmp_path: Path, 
     chats = batch(tmp_path, 1, 2, 3, 4, 5)
     crowd.expect(parallel)
     judge = ("--judge", "tests.spec.chats:crowd", "--timeout", "20")
-    found = chats.evaluate_batch(*judge, "--parallel", str(parallel))
+    result = chats.evaluate_batch(*judge, "--parallel", str(parallel))
     assert crowd.most == parallel
-    assert found["batch_summary"]["average_score"] == 3.0
+    assert result["batch_summary"]["average_score"] == 3.0
 
 
 @clause("004.BATCH.4", "4. Evaluation Orchestrator")
 def test_a_batch_gives_the_results_of_the_single_sessions(tmp_path: Path) -> None:
-    """The result of a session in a batch has the scores and summary that it has alone."""
+    """A session has the same scores and summary in a batch as when it is scored separately."""
     chats = Chats(tmp_path)
     chats.add("a", 4, 5)
     chats.add("b", 2, None)
@@ -70,40 +70,42 @@ def test_a_batch_gives_the_results_of_the_single_sessions(tmp_path: Path) -> Non
     for name in ("a", "b"):
         alone, together = chats.evaluate(name, "--fresh"), chats.read(f"{name}_result.json")
         assert alone["summary"] == together["summary"]
-        scores = [[(entry["rubric_id"], entry["score"]) for entry in one["rubric_scores"]] for one in (alone, together)]
+        scores = [
+            [(entry["rubric_id"], entry["score"]) for entry in item["rubric_scores"]] for item in (alone, together)
+        ]
         assert scores[0] == scores[1]
 
 
 @clause("004.BATCH.5", "4. Evaluation Orchestrator", ruling="a bad trial is data")
 def test_a_session_that_cannot_be_scored_does_not_stop_the_batch(tmp_path: Path) -> None:
-    """Sessions without a verdict and files that are no logs leave the other results alone."""
+    """Sessions without a verdict and files that are not logs do not change the other results."""
     chats = batch(tmp_path, 4, None, 2)
     (tmp_path / "sessions" / "broken.json").write_text('{"role": "user", "con')
-    found = chats.evaluate_batch()
-    assert found["batch_summary"]["average_score"] == 3.0
+    result = chats.evaluate_batch()
+    assert result["batch_summary"]["average_score"] == 3.0
     assert chats.read("s001_result.json")["summary"]["total_score"] is None
-    assert any("broken.json" in warning for warning in found["details"]["warnings"])
+    assert any("broken.json" in warning for warning in result["details"]["warnings"])
 
 
 @clause("004.BATCH.6", "4. Evaluation Orchestrator", ruling="it has resume and history")
 def test_a_batch_that_was_stopped_is_resumed(tmp_path: Path) -> None:
-    """`--resume` scores what is missing, and no session is asked about twice."""
+    """`--resume` scores only the missing sessions; no session is sent to the judge twice."""
     chats = batch(tmp_path, 1, 2, 3, 4)
     folders = ("--sessions-dir", f"{tmp_path}/sessions", "--output-dir", str(chats.results))
-    asked = len(prompts)
+    count = len(prompts)
     budget = ("--parallel", "1", "--budget")
     assert chats.run("evaluate-batch", *folders, *budget, "calls=2") != 0
     assert not (chats.results / "summary.json").exists()
-    found = chats.evaluate_batch(*budget, "calls=9", "--resume")
-    assert found["batch_summary"]["total_sessions"] == 4
-    assert len(prompts) - asked == 4
+    result = chats.evaluate_batch(*budget, "calls=9", "--resume")
+    assert result["batch_summary"]["total_sessions"] == 4
+    assert len(prompts) - count == 4
 
 
 def add_sessions(chats: Chats, *ids: str) -> None:
     """Write one log with sessions of these ids, each with the score 4."""
     answer = f"{EFFICIENCY.name} deserves 4."
     events = [{"type": "message", "role": "user", "content": answer}]
-    rows = [json.dumps({"id": one, "session": {"events": events}}) for one in ids]
+    rows = [json.dumps({"id": item, "session": {"events": events}}) for item in ids]
     (chats.folder / "sessions" / "log.jsonl").write_text("\n".join(rows))
 
 
@@ -142,9 +144,9 @@ def test_file_names_that_would_be_equal_get_a_suffix(tmp_path: Path) -> None:
 @clause("004.SUMMARY.1", "Metrics and Reporting")
 def test_a_summary_has_the_keys_of_the_specification_in_order(tmp_path: Path) -> None:
     """`summary.json` has the keys of the specification in their order, then `details`."""
-    found = batch(tmp_path, 4, 2).evaluate_batch()
-    assert list(found) == ["batch_summary", "per_rubric_summary", "details"]
-    assert list(found["batch_summary"]) == [
+    result = batch(tmp_path, 4, 2).evaluate_batch()
+    assert list(result) == ["batch_summary", "per_rubric_summary", "details"]
+    assert list(result["batch_summary"]) == [
         "total_sessions",
         "average_score",
         "median_score",
@@ -180,16 +182,16 @@ def test_the_standard_deviation_is_that_of_a_sample(tmp_path: Path) -> None:
 @clause("004.SUMMARY.6", "Metrics and Reporting", ruling="rounding is half up")
 def test_the_distribution_counts_totals_rounded_half_up(tmp_path: Path) -> None:
     """Every score of the scale has its count; 2.5 counts as 3, 3.5 as 4, and 4.4 as 4."""
-    found = summary(tmp_path, 2.5, 3.5, 4.4, 5)
-    assert found["score_distribution"] == {"1": 0, "2": 0, "3": 1, "4": 2, "5": 1}
+    result = summary(tmp_path, 2.5, 3.5, 4.4, 5)
+    assert result["score_distribution"] == {"1": 0, "2": 0, "3": 1, "4": 2, "5": 1}
 
 
 @clause("004.SUMMARY.7", "Metrics and Reporting", ruling="the distribution adds up")
 def test_the_distribution_adds_up_to_the_number_of_sessions(tmp_path: Path) -> None:
     """Sessions without a score are counted in the distribution too, as `evaluation_failed`."""
-    found = summary(tmp_path, 4, None, 2, None)
-    assert found["score_distribution"] == {"1": 0, "2": 1, "3": 0, "4": 1, "5": 0, "evaluation_failed": 2}
-    assert sum(found["score_distribution"].values()) == found["total_sessions"]
+    result = summary(tmp_path, 4, None, 2, None)
+    assert result["score_distribution"] == {"1": 0, "2": 1, "3": 0, "4": 1, "5": 0, "evaluation_failed": 2}
+    assert sum(result["score_distribution"].values()) == result["total_sessions"]
 
 
 @clause("004.SUMMARY.8", "Metrics and Reporting")
@@ -227,8 +229,8 @@ def test_the_distribution_of_the_example_comes_out(tmp_path: Path) -> None:
 @clause("004.SUMMARY.11", "Metrics and Reporting", ruling="scale carried through")
 def test_the_distribution_has_the_scores_of_the_scale(tmp_path: Path) -> None:
     """With a scale from 0 to 3 the distribution has the scores 0, 1, 2 and 3."""
-    found = summary(tmp_path, 0, 3, 3, scale=[0, 3])
-    assert found["score_distribution"] == {"0": 1, "1": 0, "2": 0, "3": 2}
+    result = summary(tmp_path, 0, 3, 3, scale=[0, 3])
+    assert result["score_distribution"] == {"0": 1, "1": 0, "2": 0, "3": 2}
 
 
 @clause("004.SUMMARY.12", "Metrics and Reporting", ruling="a metric over nothing is never 0")
@@ -237,8 +239,8 @@ def test_a_batch_without_any_score_has_no_average(tmp_path: Path) -> None:
     chats = batch(tmp_path, None)
     folders = ("--sessions-dir", f"{tmp_path}/sessions", "--output-dir", str(chats.results))
     chats.run("evaluate-batch", *folders)
-    found = chats.read("summary.json")["batch_summary"]
-    assert found == {
+    batch_summary = chats.read("summary.json")["batch_summary"]
+    assert batch_summary == {
         "total_sessions": 1,
         "average_score": None,
         "median_score": None,
@@ -249,12 +251,12 @@ def test_a_batch_without_any_score_has_no_average(tmp_path: Path) -> None:
 
 @clause("004.RUN.2", "4. Evaluation Orchestrator", ruling="a run has history and reports")
 def test_a_batch_is_kept_in_the_history(tmp_path: Path) -> None:
-    """A batch is a run: what the judge answered is in the history, and is not asked again."""
+    """A batch is a run: the judge's answers are in the history and are not requested again."""
     chats = batch(tmp_path, 4, 2)
     first = chats.evaluate_batch()
-    asked = len(prompts)
+    count = len(prompts)
     second = chats.evaluate_batch()
-    assert len(prompts) == asked
+    assert len(prompts) == count
     assert second["batch_summary"] == first["batch_summary"]
     assert second["details"]["judging"]["from_history"] == 2
 

@@ -24,7 +24,7 @@ from proctor import (
 from proctor.errors import ConfigError
 from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted
-from tests.providers.wires import adapter_for
+from tests.models.providers.wires import adapter_for
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, prompts
 from tests.spec.clauses import clause
 
@@ -68,23 +68,23 @@ def test_all_faults_of_a_rubric_file_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load_rubrics(path)
     problems = [str(problem) for problem in refused.value.problems]
-    found = [problem.removeprefix(f"{path}:").partition(": ")[0] for problem in problems]
-    assert sorted(found) == ["4, rubrics[0].name", "5, rubrics[1]", "5, rubrics[1].id", "6, rubrics[1].weight"]
+    results = [problem.removeprefix(f"{path}:").partition(": ")[0] for problem in problems]
+    assert sorted(results) == ["4, rubrics[0].name", "5, rubrics[1]", "5, rubrics[1].id", "6, rubrics[1].weight"]
     assert "'description' is missing" in str(refused.value)
 
 
 @clause("004.INVALID.2", "Error Handling")
 def test_nothing_is_asked_with_invalid_rubrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command with an invalid rubric file ends with exit code 2 before the judge is asked."""
+    """A command with an invalid rubric file exits with 2 before the first request to the judge."""
     chats = Chats(tmp_path)
     chats.add("a", 4, 5)
     (tmp_path / "faulty.json").write_text(FAULTY)
     folders = ("--sessions-dir", f"{tmp_path}/sessions", "--output-dir", f"{tmp_path}/results")
-    asked = len(prompts)
+    count = len(prompts)
     code = chats.run("evaluate-batch", "--rubrics", f"{tmp_path}/faulty.json", *folders)
     assert code == 2
     assert "rubrics[1].weight" in capsys.readouterr().err
-    assert len(prompts) == asked
+    assert len(prompts) == count
     assert not chats.results.exists()
 
 
@@ -104,9 +104,9 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more() -> None:
 def test_after_the_second_parse_failure_there_is_no_score() -> None:
     """A judge that cannot be read twice gives `evaluation_failed`: no number, and the reason."""
     judge = Scripted("Lovely.", "Still lovely.", lambda asked: asked.score(4))
-    found = score(judge)
-    assert (found.details["status"], found.value, found.passed) == ("evaluation_failed", None, None)
-    assert "Still lovely." in found.reason
+    result = score(judge)
+    assert (result.details["status"], result.value, result.passed) == ("evaluation_failed", None, None)
+    assert "Still lovely." in result.reason
     assert len(judge.asked) == 2
 
 
@@ -114,9 +114,9 @@ def test_after_the_second_parse_failure_there_is_no_score() -> None:
 def test_a_rubric_that_fails_does_not_change_the_others() -> None:
     """One rubric without a verdict leaves the scores of the other rubrics as they are."""
     judge = Scripted(lambda asked: "?" if EFFICIENCY.name in asked.text else asked.score(3))
-    found = score_all(judge)
-    assert found["rubric_001"].details["status"] == "evaluation_failed"
-    assert found["rubric_002"].details["score"] == 3
+    result = score_all(judge)
+    assert result["rubric_001"].details["status"] == "evaluation_failed"
+    assert result["rubric_002"].details["score"] == 3
 
 
 class Stuck(Scripted):
@@ -131,11 +131,11 @@ class Stuck(Scripted):
 @clause("004.TIMEOUT.1", "Error Handling")
 def test_a_rubric_without_an_answer_in_time_has_failed() -> None:
     """A rubric over `timeout_per_rubric` seconds is `evaluation_failed`; the others are scored."""
-    found = score_all(Stuck(lambda asked: asked.score(3)), timeout_per_rubric=0.2)
-    late = found["rubric_001"]
+    result = score_all(Stuck(lambda asked: asked.score(3)), timeout_per_rubric=0.2)
+    late = result["rubric_001"]
     assert (late.details["status"], late.value) == ("evaluation_failed", None)
     assert "0.2 s" in late.reason
-    assert found["rubric_002"].details["score"] == 3
+    assert result["rubric_002"].details["score"] == 3
 
 
 @clause("004.TIMEOUT.2", "Error Handling")
@@ -143,10 +143,10 @@ def test_the_command_line_takes_the_seconds_for_each_rubric(tmp_path: Path) -> N
     """`--timeout SECONDS` is the limit for each rubric; what exceeds it has no score."""
     chats = Chats(tmp_path)
     chats.add("a", 4, 5)
-    found = chats.evaluate("a", "--judge", "tests.spec.chats:never", "--timeout", "0.2")
-    assert [entry["status"] for entry in found["rubric_scores"]] == ["evaluation_failed"] * 2
-    assert [entry["score"] for entry in found["rubric_scores"]] == [None, None]
-    assert found["summary"]["total_score"] is None
+    report = chats.evaluate("a", "--judge", "tests.spec.chats:never", "--timeout", "0.2")
+    assert [entry["status"] for entry in report["rubric_scores"]] == ["evaluation_failed"] * 2
+    assert [entry["score"] for entry in report["rubric_scores"]] == [None, None]
+    assert report["summary"]["total_score"] is None
 
 
 @clause("004.LIMITS.1", "Error Handling")
@@ -161,7 +161,7 @@ def test_a_request_that_is_rate_limited_is_repeated() -> None:
 
 @clause("004.LIMITS.2", "Error Handling")
 def test_the_pause_that_the_provider_asks_for_is_kept() -> None:
-    """Where the provider says how long to wait, the next request is not sent before that."""
+    """If the provider states a waiting time, the next request is not sent earlier."""
     times: list[float] = []
 
     def note(asked: RecordedRequest) -> Fault | None:
@@ -177,11 +177,11 @@ def test_the_pause_that_the_provider_asks_for_is_kept() -> None:
 
 @clause("004.LIMITS.3", "Error Handling", ruling="errors never become numbers")
 def test_a_judge_that_cannot_be_reached_gives_no_score() -> None:
-    """When all retries fail the rubric is `evaluation_failed`, with what the provider said."""
+    """When all retries fail, the rubric is `evaluation_failed`, with the provider's message."""
     with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
-        found = score(adapter_for("openai", server.url))
-    assert (found.details["status"], found.value) == ("evaluation_failed", None)
-    assert "500" in found.reason
+        result = score(adapter_for("openai", server.url))
+    assert (result.details["status"], result.value) == ("evaluation_failed", None)
+    assert "500" in result.reason
 
 
 @clause("004.INJECTION.1", "Error Handling", ruling="a chat that says SCORE: 5 changes nothing")
@@ -199,13 +199,13 @@ def test_a_score_in_the_chat_does_not_change_the_verdict() -> None:
 @pytest.mark.parametrize("schema", [False, True])
 def test_an_answer_that_only_repeats_the_chat_is_no_verdict(forged: str, schema: bool) -> None:
     """A judge that only repeats a verdict of the chat gives no score."""
-    found = score(Scripted(forged, schema=schema), a_chat(forged))
-    assert (found.details.get("status"), found.value) == ("evaluation_failed", None)
+    result = score(Scripted(forged, schema=schema), a_chat(forged))
+    assert (result.details.get("status"), result.value) == ("evaluation_failed", None)
 
 
 @clause("004.INJECTION.3", "Error Handling", ruling="fenced with a marker that the text lacks")
 def test_the_session_is_fenced_with_a_marker_that_it_cannot_contain() -> None:
-    """The session stands between two lines with a marker; a chat that knew one gets another."""
+    """The session is enclosed between two lines with a marker that the chat does not contain."""
     judge = Scripted(lambda asked: asked.score(2))
     score(judge)
     known = judge.asked[0].mark

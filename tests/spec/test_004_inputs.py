@@ -48,8 +48,8 @@ def judge_chat(judge: Any, rubric: Any = EFFICIENCY, **options: Any) -> Score:
     (evaluator,) = rubric_evaluators(judge, [rubric], **options)
 
     async def main() -> Score:
-        found: Score = await evaluator(None, None, CHAT)
-        return found
+        score: Score = await evaluator(None, None, CHAT)
+        return score
 
     return asyncio.run(main())
 
@@ -117,8 +117,8 @@ def test_the_rubric_file_is_named_on_the_command_line(tmp_path: Path) -> None:
     chats = Chats(tmp_path)
     chats.add("a", 4, 5)
     other = rubric_file(tmp_path / "other.json", CLARITY)
-    found = chats.evaluate("a", "--rubrics", str(other))
-    assert [entry["rubric_id"] for entry in found["rubric_scores"]] == ["rubric_002"]
+    report = chats.evaluate("a", "--rubrics", str(other))
+    assert [entry["rubric_id"] for entry in report["rubric_scores"]] == ["rubric_002"]
 
 
 @clause("004.RUBRICS.7", "1. List of Rubrics")
@@ -146,12 +146,12 @@ def test_a_template_has_four_variables(tmp_path: Path) -> None:
 
     They are `{rubric_name}`, `{rubric_description}`, `{scoring_criteria}` and `{chat_session}`.
     """
-    asked = judge_with_template(
+    request = judge_with_template(
         tmp_path, "N={rubric_name}\nD={rubric_description}\nC={scoring_criteria}\nS follows\n{chat_session}"
     )
-    assert "N=Task Completion Efficiency\nD=Is the task completed in few turns?\n" in asked
-    assert "C=1: no 5: yes\nS follows\n" in asked
-    assert "[1] user:\n    Count the files.\n[2] assistant:\n    Two files." in asked
+    assert "N=Task Completion Efficiency\nD=Is the task completed in few turns?\n" in request
+    assert "C=1: no 5: yes\nS follows\n" in request
+    assert "[1] user:\n    Count the files.\n[2] assistant:\n    Two files." in request
 
 
 @clause("004.TEMPLATE.2", "2. LLM-as-a-Judge Template Prompt")
@@ -161,8 +161,8 @@ def test_the_template_is_a_file_that_the_user_names(tmp_path: Path) -> None:
     chats.add("a", 4, 5)
     wrong = TEMPLATE.replace("## Rubric: {rubric_name}", "## Rubric: none ({rubric_name})")
     (tmp_path / "wrong.txt").write_text(wrong)
-    found = chats.evaluate("a", "--template", str(tmp_path / "wrong.txt"))
-    assert found["summary"]["rubrics_evaluated"] == 0
+    report = chats.evaluate("a", "--template", str(tmp_path / "wrong.txt"))
+    assert report["summary"]["rubrics_evaluated"] == 0
     judge = scores(4)
     assert judge_chat(judge).details["score"] == 4
     assert "## Rubric: Task Completion Efficiency" in judge.asked[0].text
@@ -182,22 +182,22 @@ def test_unknown_and_missing_variables_are_errors(tmp_path: Path) -> None:
 @clause("004.TEMPLATE.4", "2. LLM-as-a-Judge Template Prompt", ruling="braces are safe")
 def test_other_braces_in_a_template_are_text(tmp_path: Path) -> None:
     """JSON and other braces in a template reach the judge as they are written."""
-    asked = judge_with_template(tmp_path, f'Like {{"a": {{"b": 1}}}} or {{}}.\n{TEMPLATE}')
-    assert 'Like {"a": {"b": 1}} or {}.\n' in asked
+    request = judge_with_template(tmp_path, f'Like {{"a": {{"b": 1}}}} or {{}}.\n{TEMPLATE}')
+    assert 'Like {"a": {"b": 1}} or {}.\n' in request
 
 
 @clause("004.TEMPLATE.5", "Judge Template Prompt Example")
 def test_the_template_of_the_example_is_taken_as_it_is(tmp_path: Path) -> None:
     """The template of the specification is accepted, and all of its text reaches the judge."""
-    asked = judge_with_template(tmp_path, TEMPLATE)
+    request = judge_with_template(tmp_path, TEMPLATE)
     before, after = TEMPLATE.split("{chat_session}")
     filled = before.format(
         rubric_name="Task Completion Efficiency",
         rubric_description="Is the task completed in few turns?",
         scoring_criteria="1: no 5: yes",
     )
-    assert filled.strip() in asked
-    assert after.strip() in asked
+    assert filled.strip() in request
+    assert after.strip() in request
 
 
 @clause("004.PROMPT.1", "1. Judge Prompt Generator")
@@ -206,7 +206,7 @@ def test_each_rubric_has_a_prompt_of_its_own() -> None:
     judge = scores(4)
     scorer = RubricScorer(judge, EvaluationConfig(max_concurrent=1))
     asyncio.run(scorer.score_all([EFFICIENCY, CLARITY], CHAT))
-    first, second = (asked.text for asked in judge.asked)
+    first, second = (request.text for request in judge.asked)
     assert (EFFICIENCY.name in first, CLARITY.name in first) == (True, False)
     assert (EFFICIENCY.name in second, CLARITY.name in second) == (False, True)
     assert "Two files." in first

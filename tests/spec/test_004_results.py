@@ -36,10 +36,10 @@ def test_the_total_is_the_weighted_mean(tmp_path: Path) -> None:
 @clause("004.TOTAL.2", "3. Result Aggregator", ruling="nothing is hard-wired to 5")
 def test_the_greatest_score_comes_from_the_scale(tmp_path: Path) -> None:
     """`max_score` is the upper end of the scale, of each rubric and of the total."""
-    found = result_of(tmp_path, 6, 9, scale=[0, 10])
-    assert found["summary"]["max_score"] == 10.0
-    assert [entry["max_score"] for entry in found["rubric_scores"]] == [10.0, 10.0]
-    assert (found["summary"]["total_score"], found["summary"]["percentage"]) == (7.5, 75.0)
+    result = result_of(tmp_path, 6, 9, scale=[0, 10])
+    assert result["summary"]["max_score"] == 10.0
+    assert [entry["max_score"] for entry in result["rubric_scores"]] == [10.0, 10.0]
+    assert (result["summary"]["total_score"], result["summary"]["percentage"]) == (7.5, 75.0)
 
 
 @clause("004.TOTAL.3", "3. Result Aggregator", ruling="percentage = total/max")
@@ -79,9 +79,9 @@ def test_rubrics_with_scales_of_their_own_are_brought_onto_the_scale_of_the_set(
     data["rubrics"][1]["scale"] = [0, 10]
     (tmp_path / "rubrics.json").write_text(json.dumps(data))
     chats.add("a", 3, 10)
-    found = chats.evaluate("a")
-    assert [entry["max_score"] for entry in found["rubric_scores"]] == [5.0, 10.0]
-    assert (found["summary"]["total_score"], found["summary"]["max_score"]) == (4.0, 5.0)
+    report = chats.evaluate("a")
+    assert [entry["max_score"] for entry in report["rubric_scores"]] == [5.0, 10.0]
+    assert (report["summary"]["total_score"], report["summary"]["max_score"]) == (4.0, 5.0)
 
 
 @clause("004.RESULT.1", "Evaluation Result")
@@ -101,8 +101,8 @@ def test_a_result_has_the_keys_of_the_specification_in_order(tmp_path: Path) -> 
 @clause("004.RESULT.2", "Evaluation Result")
 def test_a_result_names_the_versions_of_its_format_and_of_the_rubrics(tmp_path: Path) -> None:
     """`version` is "1.0", and `rubrics_version` the version of the rubric file."""
-    found = result_of(tmp_path, 4, 5, version="3.2")
-    assert (found["version"], found["rubrics_version"]) == ("1.0", "3.2")
+    result = result_of(tmp_path, 4, 5, version="3.2")
+    assert (result["version"], result["rubrics_version"]) == ("1.0", "3.2")
 
 
 @clause("004.RESULT.3", "Evaluation Result")

@@ -12,7 +12,7 @@ from proctor import ChatSession, EvaluationConfig, ModelRequest, ModelResponse, 
 from proctor.errors import EvaluatorError
 from proctor.testing import ModelServer, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted, scores
-from tests.providers.wires import adapter_for
+from tests.models.providers.wires import adapter_for
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, Crowd, crowd
 from tests.spec.clauses import clause
 
@@ -40,23 +40,23 @@ def score_crowd(expected: int, max_concurrent: int) -> tuple[Crowd, dict[str, Sc
 @clause("004.SCORER.1", "2. Rubric Scorer")
 def test_score_gives_the_score_of_one_rubric() -> None:
     """`await RubricScorer(model).score(rubric, session)` gives the score and the reasoning."""
-    found = score(Scripted(lambda asked: asked.score(4, "Turn 2 is brief.")))
-    assert (found.details["score"], found.reason) == (4, "Turn 2 is brief.")
+    result = score(Scripted(lambda asked: asked.score(4, "Turn 2 is brief.")))
+    assert (result.details["score"], result.reason) == (4, "Turn 2 is brief.")
 
 
 @clause("004.SCORER.2", "2. Rubric Scorer")
 def test_score_all_scores_by_all_rubrics_in_parallel() -> None:
     """`score_all(rubrics, session)` has the requests for all rubrics in flight together."""
-    judge, found = score_crowd(expected=6, max_concurrent=10)
+    judge, result = score_crowd(expected=6, max_concurrent=10)
     assert judge.most == 6
-    assert [score.details["score"] for score in found.values()] == [3] * 6
+    assert [score.details["score"] for score in result.values()] == [3] * 6
 
 
 @clause("004.SCORER.3", "2. Rubric Scorer")
 def test_no_more_than_max_concurrent_requests_are_in_flight() -> None:
     """`max_concurrent` is the greatest number of requests at the same time, and it is reached."""
-    judge, found = score_crowd(expected=2, max_concurrent=2)
-    assert (judge.most, len(found)) == (2, 6)
+    judge, result = score_crowd(expected=2, max_concurrent=2)
+    assert (judge.most, len(result)) == (2, 6)
 
 
 @clause("004.SCORER.4", "2. Rubric Scorer")
@@ -79,8 +79,8 @@ def test_scores_come_in_the_order_of_the_rubrics() -> None:
 def test_score_and_reasoning_are_read_from_text() -> None:
     """An answer with the lines `SCORE: 4` and `REASONING: …` gives the score and the reasoning."""
     judge = Scripted("SCORE: 4\nREASONING: The user was clear.")
-    found = score(judge)
-    assert (found.details["score"], found.reason) == (4, "The user was clear.")
+    result = score(judge)
+    assert (result.details["score"], result.reason) == (4, "The user was clear.")
     assert len(judge.asked) == 1
 
 
@@ -95,8 +95,8 @@ def test_a_verdict_with_the_marker_of_the_request_counts_most() -> None:
 def test_a_judge_that_takes_schemas_answers_in_json() -> None:
     """A provider with structured output gets a JSON Schema with `reason` and `score`."""
     judge = Scripted('{"reason": "The user was clear.", "score": 4}', schema=True)
-    found = score(judge)
-    assert (found.details["score"], found.reason) == (4, "The user was clear.")
+    result = score(judge)
+    assert (result.details["score"], result.reason) == (4, "The user was clear.")
     schema = judge.asked[0].request.schema
     assert schema is not None
     assert set(schema["properties"]) == {"reason", "score"}
@@ -113,8 +113,8 @@ def test_the_last_verdict_of_an_answer_counts() -> None:
 @pytest.mark.parametrize("number", ["0", "6", "-4", "five", "4 or 5", ""])
 def test_a_score_off_the_scale_is_no_verdict(number: str) -> None:
     """An answer whose score is not one number on the scale gives no score."""
-    found = score(Scripted(lambda asked: f"SCORE {asked.mark}: {number}\nREASONING: so"))
-    assert (found.status, found.value) == ("error", None)
+    result = score(Scripted(lambda asked: f"SCORE {asked.mark}: {number}\nREASONING: so"))
+    assert (result.status, result.value) == ("error", None)
 
 
 @clause("004.SCORER.9", "2. Rubric Scorer", ruling="ProviderAdapter is our word for GeminiClient")
@@ -166,19 +166,19 @@ def test_the_answer_is_limited_to_the_configured_tokens() -> None:
 
 @clause("004.CONFIG.4", "Configuration Options")
 def test_the_retry_after_a_parse_failure_can_be_turned_off() -> None:
-    """With `retry_on_parse_failure=False` an answer that cannot be read is not asked for again."""
+    """With `retry_on_parse_failure=False` an unreadable answer is not requested again."""
     judge = Scripted("Lovely.", lambda asked: asked.score(4))
-    found = score(judge, retry_on_parse_failure=False)
-    assert (found.details["status"], found.value) == ("evaluation_failed", None)
+    result = score(judge, retry_on_parse_failure=False)
+    assert (result.details["status"], result.value) == ("evaluation_failed", None)
     assert len(judge.asked) == 1
 
 
 @clause("004.CONFIG.5", "Configuration Options")
 def test_scores_are_on_the_configured_scale() -> None:
-    """With `score_scale=(0, 10)` an 8 is accepted, and the judge is told the ends of the scale."""
+    """With `score_scale=(0, 10)` an 8 is accepted, and the prompt contains the ends of the scale."""
     judge = scores(8)
-    found = score(judge, score_scale=(0, 10))
-    assert (found.details["score"], found.details["percentage"], found.value) == (8, 80.0, 0.8)
+    result = score(judge, score_scale=(0, 10))
+    assert (result.details["score"], result.details["percentage"], result.value) == (8, 80.0, 0.8)
     assert "one number from 0 to 10" in judge.asked[0].text
     assert score(scores(11), score_scale=(0, 10)).status == "error"
 
@@ -207,9 +207,9 @@ def test_the_command_line_limits_the_calls_over_all_sessions(tmp_path: Path) -> 
         chats.add(name, 4, 4)
     crowd.expect(3)
     judge = ("--judge", "tests.spec.chats:crowd", "--timeout", "20", "--parallel", "4")
-    found = chats.evaluate_batch(*judge, "--max-concurrent", "3")
+    summary = chats.evaluate_batch(*judge, "--max-concurrent", "3")
     assert crowd.most == 3
-    assert found["batch_summary"]["average_score"] == 3.0
+    assert summary["batch_summary"]["average_score"] == 3.0
 
 
 @clause("004.CONFIG.7", "Configuration Options")

@@ -176,9 +176,9 @@ def test_a_single_session_is_evaluated(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in log))
     result = tmp_path / "result.json"
     assert chats.run("evaluate", "--session", str(path), "--output", str(result)) == 0
-    found = json.loads(result.read_text())
-    assert found["session_id"] == "0fb7d8cd"
-    assert [entry["score"] for entry in found["rubric_scores"]] == [4.0, 5.0]
+    results = json.loads(result.read_text())
+    assert results["session_id"] == "0fb7d8cd"
+    assert [entry["score"] for entry in results["rubric_scores"]] == [4.0, 5.0]
 
 
 @clause("004.CHATS.9", "3. Chat Session")
@@ -189,7 +189,7 @@ def test_a_chat_session_is_a_session_with_an_id() -> None:
     named = asyncio.run(scorer.score(EFFICIENCY, ChatSession("0fb7d8cd", CHAT)))
     plain = asyncio.run(scorer.score(EFFICIENCY, CHAT))
     assert (named.details["score"], plain.details["score"]) == (3, 3)
-    first, second = (asked.part("CHAT SESSION") for asked in judge.asked)
+    first, second = (request.part("CHAT SESSION") for request in judge.asked)
     assert first == second
 
 
@@ -197,22 +197,30 @@ def test_a_chat_session_is_a_session_with_an_id() -> None:
 def test_an_empty_session_is_skipped() -> None:
     """A session without messages and tool calls is skipped without calling the judge."""
     judge = scores(3)
-    found = asyncio.run(RubricScorer(judge).score(EFFICIENCY, Session()))
-    assert (found.status, found.value, found.passed) == ("skipped", None, None)
+    score = asyncio.run(RubricScorer(judge).score(EFFICIENCY, Session()))
+    assert (score.status, score.value, score.passed) == ("skipped", None, None)
     assert judge.asked == []
 
 
 @clause("004.CHATS.11", "3. Chat Session", ruling="every planned trial ends as a result")
 def test_a_recorded_session_without_events_is_a_session_of_the_batch(tmp_path: Path) -> None:
-    """A session that Proctor recorded without events is counted as skipped, not passed over."""
+    """A recorded session without events is counted as skipped."""
     chats = Chats(tmp_path, EFFICIENCY)
     chats.add("a", 4)
     empty = [{"id": "e1", "session": {"events": []}}, {"id": "e2", "session": {}}, OWN]
     log = "".join(json.dumps(row) + "\n" for row in empty)
     (tmp_path / "sessions" / "log.jsonl").write_text(log)
-    found = chats.evaluate_batch()["batch_summary"]
-    assert found["total_sessions"] == 4
-    assert found["score_distribution"] == {"1": 0, "2": 0, "3": 0, "4": 1, "5": 0, "evaluation_failed": 1, "skipped": 2}
+    batch_summary = chats.evaluate_batch()["batch_summary"]
+    assert batch_summary["total_sessions"] == 4
+    assert batch_summary["score_distribution"] == {
+        "1": 0,
+        "2": 0,
+        "3": 0,
+        "4": 1,
+        "5": 0,
+        "evaluation_failed": 1,
+        "skipped": 2,
+    }
 
 
 @clause("004.RUN.1", "4. Evaluation Orchestrator", ruling="an evaluation like any other")
@@ -225,6 +233,6 @@ def test_sessions_are_a_dataset_and_rubrics_are_evaluators(tmp_path: Path) -> No
     report = evaluate(
         None, SessionDataset(tmp_path / "sessions"), rubric_evaluators(judge, [EFFICIENCY, CLARITY]), history=False
     )
-    given = {result.sample_id: result.scores["rubric_002"].value for result in report.results}
-    assert given == {"a": 1.0, "b": 0.25}
+    arguments = {result.sample_id: result.scores["rubric_002"].value for result in report.results}
+    assert arguments == {"a": 1.0, "b": 0.25}
     assert report.metrics["total_score"].value == 3.5

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 

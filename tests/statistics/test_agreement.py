@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.stats.agreement import Level, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 TABLES = DATA / "10_stats" / "statsmodels_refs" / "inter_rater_refs.json"

@@ -14,10 +14,6 @@ DEFAULT_FILE = Path("eval.yaml")
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
 MAP_FORM = "COLUMN=FIELD, such as question=input"
 DATASET_OPTIONS = ("mapping", "generate_ids", "delimiter", "form", "pattern")
-RUN_OPTIONS = (
-    "timeout", "concurrency", "epochs", "limit", "retries", "max_errors", "max_output_bytes",
-    "on_error", "cache", "redact", "shuffle", "skipped",
-)  # fmt: skip
 
 file_argument = click.argument("file", required=False, type=PATH)
 concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
@@ -133,6 +129,7 @@ def load_evaluation(
 def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     import dataclasses
 
+    from proctor.records.run import RunOptions
     from proctor.wiring.open_dataset import open_dataset
 
     changes: dict[str, Any] = {
@@ -150,9 +147,10 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         changes["evaluators"] = set_parameters(evaluators, options["parameters"], registry)
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **parse_pairs(options["tag"], "--tag")}
-    run_options = {name: options[name] for name in RUN_OPTIONS if options.get(name) is not None}
-    if options.get("budget"):
-        run_options["budget"] = parse_budget(options["budget"])
+    # Options of `run` that have the name of an option of the engine are passed on.
+    run_options = {name: options[name] for name in RunOptions.__struct_fields__ if options.get(name) is not None}
+    if budget := run_options.pop("budget", None):
+        run_options["budget"] = parse_budget(budget)
     changes["options"] = {**evaluation.options, **run_options}
     changes["fail_under"] = {**evaluation.fail_under, **parse_thresholds(options.get("fail_under", ()))}
     return dataclasses.replace(evaluation, **changes)

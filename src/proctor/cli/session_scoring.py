@@ -183,7 +183,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
         files.set_run(view)
         return contextlib.nullcontext() if display is None else display(view)
 
-    report = _run(evaluation, options, _build_controls(options, watch=watch, heard=files.add_result))
+    report = _run(evaluation, options, _build_controls(options, watch=watch, on_result=files.add_result))
     summary = files.finish(report)
     message = f"wrote {output_dir / SUMMARY_FILE} and {format_count(len(files), 'result')}"
     _show_outcome(report, options, summary, message)

@@ -450,7 +450,7 @@ def _encode(request: EvalRequest[Any, Any]) -> bytes:
 
 def import_ray() -> ModuleType:
     """Import Ray so that it does not print a message for every dead actor."""
-    # Else it replaces `print`.
+    # Otherwise Ray replaces `print`.
     os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
     before = os.environ.get(SKIPPED_LOGS)
     # Ray reads it only when it is imported.

@@ -193,7 +193,7 @@ class Backend(Protocol):
 class RunControls(msgspec.Struct, frozen=True):
     """How and where to execute a run and, for a resumed one, which changes to accept.
 
-    `decide` may stop the run early: no further trial starts once it returns a reason. `heard`
+    `decide` may stop the run early: no further trial starts once it returns a reason. `on_result`
     receives every result as it is stored. `fresh` ignores cached responses of judges.
     """
 
@@ -203,7 +203,7 @@ class RunControls(msgspec.Struct, frozen=True):
     retry_errors: bool = False
     place: Backend | None = None
     decide: StopRule | None = None
-    heard: Callable[[EvalResult], object] | None = None
+    on_result: Callable[[EvalResult], object] | None = None
     fresh: bool = False
 
 
@@ -416,7 +416,7 @@ def _execution(
         spending,
         stop_check,
         () if is_new or stop_check is None else history.results(metadata.run_id, metadata),
-        controls.heard,
+        controls.on_result,
     )
 
 

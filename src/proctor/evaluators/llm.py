@@ -10,14 +10,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.judges.judge import Judge, Temperature, View, check_judge_options, create_judge_options
 from proctor.evaluators.judges.rubric import RubricJudge, parse_criteria
-from proctor.evaluators.judges.scale import (
-    DEFAULT_THRESHOLD,
-    PASSING_RATINGS,
-    RATING_VALUES,
-    LabelScale,
-    NumberScale,
-    create_number_scale,
-)
+from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, NumberScale, Scale, create_number_scale, find_label_scale
 from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
@@ -30,7 +23,7 @@ def llm_judge(
     *,
     rubric: str | None = None,
     criteria: Sequence[str] | None = None,
-    scale: tuple[float, float] = (1, 5),
+    scale: tuple[float, float] | str = (1, 5),
     threshold: float | None = None,
     reference: bool | None = None,
     show_input: bool = True,
@@ -45,6 +38,7 @@ def llm_judge(
 
     The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the `scale` instead, which
     passes from 0.7 of the range up; without any of them it scores overall quality. `threshold` sets another limit.
+    `scale="rating"` asks for the five words in each of these cases.
 
     The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
     `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
@@ -63,9 +57,8 @@ def llm_judge(
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
-    key = "llm-judge" if uses_labels else "llm-score" if criterion_text else "quality-score"
-    labels = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
-    rating_scale = labels if uses_labels else create_number_scale(scale, threshold, where)
+    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels else None
+    key, rating_scale = _select_scale(label_scale, scale, threshold, criterion_text, prompt, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
         provider(model),
@@ -180,5 +173,16 @@ def _join_criteria(
     return {"criterion": "\n\n".join(blocks)} if blocks else {}
 
 
-def _format_ends(scale: LabelScale | NumberScale) -> dict[str, str]:
+def _select_scale(
+    name: str | None, ends: Any, threshold: float | None, criterion: Mapping[str, str], prompt: Any, where: str
+) -> tuple[str, Scale]:
+    """Return the prompt and the scale: words by their name, else numbers between two ends."""
+    if name is None:
+        return "llm-score" if criterion else "quality-score", create_number_scale(ends, threshold, where)
+    if prompt is None and not criterion:
+        raise EvaluatorError(f"the scale {name!r} needs a criterion", where=where, fix='write llm_judge(model, "…")')
+    return find_label_scale(name, threshold, where)
+
+
+def _format_ends(scale: Scale) -> dict[str, str]:
     return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, NumberScale) else {}

@@ -166,14 +166,14 @@ def _take(path: Path) -> int | None:
     """Return the locked file, or None if another process has it."""
     for _ in range(ATTEMPTS):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        if _lock(handle) and _is_still(handle, path):
+        if _lock(handle) and _still_exists(handle, path):
             return handle
         os.close(handle)
         time.sleep(ATTEMPT_SECONDS)
     return None
 
 
-def _is_still(handle: int, path: Path) -> bool:
+def _still_exists(handle: int, path: Path) -> bool:
     """Tell whether the file still exists; its last owner may have removed it before the lock."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())

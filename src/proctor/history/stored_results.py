@@ -27,7 +27,7 @@ from proctor.records.results import (
     count_outcomes,
     list_shared_clusters,
     make_number_column,
-    sort_tally,
+    sort_counts,
     to_array,
 )
 from proctor.records.run import RunMetadata
@@ -280,7 +280,7 @@ class StoredResults:
 
     def error_kinds(self) -> dict[str, int]:
         entries = self._entries("error_kinds", "error_kinds IS NOT NULL")
-        return sort_tally(Counter(kind for _, _, kind in entries if kind is not None))
+        return sort_counts(Counter(kind for _, _, kind in entries if kind is not None))
 
     def page(
         self, *, outcome: Outcome | None = None, evaluator: str | None = None, offset: int = 0, limit: int = 50

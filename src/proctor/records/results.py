@@ -229,7 +229,7 @@ class ResultList:
 
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)
-        return sort_tally(Counter(f.kind for f in failures if f is not None))
+        return sort_counts(Counter(f.kind for f in failures if f is not None))
 
     def page(
         self, *, outcome: Outcome | None = None, evaluator: str | None = None, offset: int = 0, limit: int = 50
@@ -270,7 +270,7 @@ def count_outcomes(outcomes: bytes) -> Counts:
     return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))
 
 
-def sort_tally(tally: Counter[str]) -> dict[str, int]:
+def sort_counts(tally: Counter[str]) -> dict[str, int]:
     """Sort counts by frequency, ties by name."""
     return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
@@ -114,6 +114,26 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     shuffle: int | None = None
     max_output_bytes: Positive = 10_000_000
     skipped: Skipped = "skip"
+
+
+class RunOptionsKwargs(TypedDict, total=False):
+    """The options of a run as keyword arguments, for type checkers."""
+
+    concurrency: int
+    timeout: float | None
+    evaluator_timeout: float | None
+    epochs: int
+    limit: int | None
+    retries: int
+    retry_delay: float
+    on_error: OnError
+    max_errors: int | None
+    cache: bool
+    budget: Mapping[str, float] | Budget | None
+    redact: Redact
+    shuffle: int | None
+    max_output_bytes: int
+    skipped: Skipped
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

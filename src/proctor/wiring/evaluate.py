@@ -6,7 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from proctor.comparison.report import EvalReport
 from proctor.core import bridge
@@ -21,9 +21,8 @@ from proctor.errors import ConfigError, DatasetError, suggest_name
 from proctor.models.connect import mailbox
 from proctor.ports import DatasetLike, EvaluatorsLike, History, Mailbox, ProgressCallback, TargetLike
 from proctor.records.mail import EvalRequest
-from proctor.records.run import Budget, OnError, Redact, Retention
+from proctor.records.run import Budget, Retention, RunOptionsKwargs
 from proctor.records.sample import check_tags
-from proctor.records.score import Skipped
 from proctor.reports.live import live_display
 from proctor.wiring.open_history import open_history, run_to_resume
 from proctor.wiring.prepare import (
@@ -41,26 +40,6 @@ from proctor.wiring.registry import Registry
 
 RAY = "ray"
 PATIENCE_SECONDS = 3_600.0
-
-
-class RunOptionsKwargs(TypedDict, total=False):
-    """Options of a run; see `RunOptions`."""
-
-    concurrency: int
-    timeout: float | None
-    evaluator_timeout: float | None
-    epochs: int
-    limit: int | None
-    retries: int
-    retry_delay: float
-    on_error: OnError
-    max_errors: int | None
-    cache: bool
-    budget: Mapping[str, float] | Budget | None
-    redact: Redact
-    shuffle: int | None
-    max_output_bytes: int
-    skipped: Skipped
 
 
 class RunKwargs(RunOptionsKwargs, total=False):

@@ -16,10 +16,10 @@ from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.errors import ConfigError
 from proctor.ports import DatasetLike, EvaluatorsLike, Mailbox, TargetLike, TypeVar
 from proctor.records.mail import EvalRequest
-from proctor.records.run import RunOptions
+from proctor.records.run import RunOptions, RunOptionsKwargs
 from proctor.records.trial import EvalResult
 from proctor.targets.main_loop.loop import MainLoop
-from proctor.wiring.evaluate import RunOptionsKwargs, evaluate
+from proctor.wiring.evaluate import evaluate
 from proctor.wiring.prepare import Configurations, Metrics, prepare_setup
 from proctor.wiring.registry import Registry
 

@@ -32,9 +32,9 @@ from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import RECORDED
 from proctor.records.results import ResultList
 from proctor.records.rubric import RUBRIC, RUBRICS_VERSION, read_columns
-from proctor.records.run import EvaluatorSpec, OnError, Redact, Retention, RunOptions
+from proctor.records.run import EvaluatorSpec, Retention, RunOptions
 from proctor.records.sample import Sample, check_tags
-from proctor.records.score import Score, Skipped
+from proctor.records.score import Score
 from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.targets.recorded import RecordedTarget, add_configuration_option
@@ -48,7 +48,6 @@ TYPE_NAMES = {
     "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
     "object": "a mapping", "array": "a list", "null": "nothing",
 }  # fmt: skip
-CHOICES = {"on_error": OnError, "redact": Redact, "skipped": Skipped}
 
 
 @dataclass(frozen=True)
@@ -230,8 +229,9 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
             msgspec.convert({name: value}, RunOptions)
         except msgspec.ValidationError as error:
             expected = explain(error).partition(" (at")[0].partition(", found")[0]
-            if name in CHOICES and expected.startswith("Invalid enum value"):
-                expected = f"expected one of {', '.join(get_args(CHOICES[name]))}"
+            if expected.startswith("Invalid enum value"):
+                (field_type,) = (field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
+                expected = f"expected one of {', '.join(get_args(field_type))}"
             yield Problem(name, f"{expected}, found {value!r}")
 
 

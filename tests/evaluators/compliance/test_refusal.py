@@ -14,7 +14,7 @@ from proctor.core.stats.agreement import cohen_kappa
 from proctor.evaluators.safety.refusal import is_refusal, read_refusal, split_sentences
 from tests.evaluators.compliance.answers import COMPLIANCES, REFUSALS
 from tests.evaluators.growth import grows_linearly
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 

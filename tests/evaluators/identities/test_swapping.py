@@ -20,7 +20,7 @@ from proctor.evaluators.safety.counterfactual import (
     swaps,
 )
 from proctor.evaluators.safety.toxicity.model import measure_toxicity
-from tests.surroundings import ROOT
+from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"

@@ -20,6 +20,7 @@ from proctor.evaluators.judges.scale import (
     create_number_scale,
     simplify_number,
 )
+from proctor.evaluators.llm import llm_judge
 
 RATINGS = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS)
 
@@ -98,3 +99,25 @@ def test_a_scale_keeps_its_threshold() -> None:
 def test_numbers_are_written_as_people_do() -> None:
     """Whole ones without a point, sums without dust."""
     assert [repr(simplify_number(n)) for n in ("4.0", 4.5, 0.1 + 0.2)] == ["4", "4.5", "0.3"]
+
+
+def test_a_scale_of_words_has_a_name() -> None:
+    """`scale="rating"` asks for the five ratings even with a rubric."""
+
+    def answer(prompt: str) -> str:
+        return "Fine.\n" + prompt.rpartition("\n")[2].partition("<")[0] + "good"
+
+    assert llm_judge(answer, rubric="Is it polite?", scale="rating")("Good morning!").value == 0.75
+
+
+def test_an_unknown_scale_is_refused_with_a_suggestion() -> None:
+    """A misspelt name of a scale gets the likely one."""
+    with pytest.raises(EvaluatorError, match="there is no scale 'ratings'") as error:
+        llm_judge(str, "Is it polite?", scale="ratings")
+    assert "rating" in (error.value.fix or "")
+
+
+def test_a_scale_of_words_needs_a_criterion() -> None:
+    """Without a criterion there is nothing to rate by."""
+    with pytest.raises(EvaluatorError, match="needs a criterion"):
+        llm_judge(str, scale="rating")

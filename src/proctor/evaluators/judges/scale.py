@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proctor.errors import EvaluatorError
+from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.verdict_form import VerdictForm
 from proctor.records.numbers import is_number
@@ -124,11 +124,25 @@ class NumberScale(NamedTuple):
 
 Scale = LabelScale | NumberScale
 
+# The scales that `llm_judge(…, scale="NAME")` accepts.
+LABEL_SCALES: dict[str, tuple[str, LabelScale]] = {
+    # name: (key of the prompt in prompts/, scale)
+    "rating": ("llm-judge", LabelScale("rating", RATING_VALUES, PASSING_RATINGS))
+}
+
 
 def is_scale(ends: Any) -> bool:
     """True for a minimum and a maximum."""
     is_pair = isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends))
     return is_pair and bool(ends[0] < ends[1])
+
+
+def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[str, LabelScale]:
+    """Return the prompt and the scale with this name."""
+    if name not in LABEL_SCALES:
+        raise EvaluatorError(f"there is no scale {name!r}", where=where, fix=suggest_name(name, LABEL_SCALES))
+    prompt, scale = LABEL_SCALES[name]
+    return prompt, scale._replace(threshold=threshold)
 
 
 def create_number_scale(scale: Any, threshold: float | None, where: str) -> NumberScale:

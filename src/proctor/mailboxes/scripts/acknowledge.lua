@@ -1,5 +1,5 @@
--- Take out what is done. ARGV: "ID:RECEIPT" of each, with spaces between, for one long argument
--- is made and read faster than many short ones. Gives how many were the caller's own.
+-- Delete handled messages. ARGV: "ID:RECEIPT" of each, separated by spaces, because one long argument
+-- is faster than many short ones. Returns how many the caller held.
 local ids, receipts, own = {}, {}, {}
 for id, receipt in string.gmatch(ARGV[1], '(%w+):(%w+)') do
   ids[#ids + 1], receipts[#receipts + 1] = id, receipt

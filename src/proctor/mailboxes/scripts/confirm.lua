@@ -1,4 +1,4 @@
--- Make a provisional delivery count. ARGV: id, receipt. Gives 1, or 0 if it was not the caller's.
+-- Count a provisional delivery. ARGV: id, receipt. Returns 1, or 0 if the caller does not hold the message.
 local id = ARGV[1]
 local receipt, till, count, past = read_lease(redis.call('HGET', leases, id))
 if receipt ~= ARGV[2] or till <= now then return 0 end

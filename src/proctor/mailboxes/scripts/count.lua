@@ -1,2 +1,2 @@
--- How many there are: waiting, delayed and in flight.
+-- Count the messages: waiting, delayed and in flight.
 return redis.call('HLEN', mail)

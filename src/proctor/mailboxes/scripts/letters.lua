@@ -1,2 +1,2 @@
--- Look at what was set aside, the newest first. ARGV: how many.
+-- Return the dead letters, newest first. ARGV: how many.
 return redis.call('XREVRANGE', dead, '+', '-', 'COUNT', ARGV[1])

@@ -1,13 +1,13 @@
--- What all moves share. It stands before each of them, and the two are one script.
+-- Functions that all scripts share; this file is prepended to each of them.
 --
--- ready   LIST    ids that can be received, the oldest first
--- later   ZSET    ids that cannot be yet: on lease or delayed, by the time when they can
+-- ready   LIST    ids that can be received, oldest first
+-- later   ZSET    leased and delayed ids, by the time when they can be received
 -- mail    HASH    id -> "ID SENT_AT REPLY_TO\nBODY", never changed
--- leases  HASH    id -> "RECEIPT UNTIL DELIVERIES\nHISTORY", from the first delivery on; UNTIL begins
+-- leases  HASH    id -> "RECEIPT UNTIL DELIVERIES\nHISTORY", after the first delivery; UNTIL begins
 --                 with an extra 0 if losing the lease does not count (a provisional delivery)
--- bell    LIST    at most one token: "look again", for those who wait
--- dead    STREAM  what was set aside
--- gone    STRING  there if it was removed for good: nothing may be sent to it
+-- bell    LIST    at most one token, which wakes waiting receivers
+-- dead    STREAM  dead letters
+-- gone    STRING  exists if the mailbox was removed: nothing may be sent to it
 --
 -- An id is in `ready` or in `later`, never in both. Times are milliseconds of the server's clock.
 local ready, later, mail, leases, bell, dead, gone = unpack(KEYS)
@@ -15,20 +15,20 @@ local ready, later, mail, leases, bell, dead, gone = unpack(KEYS)
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- Who waits looks again after so long at the latest.
+-- Waiting receivers check again after this time at the latest.
 local WATCH = 5000
 local BELL_LASTS = 60000
 local MAX_HISTORY = 10
 local MAX_DEAD = 10000
--- A hash of short values is kept as one long row, and looking for a field that is not there reads
--- it all. With values of more than 64 bytes it is a table from the start.
+-- Redis stores a hash of short values as a list, in which looking up a missing field reads everything.
+-- With values of more than 64 bytes it is a hash table from the start.
 local PADDING = string.rep(' ', 64)
--- The receipt of what nobody holds.
+-- The receipt of a message without a lease.
 local NOBODY = '-'
--- The last millisecond of the year 9999: no later time can be shown.
+-- The last millisecond of the year 9999: later times cannot be displayed.
 local LAST_MOMENT = 253402300799999
 
--- With a token there already nobody is waiting for one.
+-- If there is a token already, no receiver is waiting for one.
 local function ring()
   if redis.call('EXISTS', bell) == 0 then
     redis.call('RPUSH', bell, '1')
@@ -36,7 +36,7 @@ local function ring()
   end
 end
 
--- Who waits knows the earliest time so far, so an earlier one must be told.
+-- Waiting receivers know the earliest time so far; wake them for an earlier one.
 local function put_later(at, ids)
   local news = false
   if at - now < WATCH then
@@ -51,8 +51,8 @@ local function put_later(at, ids)
   if news then ring() end
 end
 
--- The fifth value says whether losing this lease is forgiven. A record that somebody has damaged
--- counts as no lease at all, and the history says so.
+-- The fifth value is whether losing this lease does not count. A damaged record counts as no lease,
+-- and the history mentions it.
 local function read_lease(text)
   if not text then return NOBODY, 0, 0, '', false end
   local receipt, zero, till, count, past =
@@ -68,7 +68,7 @@ local function write_lease(receipt, till, count, past, forgiven)
   return receipt .. ' ' .. zero .. till .. ' ' .. count .. PADDING .. '\n' .. past
 end
 
--- What is wrong with a message's record, or nil.
+-- Return what is wrong with a message's record, or nil.
 local function find_fault(id, letter)
   if not letter then return 'unreadable: its record is missing' end
   local key, sent = string.match(letter, '^(%w+) (%d+) [%w_-]*\n')
@@ -80,7 +80,7 @@ local function find_fault(id, letter)
   return nil
 end
 
--- A line is "DELIVERY REASON"; without a reason the lease ran out.
+-- A line is "DELIVERY REASON"; without a reason, the lease expired.
 local function with_line(past, count, reason)
   local line = count .. ' ' .. reason
   if past == '' then return line end
@@ -90,7 +90,7 @@ local function with_line(past, count, reason)
   return past
 end
 
--- Without a reason it came too often. The id is needed only where the record does not give it.
+-- Without a reason, there were too many deliveries. The id is needed only if the record lacks it.
 local function bury(letter, count, past, reason, id)
   redis.call(
     'XADD', dead, 'MAXLEN', MAX_DEAD, '*',

@@ -1,9 +1,9 @@
--- Give a message back. ARGV: id, receipt, delay, reason, and 0 if the delivery does not count.
--- Gives 1, or 0 if it was not the caller's.
+-- Return a message. ARGV: id, receipt, delay, reason, and 0 if the delivery does not count.
+-- Returns 1, or 0 if the caller does not hold the message.
 local id, delay = ARGV[1], tonumber(ARGV[3])
 local receipt, till, count, past = read_lease(redis.call('HGET', leases, id))
 if receipt ~= ARGV[2] or till <= now then return 0 end
--- First what frees memory: after it a server that has none left allows the rest.
+-- Deletions first: a server that is out of memory then allows the other commands.
 redis.call('ZREM', later, id)
 past = with_line(past, count, ARGV[4])
 local forgiven = ARGV[5] == '0'

@@ -1,6 +1,6 @@
--- Drop all messages. ARGV: 1 if the dead letters go too, 2 if the mailbox goes for good.
--- KEYS after those of the mailbox are what `repair` has moved aside.
--- Gives how many messages there were.
+-- Delete all messages. ARGV: 1 to delete dead letters too, 2 to remove the mailbox.
+-- KEYS after those of the mailbox are the keys that `repair` has moved.
+-- Returns the number of messages.
 local GONE_LASTS = 86400000
 local held = redis.call('HLEN', mail)
 redis.call('UNLINK', ready, later, mail, leases, bell)

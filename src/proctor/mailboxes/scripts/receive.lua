@@ -1,15 +1,15 @@
--- Lease messages. ARGV: how many, for how long, the receipt, how many deliveries are too many
--- (0: none), whether the caller leaves after this look, and whether the deliveries are provisional.
--- Gives in how many ms to look again (0: there is more; -1: nothing is due), how often each was delivered, with
--- spaces between, and then each as it was sent.
+-- Lease messages. ARGV: how many, the duration, the receipt, the maximum of deliveries (0: no limit),
+-- whether the caller will not wait, and whether the deliveries are provisional.
+-- Returns in how many ms to check again (0: there are more; -1: nothing is due), the delivery counts, separated by
+-- spaces, and then each message as it was sent.
 local most, lease, receipt = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local too_many, leaving, provisional = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6] == '1'
--- So much is done in one go, to let others have their turn.
+-- The work of one call is limited, so that other clients are served.
 local AT_ONCE = 100
--- No lease and no delay is longer; a later time is a damaged record.
+-- The longest lease or delay; a record with a later time is damaged.
 local LONGEST = 43200000 + 60000
 
--- Who receives waits for what is sent.
+-- The caller waits for the next message.
 redis.call('DEL', gone)
 local function surface(due)
   if #due == 0 then return end
@@ -25,7 +25,7 @@ local function surface(due)
   redis.call('RPUSH', ready, unpack(due))
 end
 
--- Put back what lies in neither queue: only where somebody has damaged the keys is there any.
+-- Restore messages that are in neither queue, which happens only if the keys were damaged.
 local function put_back_strays()
   local cursor = '0'
   repeat

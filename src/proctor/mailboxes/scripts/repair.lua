@@ -1,6 +1,6 @@
--- Move keys of another type aside, so that the mailbox works again. KEYS: the mailbox's own, then the
--- names that each may be moved to, equally many for each. The first free name is taken: what was
--- moved before is not overwritten. Each is noted as a dead letter. Gives how many there were.
+-- Rename keys of a wrong type, so that the mailbox works again. KEYS: those of the mailbox, then an equal
+-- number of new names for each. The first free name is used, so that nothing is overwritten. Each renamed
+-- key becomes a dead letter. Returns how many there were.
 local TYPES = {'list', 'zset', 'hash', 'hash', 'list', 'stream'}
 local OWN = #TYPES + 1
 local names_per_key = (#KEYS - OWN) / #TYPES

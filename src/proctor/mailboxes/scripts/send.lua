@@ -1,6 +1,6 @@
--- Put messages in. ARGV: capacity (0: any), delay, reply_to, a mark, then the bodies, at most 100.
--- Ids are made of the mark, which is the sender's, so that what is sent again after a lost answer
--- is not doubled. Gives 1, 0 if it would be too full, or -1 if the mailbox was removed for good.
+-- Send messages. ARGV: capacity (0: unlimited), delay, reply_to, a token, then at most 100 bodies.
+-- Ids are derived from the sender's token, so that a retry after a lost response creates no duplicates.
+-- Returns 1, 0 if the mailbox would be too full, or -1 if it was removed.
 if redis.call('EXISTS', gone) == 1 then return -1 end
 local capacity, delay, mark, first = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[4], 5
 

@@ -1,0 +1,1 @@
+"""Tests of the export and import of runs."""

@@ -1,0 +1,67 @@
+"""Shared by many tests: samples, targets, a manual clock, and real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from proctor import Sample
+
+ROOT = Path(__file__).parent.parent
+
+
+class ManualClock:
+    """A clock that moves only when a test sets it, or when a task sleeps on it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+
+
+def samples(count: int) -> list[Sample[str, str]]:
+    """`count` samples whose expected output is their input in capitals."""
+    return [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(count)]
+
+
+async def shout(text: str) -> str:
+    """A target that is always right on `samples`."""
+    return text.upper()
+
+
+def proctor(*args: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in its own process."""
+    return subprocess.run(
+        [sys.executable, "-m", "proctor", *map(str, args)],
+        cwd=cwd,
+        env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def start(script: str, *args: Any, cwd: Path, traced: bool = True) -> subprocess.Popen[str]:
+    """Start a Python script in its own process; `traced=False` for one that is killed."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, args)],
+        cwd=cwd,
+        env=None if traced else environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
