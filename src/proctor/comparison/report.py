@@ -223,7 +223,7 @@ class FieldReport(EvalReport):
             raise ConfigError(
                 f"there is no configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
             )
-        return make_side(
+        side = make_side(
             name or selected,
             self.results.only(selected),
             self.metadata,
@@ -231,6 +231,7 @@ class FieldReport(EvalReport):
             # The scores inside a field's score are only in the results themselves.
             scores=_average_table(self._readings.scores, selected) if self._fields else None,
         )
+        return msgspec.structs.replace(side, stored=self.by_configuration.get(selected, self.metrics))
 
     def _only_configuration(self) -> str:
         if len(self.configurations) == 1:

@@ -148,6 +148,7 @@ EVALUATORS = "proctor.evaluators"
 PROVIDERS = "proctor.providers"
 EMBEDDERS = "proctor.embedders"
 MAILBOXES = "proctor.mailboxes"
+METRICS = "proctor.metrics"
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:
