@@ -25,6 +25,7 @@ from proctor.comparison.totals import delta_to_scale, describe_scale_difference,
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
 from proctor.core.identity import is_other_scheme
 from proctor.errors import ConfigError, suggest_name
+from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
 from proctor.records.comparison import NOT_COMPARABLE, Comparison, Flip, MetricDelta, list_aliases
 from proctor.records.rubric import RUBRIC, TOTAL_SCORE
@@ -209,14 +210,15 @@ def compare(
     a: Side,
     b: Side,
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
-    `metrics` restricts the comparison, and so the number of tests that p-values are corrected for.
+    `metrics` restricts the comparison, by name or as own metrics, and so the number of tests that p-values are
+    corrected for.
     `better` says for a field whether higher is better, if its name does not tell. `min_difference` is the
     smallest relevant difference of a rate or score. Metrics that combine all evaluators are not
     comparable if the runs have different evaluators, unless `accept_changes`.
@@ -230,7 +232,7 @@ def compare(
 def compare_all(
     pairs: Sequence[Pair],
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
@@ -301,7 +303,17 @@ def _list_tables(side: Side) -> tuple[Mapping[str, object], ...]:
     return side.metrics, side.scores, side.fields, side.statistics
 
 
-def _select_metrics(pairs: Sequence[Pair], metrics: Sequence[str]) -> list[Pair]:
+def _add_own_metrics(side: Side, metrics: Sequence[MetricLike]) -> Side:
+    own = tuple(to_metric(metric) for metric in metrics if not isinstance(metric, str))
+    return msgspec.structs.replace(side, own_metrics=own) if own else side
+
+
+def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> list[Pair]:
+    pairs = [(_add_own_metrics(a, requested), _add_own_metrics(b, requested)) for a, b in pairs]
+    metrics = [metric for metric in requested if isinstance(metric, str)]
+    for side, metric in ((a, metric) for a, _ in pairs for metric in requested if not isinstance(metric, str)):
+        # An own metric may have several numbers.
+        metrics += compute_metric(to_metric(metric), side.results) if side.results is not None else ()
     pairs = [request_metrics(a, b, metrics) for a, b in pairs]
     sides = [side for pair in pairs for side in pair]
     names = {name for side in sides for name in (*side.names, *side.statistics)}

@@ -14,6 +14,7 @@ from proctor.comparison.sides import Numbers, Reading, Side, Table, average_by_s
 from proctor.comparison.totals import find_total_scale, share_to_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, FieldMissing, suggest_name
+from proctor.metrics.registry import MetricLike
 from proctor.records.comparison import Comparison, Ranking, list_aliases
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import view_as_mapping
@@ -204,7 +205,7 @@ class FieldReport(EvalReport):
         a: str,
         b: str,
         *,
-        metrics: Sequence[str] | None = None,
+        metrics: Sequence[MetricLike] | None = None,
         better: Mapping[str, bool | None] | None = None,
         min_difference: float = MIN_DIFFERENCE,
     ) -> Comparison:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, chain
 from math import fsum
 from typing import Any
 
@@ -91,8 +91,9 @@ class BootstrapEvidence:
         shared = sorted(name for name in first.samples if name in second.samples and name not in excluded)
         self.pairs = bool(shared) or not first.samples or not second.samples
         self._samples = (shared, shared) if self.pairs else (sorted(first.samples), sorted(second.samples))
-        by_side = ((a.clusters, b.clusters),) * 2 if self.pairs else ((a.clusters,), (b.clusters,))
-        clusters = [find_clusters(ids, *named) for ids, named in zip(self._samples, by_side, strict=True)]
+        named = [a.clusters, b.clusters]
+        by_side = [named, named] if self.pairs else [named[:1], named[1:]]
+        clusters = [find_clusters(ids, *names) for ids, names in zip(self._samples, by_side, strict=True)]
         self.clusters = [names or ids for names, ids in zip(clusters, self._samples, strict=True)]
         self.is_clustered = any(clusters)
 
@@ -115,7 +116,8 @@ class BootstrapEvidence:
     def values(self) -> tuple[float | None, float | None]:
         """The number of each side, over the pairs if there are any."""
         if not self.n:
-            return tuple(each.of(list(each.samples)) for each in self._statistics)  # type: ignore[return-value]
+            first, second = self._statistics
+            return first.of([*first.samples]), second.of([*second.samples])
         return self._compute([self._samples])
 
     @cached_property
@@ -374,7 +376,7 @@ class Quantile:
 
     def __call__(self, samples: Sequence[str]) -> float | None:
         counts = Counter(samples)
-        totals = list(accumulate(map(counts.get, self._owners, repeat(0))))  # type: ignore[arg-type]
+        totals = list(accumulate([counts.get(owner, 0) for owner in self._owners]))
         if not totals or not totals[-1]:
             return None
         position = self._share * (totals[-1] - 1)

@@ -29,6 +29,9 @@ from proctor.records.numbers import is_number
 from proctor.records.results import Results
 from proctor.records.run import EvaluatorSpec
 
+# The name of a metric, a metric, or a function of the results.
+MetricLike = str | Metric | Callable[[Results], Any]
+
 
 class FunctionMetric:
     """A metric made from a function of the results."""

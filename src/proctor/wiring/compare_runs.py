@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +17,11 @@ from proctor.comparison.sides import LOWER_IS_BETTER, Side
 from proctor.comparison.totals import describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
-from proctor.metrics.registry import compute_metric, to_metric
+from proctor.metrics.registry import MetricLike, to_metric
 from proctor.ports import History, Metric
 from proctor.records.comparison import Comparison, Ranking, list_aliases
 from proctor.records.numbers import higher_is_better
 from proctor.records.report import EvalReport
-from proctor.records.results import Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.wiring.open_history import load_report, open_history
 
@@ -59,7 +58,7 @@ def compare(
     *,
     history: HistoryLike = None,
     configuration: str | None = None,
-    metrics: Sequence[str | Metric | Callable[[Results], Any]] | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
@@ -72,14 +71,13 @@ def compare(
     whose name does not show it. Rates and scores that differ by less than `min_difference` count as equal. If the runs
     have different evaluators, metrics that combine all evaluators are not comparable, unless `accept_changes`.
     """
-    own = [metric for metric in metrics or () if not isinstance(metric, str)]
-    first, second = add_own_metrics(*open_pair(a, b, history=history, configuration=configuration), own=own)
+    first, second = open_pair(a, b, history=history, configuration=configuration)
     for side in (first, second):
         if len(side.configurations) != 1:
             side.report.side()  # raises an error that lists the configurations
     [comparison] = compare_all(
         [build_sides(first, second)],
-        metrics=None if metrics is None else _list_names(metrics, first),
+        metrics=metrics,
         better=better,
         min_difference=min_difference,
         accept_changes=accept_changes,
@@ -91,15 +89,6 @@ def add_own_metrics(*runs: OpenedRun, own: Sequence[Any]) -> tuple[OpenedRun, ..
     """Add the code of own metrics, which a history does not store."""
     metrics = tuple(to_metric(metric) for metric in own)
     return tuple(run._replace(own_metrics=metrics) for run in runs)
-
-
-def _list_names(metrics: Sequence[Any], run: OpenedRun) -> list[str]:
-    """Return the names of metrics; an own metric may have several numbers."""
-    names = []
-    for metric in metrics:
-        is_name = isinstance(metric, str)
-        names += [metric] if is_name else compute_metric(to_metric(metric), run.report.results)
-    return names
 
 
 def compare_configurations(
