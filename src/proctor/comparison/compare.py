@@ -311,9 +311,9 @@ def _add_own_metrics(side: Side, metrics: Sequence[MetricLike]) -> Side:
 def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> list[Pair]:
     pairs = [(_add_own_metrics(a, requested), _add_own_metrics(b, requested)) for a, b in pairs]
     metrics = [metric for metric in requested if isinstance(metric, str)]
-    for side, metric in ((a, metric) for a, _ in pairs for metric in requested if not isinstance(metric, str)):
+    for side, own in ((a, own) for a, _ in pairs for own in requested if not isinstance(own, str)):
         # An own metric may have several numbers.
-        metrics += compute_metric(to_metric(metric), side.results) if side.results is not None else ()
+        metrics += compute_metric(to_metric(own), side.results) if side.results is not None else ()
     pairs = [request_metrics(a, b, metrics) for a, b in pairs]
     sides = [side for pair in pairs for side in pair]
     names = {name for side in sides for name in (*side.names, *side.statistics)}
