@@ -31,7 +31,7 @@ def make(
     own: Sequence[Callable[[Results], Any]] = (),
     stored: Mapping[str, MetricValue] | None = None,
 ) -> Side:
-    """A side whose samples s0, s1 … used these tokens, took as many milliseconds, and scored tokens / 1000."""
+    """A side whose samples s0, s1 … used these tokens and milliseconds, and scored a thousandth."""
     from proctor.metrics.registry import FunctionMetric
 
     results = [
@@ -42,7 +42,7 @@ def make(
                 usage=Usage(output_tokens=int(each)),
                 latency_ms=float(each),
             ),
-            {"judge": Score(each / 1000, each >= 500)},
+            {"judge": Score(min(1.0, each / 1000), each >= 500)},
         )
         for i, each in enumerate(tokens)
     ]
@@ -256,7 +256,7 @@ def test_an_unknown_metric_is_refused_with_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"did you mean 'latency_ms\.p95'"):
         compare(*sides, metrics=["latency_ms.p59"])
     with pytest.raises(ConfigError, match=r"did you mean 'judge\.p75'"):
-        decide([sides], GateConfig({"judge.p57": 0.1}))
+        decide([sides], GateConfig({"judge.p7": 0.1}))
 
 
 def test_metrics_that_are_not_named_are_not_compared() -> None:

@@ -18,7 +18,7 @@ from proctor.comparison.verdicts import (
     find_min_difference,
 )
 from proctor.core.stats.descriptive import mean
-from proctor.records.comparison import Interval, MetricDelta
+from proctor.records.comparison import Interval, MetricDelta, list_aliases
 from proctor.records.formatting import Kind
 from proctor.records.numbers import higher_is_better
 
@@ -100,13 +100,16 @@ def compute_all_deltas(
     pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, min_difference: float = MIN_DIFFERENCE
 ) -> list[PairDeltas]:
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
+    # A number may be named as a report prints it.
+    better = {
+        **{alias: each for name, each in (better or {}).items() for alias in list_aliases(name)},
+        **(better or {}),
+    }
     candidates = [
         _Candidate(
             index,
             group,
-            _describe_scale(
-                compute_delta(a, b, name, *numbers), *_find_kind(name, group), better or {}, min_difference
-            ),
+            _describe_scale(compute_delta(a, b, name, *numbers), *_find_kind(name, group), better, min_difference),
             numbers,
         )
         for index, (a, b) in enumerate(pairs)
@@ -119,7 +122,7 @@ def compute_all_deltas(
         for numbers in [(a_table.get(name, {}), b_table.get(name, {}))]
     ]
     candidates += (
-        _compute_statistic(index, a, b, name, better or {}, min_difference)
+        _compute_statistic(index, a, b, name, better, min_difference)
         for index, (a, b) in enumerate(pairs)
         for name in dict.fromkeys([*a.statistics, *b.statistics])
     )
