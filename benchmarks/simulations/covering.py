@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from statistics import fmean
+from statistics import NormalDist, fmean
 
-from benchmarks.simulations.claim import COVERED, Chance, Claim
+from benchmarks.simulations.claim import AT_MOST, COVERED, Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, coin, epochs, flips, graded, holds, in_clusters, named
 from proctor.comparison.evidence import Evidence, estimate_interval
+from proctor.comparison.sides import Side
+from proctor.comparison.statistics import BootstrapEvidence, Quantile, Statistic
+from proctor.core.stats.bootstrap import bootstrap_interval
 from proctor.core.stats.differences import paired_t, welch_t
 from proctor.core.stats.effects import clustered_paired_t, clustered_welch_t, measure_effect, measure_paired_effect
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
-from proctor.core.stats.ranks import bootstrap_interval
 from proctor.core.stats.reliability import pass_probability, prediction_powered, rogan_gladen
+from proctor.records.metric import MetricValue
 
 
 def covered() -> Iterator[Claim]:
@@ -49,6 +52,19 @@ def covered() -> Iterator[Claim]:
         )
     yield Claim("bootstrap, uniform, n = 50", partial(bootstrap_covers, n=50), (0.91, 0.97), 8)
     yield Claim("bootstrap, 40 clusters of 5", partial(bootstrap_covers, n=40, size=5), (0.91, 0.97), 8)
+    for n, share in ((30, 0.5), (40, 0.25), (200, 0.95)):
+        yield Claim(
+            f"bootstrap of pairs, quantile {share}, n = {n}", partial(quantile_covers, n=n, share=share), (0.93, 1.0), 8
+        )
+        yield Claim(
+            f"bootstrap of one side, quantile {share}, n = {n}",
+            partial(quantile_covers, n=n, share=share, is_difference=False),
+            (0.90, 0.98),
+            8,
+        )
+    yield Claim("bootstrap of pairs, median, 30 clusters of 4", partial(quantile_covers, n=30, size=4), (0.93, 1.0), 8)
+    yield Claim("bootstrap of pairs, ratio of sums, n = 60", partial(ratio_covers, n=60), (0.92, 0.97), 8)
+    yield Claim("A/A, quantile 0.95 by bootstrap, n = 200", partial(quantile_alarms, n=200, share=0.95), AT_MOST, 8)
     yield Claim("pass^3 of 4 tries, n = 60", partial(passes_cover, n=60, tries=4, k=3), COVERED)
     yield Claim("Hedges' g of pairs, n = 40", partial(effect_covers, n=40), COVERED)
     for n in (5, 8, 20):
@@ -118,6 +134,49 @@ def bootstrap_covers(chance: Chance, n: int, size: int = 1) -> float:
     values = [chance.uniform(-1, 1) for _ in range(n)] if size == 1 else in_clusters(chance, [size] * n)
     clusters = [place // size for place in range(n * size)]
     return holds(bootstrap_interval(values, fmean, clusters=clusters, seed=chance.getrandbits(32)), 0.0)
+
+
+def paired_evidence(
+    chance: Chance, n: int, size: int, compute: Callable[[Mapping[str, float]], Callable[[Sequence[str]], float | None]]
+) -> BootstrapEvidence:
+    """Two equal systems with skewed numbers, whose samples (in clusters of a size) share what is hard about them."""
+    common = [each for each in (chance.gauss(0, 0.5) for _ in range(n)) for _ in range(size)]
+    sides = [{f"s{i}": math.exp(hard + chance.gauss(0, 0.5)) for i, hard in enumerate(common)} for _ in range(2)]
+    clusters = {f"s{i}": str(i // size) for i in range(n * size)} if size > 1 else None
+    first, second = (Statistic(MetricValue(None, n), side, compute(side)) for side in sides)
+    return BootstrapEvidence(first, second, Side("a", clusters=clusters), Side("b", clusters=clusters))
+
+
+def quantile_evidence(chance: Chance, n: int, share: float, size: int) -> BootstrapEvidence:
+    return paired_evidence(
+        chance, n, size, lambda side: Quantile(((value, name) for name, value in side.items()), share)
+    )
+
+
+def quantile_covers(chance: Chance, n: int, share: float = 0.5, size: int = 1, is_difference: bool = True) -> float:
+    """The difference of equal systems, which is 0; or the quantile of one, exp(z / sqrt 2)."""
+    evidence = quantile_evidence(chance, n, share, size)
+    if is_difference:
+        return holds(evidence.interval(), 0.0)
+    return holds(evidence.make_delta("q").a_interval, math.exp(NormalDist().inv_cdf(share) * math.sqrt(0.5)))
+
+
+def quantile_alarms(chance: Chance, n: int, share: float) -> float:
+    p = quantile_evidence(chance, n, share, 1).make_delta("q").p
+    return float(p is not None and p <= 0.05)
+
+
+def ratio_covers(chance: Chance, n: int) -> float:
+    """The ratio of a sum to the number of samples above 1, of two equal systems."""
+
+    def compute(side: Mapping[str, float]) -> Callable[[Sequence[str]], float | None]:
+        def ratio(samples: Sequence[str]) -> float | None:
+            passed = sum(side[name] > 1 for name in samples)
+            return sum(side[name] for name in samples) / passed if passed else None
+
+        return ratio
+
+    return holds(paired_evidence(chance, n, 1, compute).interval(), 0.0)
 
 
 def passes_cover(chance: Chance, n: int, tries: int, k: int) -> float:

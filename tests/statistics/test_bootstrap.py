@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from proctor.core.stats.bootstrap import bootstrap_interval
 from proctor.core.stats.intervals import Interval, mean_interval
-from proctor.core.stats.ranks import bootstrap_interval
 
 
 def draw_skewed(n: int, seed: int = 1) -> list[float]:

@@ -16,6 +16,7 @@ from proctor.cli.options import common_options, display_name, name_options_as_ty
 @option("--run RUN", "Read A and B as configurations of this run.")
 @option("--configuration NAME", "Compare only this configuration of both runs.")
 @option("--metric NAME", "Compare only this metric; repeat for more.", multiple=True)
+@option("--plugin MODULE:METRIC", "Load your own metric, to compare it by --metric.", multiple=True)
 @option("--min-difference 1%", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
 @option("--accept-changes", "Compare runs whose evaluators differ.")
 @option("--flips N", "List N samples whose verdict changed.", default=10)
@@ -37,13 +38,14 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     from proctor.cli.outputs import COMPARISON, check_file
     from proctor.reports.comparison import render_markdown, show_comparisons
     from proctor.reports.files import write_file
-    from proctor.wiring.compare_runs import compare_configurations, open_pair
+    from proctor.wiring.compare_runs import add_own_metrics, compare_configurations, open_pair
+    from proctor.wiring.registry import load_own_metrics
 
     check_file(markdown, COMPARISON, "--markdown", options["history"])
     with name_options_as_typed():
         selected = {name: options[name] for name in ("history", "configuration", "run")}
         comparisons, unpaired = compare_configurations(
-            *open_pair(a, b, **selected),
+            *add_own_metrics(*open_pair(a, b, **selected), own=load_own_metrics(options["plugin"])),
             metrics=options["metric"] or None,
             min_difference=parse_share(options["min_difference"], "--min-difference"),
             accept_changes=options["accept_changes"],

@@ -32,6 +32,7 @@ from proctor.reports.formats import write_reports
 from proctor.reports.summary import describe_status
 from proctor.wiring import compare_runs
 from proctor.wiring.open_history import open_history
+from proctor.wiring.registry import load_own_metrics
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
@@ -54,6 +55,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
     "Say which direction of a field is better. Example: --better retries=lower.",
     multiple=True,
 )
+@cli.option("--plugin MODULE:METRIC", "Load your own metric, to check it by --metric.", multiple=True)
 @cli.fail_under_option
 @cli.option("--max-flips N", "Fail if more than N samples passed in the baseline and fail now.")
 @cli.option(
@@ -116,11 +118,15 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
         gate_checks.refuse_no_verdict(baseline)
+    own = load_own_metrics(options["plugin"]) if job is None else job.own_metrics
+    if baseline is not None:
+        [baseline] = compare_runs.add_own_metrics(baseline, own=own)
     gate: early.EarlyGate | None = None
     if job is None:
         candidate = _open_stored(run, history, options)
     else:
         candidate, gate, demand = _run_file(job, baseline, demand, history, options)
+    [candidate] = compare_runs.add_own_metrics(candidate, own=own)
     outputs.set_report(candidate.report)
     gate_checks.refuse_incomplete(candidate.report)
     return _compare(candidate, baseline, demand, gate)
@@ -222,11 +228,17 @@ class _Job(NamedTuple):
     evaluation: Any
     registry: Any
 
+    @property
+    def own_metrics(self) -> tuple[Any, ...]:
+        """The metrics of the file and of plugins."""
+        return tuple(self.registry.load_metric(each) for each in (*self.evaluation.metrics, *self.registry.metrics))
+
 
 def _load_job(file: Path, options: dict[str, Any]) -> _Job:
     from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
+    registry.load_plugins(options["plugin"])
     # Without --baseline: in a file it names a configuration, here a run.
     file_options = {name: options[name] for name in FILE_OPTIONS}
     with cli.redirect_prints(options["as_json"]):
@@ -247,7 +259,7 @@ def _run_file(
 
     evaluation = job.evaluation
     if baseline is not None:
-        decision.require_known_metrics(demand, [baseline.report.side(name) for name in baseline.configurations])
+        decision.require_known_metrics(demand, [baseline.side(name) for name in baseline.configurations])
     with cli.redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:

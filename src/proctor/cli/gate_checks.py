@@ -13,6 +13,7 @@ from proctor.comparison.contents import content_key
 from proctor.comparison.gates.decision import GateConfig, require_numbers, require_same_evaluators
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
+from proctor.comparison.statistics import request_metrics
 from proctor.errors import ConfigError, ProctorError, suggest_name
 from proctor.records.formatting import format_count
 from proctor.records.sample import Sample
@@ -94,7 +95,7 @@ def refuse_beforehand(
     """Reject, before the run costs money, an evaluation that cannot lead to a verdict."""
     from proctor.wiring.prepare import prepare
 
-    baseline_sides = [baseline.report.side(name) for name in baseline.configurations]
+    baseline_sides = [baseline.side(name) for name in baseline.configurations]
     plan = prepare(evaluation, registry)
     _refuse_other_evaluators(plan, baseline, baseline_sides, demand)
     # An iterator can be read only once.
@@ -138,8 +139,9 @@ def _refuse_other_evaluators(
         scores = {name: score for name, score in side.scores.items() if f"{name}.".startswith(prefixes)}
         planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
         reference = msgspec.structs.replace(side, name=baseline.label)
+        planned, reference = request_metrics(planned, reference, demand.metrics, estimate=False)
         comparison = compare(planned, reference, better=demand.better, accept_changes=demand.accept_changes)
-        require_same_evaluators(comparison, demand)
+        require_same_evaluators(comparison, demand, (planned, reference))
         require_numbers(planned, reference, demand)
 
 

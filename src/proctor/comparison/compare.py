@@ -20,11 +20,13 @@ from proctor.comparison.sides import (
     drop_duplicate_pass_rates,
     is_latency_of_two_runs,
 )
+from proctor.comparison.statistics import list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
 from proctor.core.aliases import COMMON_NAMES
 from proctor.core.identity import is_other_scheme
 from proctor.errors import ConfigError, suggest_name
+from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
 from proctor.records.comparison import NOT_COMPARABLE, Comparison, Flip, MetricDelta, list_aliases
 from proctor.records.rubric import RUBRIC, TOTAL_SCORE
@@ -135,7 +137,8 @@ class EvaluatorChanges(NamedTuple):
         if metric in COMBINED_METRICS:
             is_changed = self.only_a or self.only_b or self.changed or self.skipped or self.uneven
             return bool(is_changed or (metric == TOTAL_SCORE and self.weighed))
-        return any(metric == name or metric.startswith(f"{name}.") for name in self.changed)
+        label = metric.removeprefix("field.")
+        return any(each == name or each.startswith(f"{name}.") for name in self.changed for each in (metric, label))
 
     def describe(self, a: str, b: str) -> Iterator[str]:
         for run, names in ((a, self.only_a), (b, self.only_b)):
@@ -208,14 +211,15 @@ def compare(
     a: Side,
     b: Side,
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
-    `metrics` restricts the comparison, and so the number of tests that p-values are corrected for.
+    `metrics` restricts the comparison, by name or as own metrics, and so the number of tests that p-values are
+    corrected for.
     `better` says for a field whether higher is better, if its name does not tell. `min_difference` is the
     smallest relevant difference of a rate or score. Metrics that combine all evaluators are not
     comparable if the runs have different evaluators, unless `accept_changes`.
@@ -229,7 +233,7 @@ def compare(
 def compare_all(
     pairs: Sequence[Pair],
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
@@ -297,29 +301,39 @@ def _find_missing(side: Side, other: Side) -> tuple[str, ...]:
 
 
 def _list_tables(side: Side) -> tuple[Mapping[str, object], ...]:
-    return side.metrics, side.scores, side.fields
+    return side.metrics, side.scores, side.fields, side.statistics
 
 
-def _select_metrics(pairs: Sequence[Pair], metrics: Sequence[str]) -> list[Pair]:
-    names = list(dict.fromkeys(n for a, b in pairs for side in (a, b) for n in side.names))
-    selected = {_resolve_metric(metric, names) for metric in metrics}
+def _add_own_metrics(side: Side, metrics: Sequence[MetricLike]) -> Side:
+    own = tuple(to_metric(metric) for metric in metrics if not isinstance(metric, str))
+    return msgspec.structs.replace(side, own_metrics=own) if own else side
+
+
+def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> list[Pair]:
+    pairs = [(_add_own_metrics(a, requested), _add_own_metrics(b, requested)) for a, b in pairs]
+    metrics = [metric for metric in requested if isinstance(metric, str)]
+    for side, own in ((a, own) for a, _ in pairs for own in requested if not isinstance(own, str)):
+        # An own metric may have several numbers.
+        metrics += compute_metric(to_metric(own), side.results) if side.results is not None else ()
+    pairs = [request_metrics(a, b, metrics) for a, b in pairs]
+    sides = [side for pair in pairs for side in pair]
+    names = {name for side in sides for name in (*side.names, *side.statistics)}
+    selected = set()
+    for metric in metrics:
+        alias = next((each for each in list_aliases(metric) if each in names), None)
+        if alias is None:
+            known = {*names, *(name for side in sides for name in list_known_metrics(side))}
+            raise ConfigError(
+                f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, known)
+            )
+        selected.add(alias)
 
     def select(side: Side) -> Side:
-        tables = (
-            {name: numbers for name, numbers in table.items() if name in selected}
-            for table in (side.metrics, side.scores, side.fields)
-        )
-        return msgspec.structs.replace(side, **dict(zip(("metrics", "scores", "fields"), tables, strict=True)))
+        tables = ({n: numbers for n, numbers in table.items() if n in selected} for table in _list_tables(side))
+        names = ("metrics", "scores", "fields", "statistics")
+        return msgspec.structs.replace(side, **dict(zip(names, tables, strict=True)))
 
     return [(select(a), select(b)) for a, b in pairs]
-
-
-def _resolve_metric(metric: str, names: Sequence[str]) -> str:
-    """Return the name that a comparison uses for a report's metric."""
-    for alias in list_aliases(metric):
-        if alias in names:
-            return alias
-    raise ConfigError(f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, names))
 
 
 def _find_notes(a: Side, b: Side) -> Iterator[str]:

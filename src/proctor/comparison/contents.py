@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container, Mapping
 from hashlib import blake2b
@@ -19,6 +20,7 @@ from proctor.records.score import SKIPPED_BY_DESIGN
 from proctor.records.trial import EvalResult, Outcome
 
 _FAILED: tuple[Outcome, ...] = ("error", "unscored")
+_PERCENTILE = re.compile(r"\.p[0-9]+$")
 # Longer contents are replaced by a digest of this many bytes.
 _MAX_KEY_LENGTH = 32
 
@@ -42,7 +44,8 @@ def count_failed_trials(side: Side, metric: str) -> Counter[str]:
         evaluators = [column.name for column in read_run_columns(side.run).columns]
     elif metric != PASS_RATE and MEAN_SCORE not in names:
         known = {spec.name for spec in side.run.evaluators} if side.run else {*side.scores}
-        evaluators = [name for name in names if name in known]
+        stems = (name.rpartition(".")[0] for name in names if _PERCENTILE.search(name))
+        evaluators = [name for name in (*names, *stems) if name in known]
     ignores_skips = side.run is not None and side.run.options.skipped == "ignore"
     outcomes: tuple[Outcome, ...] = failed if ignores_skips else (*failed, "skipped")
     trials = {

@@ -9,6 +9,7 @@ import msgspec
 
 from proctor.comparison.evidence import Evidence, estimate_interval
 from proctor.comparison.sides import LOWER_IS_BETTER, Numbers, Side, find_clusters, is_latency_of_two_runs
+from proctor.comparison.statistics import compare_statistic
 from proctor.comparison.verdicts import (
     DIFFERENT_MOMENTS,
     MIN_DIFFERENCE,
@@ -17,7 +18,7 @@ from proctor.comparison.verdicts import (
     find_min_difference,
 )
 from proctor.core.stats.descriptive import mean
-from proctor.records.comparison import Interval, MetricDelta
+from proctor.records.comparison import Interval, MetricDelta, list_aliases
 from proctor.records.formatting import Kind
 from proctor.records.numbers import higher_is_better
 
@@ -99,11 +100,16 @@ def compute_all_deltas(
     pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, min_difference: float = MIN_DIFFERENCE
 ) -> list[PairDeltas]:
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
+    # A number may be named as a report prints it.
+    better = {
+        **{alias: each for name, each in (better or {}).items() for alias in list_aliases(name)},
+        **(better or {}),
+    }
     candidates = [
         _Candidate(
             index,
             group,
-            _describe_scale(compute_delta(a, b, name, *numbers), group, better or {}, min_difference),
+            _describe_scale(compute_delta(a, b, name, *numbers), *_find_kind(name, group), better, min_difference),
             numbers,
         )
         for index, (a, b) in enumerate(pairs)
@@ -115,6 +121,11 @@ def compute_all_deltas(
         for name in dict.fromkeys([*a_table, *b_table])
         for numbers in [(a_table.get(name, {}), b_table.get(name, {}))]
     ]
+    candidates += (
+        _compute_statistic(index, a, b, name, better, min_difference)
+        for index, (a, b) in enumerate(pairs)
+        for name in dict.fromkeys([*a.statistics, *b.statistics])
+    )
     deltas, tests = [candidate.delta for candidate in candidates], _number_tests(candidates)
     test_count = count_tests(deltas, tests)
     by_pair: list[dict[str, Deltas]] = [{"metric": {}, "score": {}, "field": {}} for _ in pairs]
@@ -132,14 +143,31 @@ def _number_tests(candidates: Sequence[_Candidate]) -> list[int]:
     return tests
 
 
+def _compute_statistic(
+    index: int, a: Side, b: Side, name: str, better: Mapping[str, bool | None], min_difference: float
+) -> _Candidate:
+    """Compute the delta of a metric without a number per sample."""
+    delta = compare_statistic(a, b, name).make_delta(name)
+    if is_latency_of_two_runs(name, a, b):
+        delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
+    statistic = a.statistics.get(name) or b.statistics[name]
+    described = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)
+    # No other test has the same numbers.
+    return _Candidate(index, "metric", described, ({name: 0.0}, {}))
+
+
+def _find_kind(name: str, group: str) -> tuple[Kind, bool | None]:
+    """Return the kind of a number, and whether higher is better."""
+    is_resource = group == "metric" and name.startswith(LOWER_IS_BETTER)
+    if group == "field" or is_resource:
+        return "number", False if is_resource else higher_is_better(name)
+    return "rate" if name.endswith(("_rate", "accuracy")) else "score", True
+
+
 def _describe_scale(
-    delta: MetricDelta, group: str, better: Mapping[str, bool | None], min_difference: float
+    delta: MetricDelta, kind: Kind, direction: bool | None, better: Mapping[str, bool | None], min_difference: float
 ) -> MetricDelta:
     """Add the kind of a delta, its direction and smallest relevant difference; clip its intervals."""
-    kind: Kind = "number"
-    if group == "score" or (group == "metric" and delta.name not in LOWER_IS_BETTER):
-        kind = "rate" if delta.name.endswith("pass_rate") else "score"
-    direction = higher_is_better(delta.name) if group == "field" else delta.name not in LOWER_IS_BETTER
     return msgspec.structs.replace(
         delta,
         kind=kind,

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS
 from proctor.core.stats.intervals import FEWEST_CLUSTERS
 from proctor.records import formatting
-from proctor.records.comparison import NOT_COMPARABLE, Comparison, MetricDelta
+from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Comparison, MetricDelta
 from proctor.records.formatting import Kind, format_count
 from proctor.records.gate import Check, Early, GateVerdict
 from proctor.records.metric import MetricValue
@@ -72,7 +73,7 @@ def _describe_needed(more: int, is_paired: bool) -> str:
 
 
 def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
-    yield f"n = {delta.n:,}"
+    yield delta.method.partition(";")[0] if delta.method.startswith(BOOTSTRAP) else f"n = {delta.n:,}"
     if delta.interval is not None:
         yield f"95 % interval {formatting.format_changes(delta.interval, delta.kind)}"
     if delta.p_adjusted is not None:
@@ -195,12 +196,13 @@ def describe_unmatched(comparison: Comparison) -> Iterator[str]:
 
 
 def _describe_no_interval(check: Check, delta: MetricDelta) -> str:
-    if not check.n:
+    reason = delta.method.removesuffix(DIFFERENT_MOMENTS).removesuffix("; ") if delta.p is None else ""
+    if not check.n and not reason:
         return "no sample has this number in both"
     if delta.clusters is not None and delta.clusters < FEWEST_CLUSTERS:
         return f"the difference cannot be estimated from {delta.clusters} clusters of samples"
-    if delta.clusters is not None and delta.p is None and delta.method:
-        return f"{delta.method}, so the difference cannot be estimated"
+    if reason:
+        return f"{reason}, so the difference cannot be estimated"
     return f"the difference cannot be estimated from {format_count(check.n, 'sample')}"
 
 
@@ -212,7 +214,8 @@ def _describe_margin(check: Check, delta: MetricDelta) -> str:
     samples = format_count(check.n, "sample")
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
-    return f"{text}, {formatting.add_clusters(samples, check.clusters)}"
+    method = f"{BOOTSTRAP} " if delta.method.startswith(BOOTSTRAP) else ""
+    return f"{text}, {method}{formatting.add_clusters(samples, check.clusters)}"
 
 
 def _describe_more(check: Check) -> str:

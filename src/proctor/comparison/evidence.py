@@ -39,9 +39,14 @@ class Evidence:
         self.second_clusters = second_clusters
 
     @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of numbers on each side."""
+        return len(self.first), len(self.second)
+
+    @property
     def n(self) -> int:
         """The number of pairs, or the size of the smaller group."""
-        return min(len(self.first), len(self.second))
+        return min(self.sizes)
 
     @cached_property
     def is_binary(self) -> bool:

@@ -9,12 +9,15 @@ from math import fsum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from proctor.comparison.compare import compare, compare_all
 from proctor.comparison.ranking import RankingEntry, rank
 from proctor.comparison.sides import Numbers, Reading, Side, Table, average_by_sample, is_latency, make_side
 from proctor.comparison.totals import find_total_scale, share_to_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, FieldMissing, suggest_name
+from proctor.metrics.registry import MetricLike
 from proctor.records.comparison import Comparison, Ranking, list_aliases
 from proctor.records.fields.field_result import FieldResult, FieldResults, FieldScore
 from proctor.records.fields.path import parse_path
@@ -200,7 +203,7 @@ class EvalReport:
         a: str,
         b: str,
         *,
-        metrics: Sequence[str] | None = None,
+        metrics: Sequence[MetricLike] | None = None,
         better: Mapping[str, bool | None] | None = None,
         min_difference: float = MIN_DIFFERENCE,
     ) -> Comparison:
@@ -227,7 +230,7 @@ class EvalReport:
             raise ConfigError(
                 f"there is no configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
             )
-        return make_side(
+        side = make_side(
             name or selected,
             self.results.only(selected),
             self.metadata,
@@ -235,6 +238,7 @@ class EvalReport:
             # The scores inside a field's score are only in the results themselves.
             scores=_average_table(self._readings.scores, selected) if self._fields else None,
         )
+        return msgspec.structs.replace(side, stored=self.by_configuration.get(selected, self.metrics))
 
     def _only_configuration(self) -> str:
         if len(self.configurations) == 1:

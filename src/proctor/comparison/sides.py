@@ -5,11 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
+from typing import Any
 
 import msgspec
 
 from proctor.comparison.totals import compute_total_shares
 from proctor.records.comparison import list_aliases
+from proctor.records.metric import MetricValue
 from proctor.records.results import Figures, Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
@@ -25,7 +27,8 @@ Table = dict[str, Numbers]
 PASS_RATE, STRICT_PASS_RATE, MEAN_SCORE = "pass_rate", "strict_pass_rate", "mean_score"
 _PASS_RATE_SUFFIX = ".pass_rate"
 LATENCY, TOKENS, COST = "latency_ms.mean", "tokens.mean", "cost.mean"
-LOWER_IS_BETTER = (LATENCY, TOKENS, COST)
+# Lower is better for the metrics with these prefixes.
+LOWER_IS_BETTER = ("latency_ms.", "tokens.", "cost.", "judges.")
 _NAN = float("nan")
 # The values of outcomes in a pass rate; NaN leaves a trial out.
 _PASS_VALUES = [{"passed": 1.0, "failed": 0.0}.get(outcome, _NAN) for outcome in OUTCOMES]
@@ -38,7 +41,9 @@ class Side(msgspec.Struct, frozen=True):
     `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts
     the trials that failed or could not be scored. `results` are the source of the numbers.
     `different_samples` cannot be paired although the other side has the same ids; None before the
-    contents were compared. `unpaired` excludes all samples from pairing: the sides are two groups.
+    contents were compared. `unpaired` excludes all samples from pairing: the sides are two groups. `stored` are the
+    metrics of the report, `own_metrics` the code of the user's own ones. `statistics` are the requested metrics that
+    have no number per sample.
     """
 
     name: str
@@ -52,6 +57,9 @@ class Side(msgspec.Struct, frozen=True):
     results: Results | None = None
     different_samples: frozenset[str] | None = None
     unpaired: bool = False
+    stored: Mapping[str, MetricValue] = {}
+    own_metrics: tuple[Any, ...] = ()
+    statistics: dict[str, Any] = {}
 
     def find(self, metric: str) -> Numbers | None:
         """Return the numbers of a metric, score or field, also by the name a report uses."""
@@ -164,7 +172,7 @@ def is_latency(metric: str, *sides: Side) -> bool:
     """True if a metric, or the field of that name on a side, is the target's latency."""
     fields = [side.run.fields for side in sides if side.run is not None]
     paths = {metric, *(selected.get(metric, metric) for selected in fields)}
-    return any(LATENCY in (path, f"{path}.mean") for path in paths)
+    return any(f"{path}.".startswith("latency_ms.") for path in paths)
 
 
 def find_clusters(samples: Sequence[str], *by_side: Mapping[str, str] | None) -> list[str] | None:

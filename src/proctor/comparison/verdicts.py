@@ -12,7 +12,7 @@ from proctor.comparison.evidence import MCNEMAR
 from proctor.core.stats.distributions import normal_cdf, normal_quantile
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import wilson_interval
-from proctor.records.comparison import Interval, MetricDelta, Verdict
+from proctor.records.comparison import BOOTSTRAP, Interval, MetricDelta, Verdict
 from proctor.records.formatting import Kind
 
 CONFIDENCE = 0.95
@@ -179,8 +179,13 @@ def _cannot_differ(delta: MetricDelta) -> bool:
     return delta.paired and delta.absolute == 0 and delta.error is None
 
 
+def has_different_moments(delta: MetricDelta) -> bool:
+    """True for a latency of two runs."""
+    return delta.method.endswith(DIFFERENT_MOMENTS)
+
+
 def _decide(delta: MetricDelta, p: float | None) -> Verdict:
-    if delta.method == DIFFERENT_MOMENTS:
+    if has_different_moments(delta):
         return "not enough evidence"
     bounds = _find_bounds(delta)
     if bounds is not None and max(abs(bounds[0]), abs(bounds[1])) <= delta.min_difference:
@@ -199,8 +204,8 @@ def _find_bounds(delta: MetricDelta) -> Interval | None:
         if delta.a is None or delta.b is None or not needs_rare_allowance(delta):
             return delta.interval
         return widen_for_rare_samples(delta.interval, (delta.a, delta.b), units)
-    has_enough_clusters = delta.clusters is None or delta.p is not None
-    if not has_enough_clusters or delta.absolute != 0 or units < 2 or not delta.paired:
+    has_reason = delta.p is None and (delta.method or delta.clusters is not None)
+    if has_reason or delta.absolute != 0 or units < 2 or not delta.paired:
         return None
     if delta.kind == "number":
         return (0.0, 0.0) if units >= MIN_EQUAL_SAMPLES else None
@@ -222,7 +227,7 @@ def widen_for_rare_samples(
 
 def needs_rare_allowance(delta: MetricDelta) -> bool:
     """True for scores whose interval depends on their spread; exact intervals cover rare samples."""
-    return delta.kind != "number" and delta.paired and delta.method != MCNEMAR
+    return delta.kind != "number" and delta.paired and not delta.method.startswith((MCNEMAR, BOOTSTRAP))
 
 
 def _count_units(delta: MetricDelta) -> float:
@@ -236,9 +241,7 @@ def _max_unseen_share(n: float, confidence: float = CONFIDENCE) -> float:
 
 def _estimate_more(delta: MetricDelta, tests: int) -> int | None:
     """Estimate how many more samples lead to a verdict; None if that is unknown."""
-    if delta.n < 2 or delta.absolute is None or delta.method == DIFFERENT_MOMENTS:
-        return None
-    if delta.clusters is not None and delta.p is None:
+    if delta.n < 2 or delta.absolute is None or (delta.p is None and delta.method):
         return None
     level = LEVEL / max(1, tests)
     if delta.error:

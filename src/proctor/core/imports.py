@@ -150,6 +150,7 @@ EMBEDDERS = "proctor.embedders"
 MAILBOXES = "proctor.mailboxes"
 REPORTERS = "proctor.reporters"
 DATASETS = "proctor.datasets"
+METRICS = "proctor.metrics"
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from itertools import compress
 from math import fsum
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -19,9 +20,20 @@ from proctor.metrics.estimates import (
     estimate_unbounded_mean,
 )
 from proctor.records.metric import MetricValue
-from proctor.records.results import Column, Results
+from proctor.records.results import NAN, Column, Results, to_array
 from proctor.records.rubric import TOTAL_SCORE, Columns, compute_total, has_failed, is_partial
 from proctor.records.trial import OUTCOMES
+
+
+class TrialNumbers(NamedTuple):
+    """A metric as a statistic of one number per trial, in the order of `Results.figures`; NaN is a missing number.
+
+    `statistic` is "mean", "total", or the share of a quantile. A metric that has `trial_numbers` is compared by paired
+    methods, or faster; any other metric is computed for every resample of a bootstrap.
+    """
+
+    values: Sequence[float]
+    statistic: Literal["mean", "total"] | float
 
 
 class SuccessRateMetric:
@@ -31,6 +43,10 @@ class SuccessRateMetric:
 
     def compute(self, results: Results) -> MetricValue:
         return compute_outcome_rate(results, {**dict.fromkeys(OUTCOMES, 1.0), "error": 0.0})
+
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        error = OUTCOMES.index("error")
+        return {self.name: TrialNumbers([float(outcome != error) for outcome in results.outcomes()], "mean")}
 
 
 class PassRateMetric:
@@ -50,6 +66,10 @@ class PassRateMetric:
             return estimate_clustered_rate(msgspec.structs.replace(column, values=flags))
         counts = column.passed, len(column.values)
         return estimate_rate(*counts, errors=column.errors, skipped=column.skipped)
+
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        passes = results.figures().passes.get(self.evaluator_name or "")
+        return {} if passes is None else {self.name: TrialNumbers(passes, "mean")}
 
 
 class StrictPassRateMetric:
@@ -104,6 +124,11 @@ class AccuracyMetric:
             return estimate_clustered_rate(msgspec.structs.replace(column, values=flags))
         return estimate_rate(int(sum(flags)), len(flags), errors=column.errors, skipped=column.skipped)
 
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        scores = results.figures().scores.get(self.evaluator_name, ())
+        flags = [float(score >= self.threshold) if score == score else NAN for score in scores]
+        return {self.name: TrialNumbers(flags, "mean")} if flags else {}
+
 
 class ScoreDistributionMetric:
     """The percentiles p25, p50, p75 and p95 of an evaluator's scores, named `exact_match.p50` and so on."""
@@ -120,6 +145,12 @@ class ScoreDistributionMetric:
             f"p{percent}": MetricValue(value, n, column.errors, column.skipped, kind="quantile")
             for percent, value in zip(PERCENTILES, values, strict=True)
         }
+
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        scores = results.figures().scores.get(self.evaluator_name)
+        if scores is None:
+            return {}
+        return {f"{self.name}.p{percent}": TrialNumbers(scores, percent / 100) for percent in PERCENTILES}
 
 
 DOLLARS = "USD"
@@ -144,6 +175,10 @@ class LatencyMetric:
             "max": MetricValue(longest, n, skipped=column.skipped, unit="ms"),
         }
 
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        values = results.figures().latencies
+        return {f"{self.name}.{key}": TrialNumbers(values, q) for key, q in (("p50", 0.5), ("p95", 0.95), ("max", 1.0))}
+
 
 class TokensMetric:
     """The tokens that the results used: mean and total, over the trials with a known usage.
@@ -159,6 +194,9 @@ class TokensMetric:
             "mean": estimate_mean(column, unit="tokens"),
             "total": _total(column.values, unit="tokens", skipped=column.skipped),
         }
+
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        return {"tokens.total": TrialNumbers(results.figures().tokens, "total")}
 
 
 class CostMetric:
@@ -182,6 +220,10 @@ class CostMetric:
             "total": _total(costs, unit=DOLLARS, skipped=column.skipped),
         }
 
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        costs = results.figures().costs
+        return {} if costs is None else {"cost.total": TrialNumbers(costs, "total")}
+
 
 class JudgesMetric:
     """The total usage of the evaluators' models: tokens and US dollars."""
@@ -194,6 +236,14 @@ class JudgesMetric:
         costs = [each.judge_cost for each in known if each.judge_cost is not None]
         unpriced = max(0, len(tokens) - len(costs))
         return {"tokens": _total(tokens, unit="tokens"), "cost": _total(costs, unit=DOLLARS, skipped=unpriced)}
+
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        spent = results.spent() or ()
+        numbers = {
+            "judges.tokens": to_array(None if each is None else each.judge_tokens for each in spent),
+            "judges.cost": to_array(None if each is None else each.judge_cost for each in spent),
+        }
+        return {name: TrialNumbers(values, "total") for name, values in numbers.items() if values}
 
 
 def _total(values: Sequence[float], *, unit: str, skipped: int = 0) -> MetricValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -28,6 +28,9 @@ from proctor.records.numbers import is_number
 from proctor.records.results import Results
 from proctor.records.run import EvaluatorSpec
 
+# The name of a metric, a metric, or a function of the results.
+MetricLike = str | Metric | Callable[[Results], Any]
+
 
 class FunctionMetric:
     """A metric made from a function of the results."""
@@ -38,7 +41,7 @@ class FunctionMetric:
 
 
 class MetricRegistry:
-    """The metrics to compute over results, each under its own name.
+    """The metrics to compute over results, each under its own name: the built-in ones, unless others are given.
 
     >>> from proctor.records.results import ResultList
     >>> registry = MetricRegistry()
@@ -49,9 +52,9 @@ class MetricRegistry:
     0.0
     """
 
-    def __init__(self, metrics: Iterable[Metric | Callable[[Results], Any]] = ()) -> None:
+    def __init__(self, metrics: Iterable[Metric | Callable[[Results], Any]] | None = None) -> None:
         self._metrics: dict[str, Metric] = {}
-        for metric in metrics:
+        for metric in _make_builtins() if metrics is None else metrics:
             self.register(metric)
 
     @classmethod
@@ -64,16 +67,9 @@ class MetricRegistry:
         >>> MetricRegistry.standard(["exact_match"]).get("exact_match.pass_rate").name
         'exact_match.pass_rate'
         """
-        registry = cls([PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric()])
         named: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
         named += [(name, f"{FIELD_PREFIX}.{name}") for name in fields]
-        for name, label in named:
-            registry.register(PassRateMetric(name, label))
-            registry.register(MeanScoreMetric(name, label))
-            registry.register(ScoreDistributionMetric(name, label))
-        for metric in (LatencyMetric(), TokensMetric(), CostMetric(), JudgesMetric()):
-            registry.register(metric)
-        return registry
+        return cls(_make_builtins(named))
 
     @classmethod
     def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]) -> MetricRegistry:
@@ -89,7 +85,7 @@ class MetricRegistry:
 
     def register(self, metric: Metric | Callable[[Results], Any]) -> None:
         """Add a metric: an object with `name` and `compute`, or a function of the results."""
-        checked = _to_metric(metric)
+        checked = to_metric(metric)
         if checked.name in self._metrics:
             raise EvaluatorError(
                 f"two metrics are called {checked.name!r}",
@@ -97,6 +93,11 @@ class MetricRegistry:
                 fix="rename one of the metrics, or the evaluator it is about",
             )
         self._metrics[checked.name] = checked
+
+    def find_owners(self, name: str) -> list[Metric]:
+        """Return the metrics that may give a number of this name, such as latency_ms for latency_ms.p95."""
+        owners = [each for each in self._metrics if f"{name}.".startswith(f"{each}.")]
+        return [self._metrics[each] for each in sorted(owners, key=len, reverse=True)]
 
     def get(self, name: str) -> Metric:
         """Return the metric of this name."""
@@ -113,7 +114,7 @@ class MetricRegistry:
         computed: dict[str, MetricValue] = {}
         owners: dict[str, str] = {}
         for name, metric in self._metrics.items():
-            for flat, value in _compute(metric, results).items():
+            for flat, value in compute_metric(metric, results).items():
                 if flat in owners:
                     raise EvaluatorError(
                         f"the metrics {owners[flat]!r} and {name!r} both return {flat!r}",
@@ -123,6 +124,14 @@ class MetricRegistry:
                 owners[flat] = name
                 computed[flat] = value
         return computed
+
+
+def _make_builtins(named: Iterable[tuple[str, str | None]] = ()) -> Iterator[Metric]:
+    """Yield the metrics of every run, with those of each evaluator, by its name and label."""
+    yield from (PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric())
+    for name, label in named:
+        yield from (PassRateMetric(name, label), MeanScoreMetric(name, label), ScoreDistributionMetric(name, label))
+    yield from (LatencyMetric(), TokensMetric(), CostMetric(), JudgesMetric())
 
 
 def is_metric(value: Any) -> bool:
@@ -161,7 +170,7 @@ def _require_free_names(spec: EvaluatorSpec) -> None:
             )
 
 
-def _to_metric(value: Any) -> Metric:
+def to_metric(value: Any) -> Metric:
     """Make a metric from a registered object or function; raise an error if it is neither."""
     if isinstance(value, type):
         raise EvaluatorError(f"{value.__name__} is a class, not a metric", fix=f"register {value.__name__}(…)")
@@ -181,7 +190,7 @@ def _to_metric(value: Any) -> Metric:
     return metric  # type: ignore[no-any-return]
 
 
-def _compute(metric: Metric, results: Results) -> dict[str, MetricValue]:
+def compute_metric(metric: Metric, results: Results) -> dict[str, MetricValue]:
     """Compute the values of one metric by flattened name, without raising an exception."""
     name = metric.name
     try:

@@ -15,6 +15,8 @@ Interval = tuple[float, float]
 
 DECIDED = ("better", "worse", "different")
 NOT_COMPARABLE: Verdict = "not comparable"
+# The methods of metrics without a number per sample start with this.
+BOOTSTRAP = "bootstrap over"
 
 
 class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -210,7 +212,8 @@ def list_aliases(name: str) -> tuple[str, ...]:
     If every score is 0 or 1, the pass rate of an evaluator is its score.
     """
     bare = name.removeprefix("field.")
-    stem = bare.removesuffix(".mean").removesuffix(".pass_rate")
+    # The name of a field means its numbers, which are not its pass rate.
+    stem = bare.removesuffix(".mean").removesuffix(".pass_rate" if bare == name else "")
     aliases = [name, bare, stem, *([] if "." in bare else [f"{bare}.mean"])]
     return tuple(dict.fromkeys(aliases))
 

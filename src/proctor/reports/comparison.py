@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from proctor.records.comparison import Comparison, Flip, Interval, MetricDelta, RankedPlace, Ranking
+from proctor.records.comparison import BOOTSTRAP, Comparison, Flip, Interval, MetricDelta, RankedPlace, Ranking
 from proctor.records.formatting import (
     DASH,
     Kind,
@@ -242,9 +242,12 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     clustering = f", in {format_count(clusters, 'cluster')}" if clusters else ""
     tests = f", p corrected for {format_count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
     yield f"n = {size}, {pairing}{clustering}{tests}; {legend}"
-    untested = [d for d in deltas if d.clusters and d.method and d.interval is None is d.p]
-    for reason in dict.fromkeys(delta.method for delta in untested):
-        names = ", ".join(delta.name for delta in untested if delta.method == reason)
+    for method in dict.fromkeys(d.method.partition(";")[0] for d in deltas if d.method.startswith(BOOTSTRAP)):
+        yield f"{', '.join(delta.name for delta in deltas if delta.method.startswith(method))}: {method}"
+    reasons = {d.name: d.method.partition("; ")[0] for d in deltas if d.method and d.interval is None is d.p}
+    # A note already says why latencies of two runs have no p-value.
+    for reason in dict.fromkeys(each for each in reasons.values() if each not in comparison.notes):
+        names = ", ".join(name for name, each in reasons.items() if each == reason)
         yield f"{names}: {reason}, so the difference may be chance"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,7 +17,8 @@ from proctor.comparison.sides import LOWER_IS_BETTER, Side
 from proctor.comparison.totals import describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
-from proctor.ports import History
+from proctor.metrics.registry import MetricLike, to_metric
+from proctor.ports import History, Metric
 from proctor.records.comparison import Comparison, Ranking, list_aliases
 from proctor.records.numbers import higher_is_better
 from proctor.records.rubric import TOTAL_SCORE
@@ -28,11 +29,12 @@ AT = "@"
 
 
 class OpenedRun(NamedTuple):
-    """A report with its display name, and the configuration to compare (None for all)."""
+    """A report with its display name, the configuration to compare (None for all), and the code of own metrics."""
 
     label: str
     report: EvalReport
     configuration: str | None = None
+    own_metrics: tuple[Metric, ...] = ()
 
     @property
     def configurations(self) -> tuple[str, ...]:
@@ -43,6 +45,11 @@ class OpenedRun(NamedTuple):
         """Return the same report with only this configuration."""
         return self._replace(configuration=configuration)
 
+    def side(self, configuration: str, name: str | None = None) -> Side:
+        """Return one configuration as a side of a comparison."""
+        side = self.report.side(configuration, name)
+        return msgspec.structs.replace(side, own_metrics=self.own_metrics)
+
 
 def compare(
     a: EvalReport | str,
@@ -50,7 +57,7 @@ def compare(
     *,
     history: HistoryLike = None,
     configuration: str | None = None,
-    metrics: Sequence[str] | None = None,
+    metrics: Sequence[MetricLike] | None = None,
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
@@ -59,9 +66,9 @@ def compare(
 
     Each is a report, or a run in the history: its id, its name, a baseline or "latest", followed by `@` and a
     configuration if it has several; `configuration` selects the same one in both. `metrics` limits the comparison to
-    some metrics. `better` says whether higher is better for a field whose name does not show it. Rates and scores that
-    differ by less than `min_difference` count as equal. If the runs have different evaluators, metrics that combine all
-    evaluators are not comparable, unless `accept_changes`.
+    some metrics: names that a report prints, or your own metrics. `better` says whether higher is better for a number
+    whose name does not show it. Rates and scores that differ by less than `min_difference` count as equal. If the runs
+    have different evaluators, metrics that combine all evaluators are not comparable, unless `accept_changes`.
     """
     first, second = open_pair(a, b, history=history, configuration=configuration)
     for side in (first, second):
@@ -75,6 +82,12 @@ def compare(
         accept_changes=accept_changes,
     )
     return comparison
+
+
+def add_own_metrics(*runs: OpenedRun, own: Sequence[Any]) -> tuple[OpenedRun, ...]:
+    """Add the code of own metrics, which a history does not store."""
+    metrics = tuple(to_metric(metric) for metric in own)
+    return tuple(run._replace(own_metrics=metrics) for run in runs)
 
 
 def compare_configurations(
@@ -206,7 +219,7 @@ def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
 
 def default_order(metric: str) -> str:
     """Return the order that lists the best value first, judging by the metric's name."""
-    is_lower_better = any(name in LOWER_IS_BETTER for name in list_aliases(metric))
+    is_lower_better = any(name.startswith(LOWER_IS_BETTER) for name in list_aliases(metric))
     return "asc" if is_lower_better or higher_is_better(metric) is False else "desc"
 
 
@@ -224,7 +237,7 @@ def build_sides(first: OpenedRun, second: OpenedRun) -> tuple[Side, Side]:
     def build(run: OpenedRun) -> Side:
         [configuration] = run.configurations
         name = configuration if is_same_run else _display_name(run, configuration, is_single=False)
-        return run.report.side(configuration, name)
+        return run.side(configuration, name)
 
     return build(first), build(second)
 

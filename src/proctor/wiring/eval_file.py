@@ -97,7 +97,7 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     configurations: Annotated[
         dict[str, dict[str, Any]], _doc("Options by name; each configuration is run and compared.")
     ] = {}
-    metrics: Annotated[list[str], _doc("Your own metrics, as module:attribute.")] = []
+    metrics: Annotated[list[str], _doc("Your own metrics, as module:attribute, or installed ones by name.")] = []
     plugins: Annotated[list[str], _doc("Evaluators and metrics to register, as module:attribute.")] = []
     run: Annotated[RunOptions, _doc("Options of the run.")] = RunOptions()
     canary: Annotated[

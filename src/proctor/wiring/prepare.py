@@ -14,7 +14,6 @@ import msgspec
 from proctor.comparison.gates.thresholds import convert_thresholds, require_known_metrics, require_reachable
 from proctor.core import imports as importing
 from proctor.core.identity import name_of
-from proctor.core.imports import import_object
 from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
@@ -25,7 +24,7 @@ from proctor.evaluators.opinions import with_canaries
 from proctor.evaluators.rubric_files import STARTER, load_rubrics
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.estimates import FIELD_PREFIX
-from proctor.metrics.registry import MetricRegistry, make_metric
+from proctor.metrics.registry import MetricRegistry
 from proctor.ports import AttachedEvaluator, EvaluatorsLike, Metric, SampleSource, Target, TargetLike
 from proctor.records import codec
 from proctor.records.fields.path import parse_path
@@ -358,9 +357,7 @@ def load_metrics(
 
     If rubrics are among the evaluators, their weighted total is added.
     """
-    loaded = tuple(
-        make_metric(import_object(metric), metric) if isinstance(metric, str) else metric for metric in metrics
-    )
+    loaded = tuple(Registry().load_metric(metric) for metric in metrics)
     specs = [evaluator.spec for evaluator in evaluators]
     if (rubrics := read_columns(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
@@ -120,6 +121,22 @@ class Registry:
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of the loaded plugins."""
         return tuple(self._metrics.values())
+
+    def load_metric(self, metric: Any) -> Any:
+        """Return a metric by its address, or by the name of an installed one; return any other object unchanged.
+
+        >>> Registry().load_metric("proctor.metrics:SuccessRateMetric").name
+        'success_rate'
+        """
+        if not isinstance(metric, str):
+            return metric
+        if ":" in metric:
+            return make_metric(_load(metric), metric)
+        installed = {point.name: point for point in importing.entry_points(importing.METRICS)}
+        if metric not in installed:
+            fix = suggest_name(metric, installed) if installed else "write module:attribute, or install its package"
+            raise EvaluatorError(f"there is no installed metric {metric!r}", where="metrics", fix=fix)
+        return make_metric(_import(lambda _: installed[metric].load(), metric), metric)
 
     def load_plugin(self, address: str) -> tuple[str, ...]:
         """Add the object at `module:attribute`, or all marked functions of a module.
@@ -268,6 +285,18 @@ class Registry:
             raise EvaluatorError("its evaluators cannot be built", where=info.name, problems=problems)
         rewrapped = [rewrap_part(part, each) for part, each in zip(parts, built, strict=True)]
         return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
+
+
+def load_own_metrics(addresses: Iterable[str] = ()) -> tuple[Any, ...]:
+    """Return the metrics at some addresses and all installed ones, to compare runs that were stored with them."""
+    registry = Registry()
+    registry.load_plugins(addresses)
+    installed = []
+    for name in importing.plugin_names(importing.METRICS):
+        # A broken package must not prevent other comparisons.
+        with contextlib.suppress(EvaluatorError):
+            installed.append(registry.load_metric(name))
+    return (*registry.metrics, *installed)
 
 
 def register_evaluator(evaluator: EvaluatorObject, name: str | None = None) -> tuple[str, ...]:

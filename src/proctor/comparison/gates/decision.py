@@ -30,6 +30,7 @@ from proctor.comparison.gates.gaps import (
 )
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
+from proctor.comparison.statistics import BootstrapEvidence, compare_statistic, list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_share, scale_interval, scale_width
 from proctor.comparison.verdicts import (
     DIFFERENT_MOMENTS,
@@ -37,6 +38,7 @@ from proctor.comparison.verdicts import (
     MarginEvidence,
     SampleGroup,
     estimate_more_samples,
+    has_different_moments,
     needs_rare_allowance,
     project_error,
     split_groups,
@@ -67,7 +69,9 @@ class MarginVerdict(NamedTuple):
     more_samples: int | None = None
 
 
-def judge_margin(delta: MetricDelta, evidence: Evidence, margin: float, family: int = 1) -> MarginVerdict:
+def judge_margin(
+    delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int = 1
+) -> MarginVerdict:
     """Check a difference against a margin in its own unit, as one of `family` checks."""
     better: Better = "higher" if delta.higher_is_better else "lower"
     interval = _find_interval(delta, evidence, margin, 1 - LEVEL)
@@ -129,12 +133,18 @@ def _estimate_scores(values: Sequence[float], confidence: float) -> tuple[float,
     return centre, (max(0.0, interval[0]), min(1.0, interval[1]))
 
 
-def _find_interval(delta: MetricDelta, evidence: Evidence, margin: float, confidence: float) -> Interval | None:
+def _find_interval(
+    delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, confidence: float
+) -> Interval | None:
     """Return the interval of the difference, as seen from the margin.
 
     A relative margin is only as certain as the baseline. So the run is compared with the baseline's
     numbers plus the margin, and the interval is moved back by the margin.
     """
+    if isinstance(evidence, BootstrapEvidence):
+        factor = _margin_factor(delta, margin)
+        interval, shift = evidence.interval(confidence, factor), (factor - 1) * (delta.b or 0.0)
+        return interval and (interval[0] + shift, interval[1] + shift)
     plain = estimate_bounds(evidence, delta.kind, confidence)
     shifted = _add_margin(delta, evidence, margin)
     if plain is None or plain[0] == plain[1] or shifted is None:
@@ -144,24 +154,37 @@ def _find_interval(delta: MetricDelta, evidence: Evidence, margin: float, confid
 
 
 def _add_margin(delta: MetricDelta, evidence: Evidence, margin: float) -> Evidence | None:
-    if delta.kind != "number" or not margin or not delta.b:
+    factor = _margin_factor(delta, margin)
+    if factor == 1:
         return None
-    factor = 1 + (-margin if delta.higher_is_better else margin) / delta.b
     worse = [factor * value for value in evidence.second]
     return Evidence(evidence.first, worse, evidence.pairs, evidence.clusters, evidence.second_clusters)
 
 
-def _estimate_more(delta: MetricDelta, evidence: Evidence, margin: float, family: int) -> int | None:
+def _margin_factor(delta: MetricDelta, margin: float) -> float:
+    """Return what the baseline's numbers are multiplied by to add a relative margin."""
+    if delta.kind != "number" or not margin or not delta.b:
+        return 1.0
+    return 1 + (-margin if delta.higher_is_better else margin) / delta.b
+
+
+def _estimate_more(
+    delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int
+) -> int | None:
     """Estimate how many more samples lead to a verdict; None if that is unknown."""
-    if evidence.n < 2 or delta.absolute is None or evidence.too_few_clusters:
+    is_bootstrap = isinstance(evidence, BootstrapEvidence)
+    problem = evidence.problem if isinstance(evidence, BootstrapEvidence) else evidence.too_few_clusters
+    if evidence.n < 2 or delta.absolute is None or problem or (is_bootstrap and not delta.error):
         return None
     room = (delta.absolute if delta.higher_is_better else -delta.absolute) + margin
     if abs(room) < 1e-12:
         return None
     # With several metrics, a failure needs more certainty than a pass.
     passes, fails = LEVEL / 2, LEVEL / 2 / family
+    known = MarginEvidence(evidence.n, room, delta.error or 0.0, passes, fails)
+    if isinstance(evidence, BootstrapEvidence):
+        return estimate_more_samples(known, known.is_decided)
     if delta.error or not evidence.pairs:
-        known = MarginEvidence(evidence.n, room, delta.error or 0.0, passes, fails)
         return _estimate_from_spread(delta, evidence, margin, known)
     if delta.kind == "number":
         return max(1, MIN_EQUAL_SAMPLES - evidence.n)
@@ -301,16 +324,16 @@ def decide(
     if not pairs and not demand.fail_under:
         raise ConfigError("there is nothing to check", where="gate", fix="name a baseline, or --fail-under")
     pairs = [unpair_sides(a, b) if demand.unpaired else mark_different_samples(a, b) for a, b in pairs]
+    pairs = [request_metrics(a, b, demand.metrics) for a, b in pairs]
     comparisons = compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes) if pairs else []
-    for comparison in comparisons:
+    for (a, b), comparison in zip(pairs, comparisons, strict=True):
         if not comparison.samples and demand.max_flips is not None:
             raise ConfigError(
                 f"{comparison.a} and {comparison.b} have no sample in common, and {NO_PAIRS}",
                 where="max_flips",
                 fix="leave it out: the runs are then compared as two groups",
             )
-        require_same_evaluators(comparison, demand)
-    for a, b in pairs:
+        require_same_evaluators(comparison, demand, (a, b))
         require_numbers(a, b, demand)
     checks = [
         *_check_metrics(pairs, comparisons, demand),
@@ -342,7 +365,7 @@ def conclude_gate(
     if run is not None and run.cached_outputs is not None and not comparisons:
         all_notes.append(str(run.cached_outputs))
     deltas = [comparison.find(check.name) for comparison in comparisons for check in checks]
-    has_latency = any(delta is not None and delta.method == DIFFERENT_MOMENTS for delta in deltas)
+    has_latency = any(delta is not None and has_different_moments(delta) for delta in deltas)
     return GateResult(
         "" if run is None else run.run_id,
         baseline,
@@ -360,9 +383,13 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], dem
     family = len(pairs) * len(demand.metrics)
     for (a, b), comparison in zip(pairs, comparisons, strict=True):
         for name, share in demand.metrics.items():
-            delta = find_delta(comparison, name)
+            delta = find_delta(comparison, name, (a, b))
             margin = convert_margin(delta, share)
-            evidence = collect_evidence(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
+            evidence: Evidence | BootstrapEvidence
+            if delta.name in a.statistics:
+                evidence = compare_statistic(a, b, delta.name)
+            else:
+                evidence = collect_evidence(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
             check = _check_metric(name, delta, evidence, margin, family, comparison.samples)
             gaps = find_gaps(a, b, comparison, delta.name)
             check = apply_missing_limit(check, gaps, demand.max_missing, comparison.b)
@@ -380,12 +407,13 @@ def _list_names(metric: str) -> tuple[str, str]:
     return metric, PASS_RATE if metric == STRICT_PASS_RATE else metric.removesuffix(".pass_rate")
 
 
-def find_delta(comparison: Comparison, metric: str) -> MetricDelta:
-    """Return the delta of a metric, under the name that reports or comparisons use."""
+def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) -> MetricDelta:
+    """Return the delta of a metric, under the name that reports or comparisons use; `sides` help with a suggestion."""
     name, twin = _list_names(metric)
     delta = comparison.find(name) or comparison.find(twin)
     if delta is None:
         known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
+        known.update(each for side in sides for each in list_known_metrics(side))
         raise ConfigError(
             f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known)
         )
@@ -398,9 +426,9 @@ def find_delta(comparison: Comparison, metric: str) -> MetricDelta:
     return delta
 
 
-def require_same_evaluators(comparison: Comparison, demand: GateConfig) -> None:
+def require_same_evaluators(comparison: Comparison, demand: GateConfig, sides: Iterable[Side] = ()) -> None:
     """Raise `ConfigError` for a combined metric if the evaluators are not the same."""
-    deltas = {name: find_delta(comparison, name) for name in demand.metrics}
+    deltas = {name: find_delta(comparison, name, sides) for name in demand.metrics}
     incomparable = [
         name
         for name, delta in deltas.items()
@@ -428,7 +456,7 @@ def require_numbers(a: Side, b: Side, demand: GateConfig) -> None:
     """Raise `ConfigError` for a metric that one of the sides has no number of."""
     for metric in demand.metrics:
         for side in (b, a):
-            if all(side.find(name) is None for name in _list_names(metric)):
+            if metric not in side.statistics and all(side.find(name) is None for name in _list_names(metric)):
                 raise ConfigError(
                     f"{side.name} has no number of {metric}", where="metric", fix=suggest_name(metric, side.names)
                 )
@@ -447,7 +475,9 @@ def convert_margin(delta: MetricDelta, share: float) -> float:
     return share
 
 
-def _check_metric(name: str, delta: MetricDelta, evidence: Evidence, margin: float, family: int, samples: int) -> Check:
+def _check_metric(
+    name: str, delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int, samples: int
+) -> Check:
     # If there are pairs, but none has the number on both sides, the rest are not comparable groups.
     has_no_pairs = bool(samples) and not evidence.pairs
     is_grouped = not evidence.pairs and not has_no_pairs
@@ -464,11 +494,11 @@ def _check_metric(name: str, delta: MetricDelta, evidence: Evidence, margin: flo
         difference=delta.absolute,
         interval=scale_interval(verdict.interval, width),
         margin=margin * width,
-        n=0 if has_no_pairs else len(evidence.first),
+        n=0 if has_no_pairs else evidence.sizes[0],
         more_samples=verdict.more_samples,
         kind=delta.kind,
         clusters=delta.clusters,
-        baseline_n=len(evidence.second) if is_grouped else None,
+        baseline_n=evidence.sizes[1] if is_grouped else None,
     )
     missing = 0 if is_grouped else samples - check.n
     return msgspec.structs.replace(check, sentence=describe.describe_metric(check, delta, family, missing))
@@ -517,9 +547,10 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], deman
 def require_known_metrics(demand: GateConfig, baseline: Iterable[Side]) -> None:
     """Raise `ConfigError` for a metric that the baseline lacks, before a run is paid for."""
     for side in baseline:
-        comparison = compare(side, side, better=demand.better)
+        requested = request_metrics(side, side, demand.metrics, estimate=False)
+        comparison = compare(*requested, better=demand.better)
         for name, share in demand.metrics.items():
-            convert_margin(find_delta(comparison, name), share)
+            convert_margin(find_delta(comparison, name, [side]), share)
 
 
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:

@@ -82,7 +82,9 @@ class _SideNumbers(NamedTuple):
         if side.results is not None and side.samples:
             epochs = max(1, round(len(side.results) / len(side.samples)))
         failed = count_failed_trials(side, metric)
-        return cls(side.find(metric) or {}, failed, epochs, side.results is not None)
+        statistic = side.statistics.get(metric)
+        numbers = side.find(metric) or {} if statistic is None else dict.fromkeys(statistic.samples, 0.0)
+        return cls(numbers, failed, epochs, side.results is not None)
 
     def find_gap(self, expected: Collection[str]) -> Gap:
         """Find the gap among the samples that should have a number."""

@@ -1,4 +1,4 @@
-"""Bootstrap intervals, the probability of having the best mean, and Kendall's rank correlation."""
+"""The probability of having the best mean, and Kendall's rank correlation."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ import math
 import random
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from proctor.core.stats.descriptive import quantile
+from proctor.core.stats.bootstrap import bootstrap_interval
 from proctor.core.stats.distributions import normal_cdf
-from proctor.core.stats.intervals import Interval, too_few_clusters
-
-T = TypeVar("T")
+from proctor.core.stats.intervals import Interval
 
 # More than twice as many samples are merged into this many batches, which keeps their variance.
 MOST_UNITS = 500
-# The number of resamples shrinks so that at most this many values are drawn in total.
-MOST_RESAMPLED_VALUES = 4_000_000
-FEWEST_RESAMPLES, MOST_RESAMPLES = 1_000, 4_000
 EXACT_UP_TO = 50
 FEWEST_WITH_TIES = 10
 
@@ -56,32 +51,6 @@ def _batch_samples(columns: Sequence[Sequence[float]], rng: random.Random) -> li
     rng.shuffle(rows)
     batches = [rows[start::MOST_UNITS] for start in range(MOST_UNITS)]
     return [tuple(map(sum, zip(*batch, strict=True))) for batch in batches]
-
-
-def bootstrap_interval(
-    values: Sequence[T],
-    statistic: Callable[[Sequence[T]], float],
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Interval | None:
-    """Return the percentile bootstrap interval of any statistic; with `clusters`, resample whole clusters.
-
-    None below two values or for too few clusters.
-    """
-    if len(values) < 2 or (clusters is not None and too_few_clusters(clusters)):
-        return None
-    groups: dict[Hashable, list[T]] = {}
-    for value, cluster in zip(values, range(len(values)) if clusters is None else clusters, strict=True):
-        groups.setdefault(cluster, []).append(value)
-    units, rng = list(groups.values()), random.Random(seed)
-    resamples = max(FEWEST_RESAMPLES, min(MOST_RESAMPLES, MOST_RESAMPLED_VALUES // len(values)))
-    resampled = sorted(
-        statistic([value for unit in rng.choices(units, k=len(units)) for value in unit]) for _ in range(resamples)
-    )
-    low, high = (quantile(resampled, share) or 0.0 for share in ((1 - confidence) / 2, (1 + confidence) / 2))
-    return low, high
 
 
 class Kendall(NamedTuple):
