@@ -15,21 +15,27 @@ from tests.support import start
 
 SAMPLES = 300
 KILLS = 3
+CALLS_BEFORE_A_KILL = 150
 OPINIONS = 2
 
 SCRIPT = f"""
-import asyncio, os, re
+import asyncio, os, re, sys
 from proctor import SQLiteHistory, evaluate
 from proctor.evaluators.llm import llm_judge
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 
 log = os.open("paid.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+calls_left = int(sys.argv[1])
 
 class Judge:
     model, fits_schema = "test:judge", True
 
     async def complete(self, request, *, timeout=None):
+        global calls_left
+        calls_left -= 1
+        if calls_left < 0:
+            await asyncio.sleep(3600)
         text = request.messages[-1].content
         sample = re.search("answer ([0-9]+)", text)[1]
         os.write(log, f"{{sample}}/{{request.opinion}}\\n".encode())
@@ -52,9 +58,10 @@ def test_a_killed_judge_is_not_paid_twice_for_finished_samples(tmp_path: Path) -
     finished: set[str] = set()
     for kill in range(KILLS):
         before = len(paid(tmp_path))
-        process = start(SCRIPT, cwd=tmp_path, traced=False)
-        while len(paid(tmp_path)) <= before + 10 and process.poll() is None:
-            time.sleep(0.002)
+        process = start(SCRIPT, CALLS_BEFORE_A_KILL, cwd=tmp_path, traced=False)
+        while len(stored(tmp_path)) == len(finished):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
         time.sleep(chance.uniform(0.0, 0.06))
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=120)
@@ -65,7 +72,7 @@ def test_a_killed_judge_is_not_paid_twice_for_finished_samples(tmp_path: Path) -
         finished = actual
     assert 0 < len(finished) < SAMPLES, "the kills did not hit a run at work"
     before = len(paid(tmp_path))
-    last = start(SCRIPT, cwd=tmp_path, traced=False)
+    last = start(SCRIPT, SAMPLES * OPINIONS, cwd=tmp_path, traced=False)
     _, errors = last.communicate(timeout=300)
     assert last.returncode == 0, errors
     asked_last = Counter(paid(tmp_path)[before:])

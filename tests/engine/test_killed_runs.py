@@ -29,8 +29,13 @@ import asyncio, os, sys
 from proctor import SQLiteHistory, evaluate, exact_match
 
 log = os.open("calls.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+calls_left = int(sys.argv[1])
 
 async def target(text):
+    global calls_left
+    calls_left -= 1
+    if calls_left < 0:
+        await asyncio.sleep(3600)
     os.write(log, (text + "\\n").encode())
     await asyncio.sleep(0.001 * (int(text) % 5))
     return text
@@ -50,8 +55,12 @@ def test_killed_at_random_moments_every_sample_has_exactly_one_result(tmp_path: 
     kills = in_the_middle = 0
     while kills < KILLS:
         logged = calls(tmp_path)
-        process = start(SCRIPT, cwd=tmp_path, traced=False)
+        waits_for_results = kills % 2 == 0
+        allowed_calls = SAMPLES // 3 if waits_for_results else SAMPLES
+        process = start(SCRIPT, allowed_calls, cwd=tmp_path, traced=False)
         wait_for_calls(tmp_path, process, more_than=len(logged))
+        while waits_for_results and len(stored(tmp_path)) == len(durable) and process.poll() is None:
+            time.sleep(0.01)
         time.sleep(chance.uniform(0.0, 0.15))
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=120)
@@ -67,7 +76,7 @@ def test_killed_at_random_moments_every_sample_has_exactly_one_result(tmp_path: 
             tmp_path.mkdir()
             durable = set()
     assert in_the_middle >= KILLS // 4, f"only {in_the_middle} of {kills} hit a run at work"
-    last = start(SCRIPT, cwd=tmp_path, traced=False)
+    last = start(SCRIPT, SAMPLES, cwd=tmp_path, traced=False)
     _, errors = last.communicate(timeout=300)
     assert last.returncode == 0, errors
     report = SQLiteHistory(tmp_path / "h.db").report("exam")

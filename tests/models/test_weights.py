@@ -184,7 +184,7 @@ def test_concurrent_pulls_do_not_disturb_each_other(
     for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PROCTOR_MODELS"):
         monkeypatch.setenv(name, environ[name])
     script = (
-        "from proctor.models import weights; from tests.core.test_weights import KNOWN; "
+        "from proctor.models import weights; from tests.models.test_weights import KNOWN; "
         "print(weights.pull('tiny', known=KNOWN).read_bytes() == b'numbers ' * 500)"
     )
     root = Path(__file__).parents[2]
