@@ -45,8 +45,8 @@ def test_the_error_for_an_unknown_parameter_lists_the_known_ones(name: str) -> N
 def test_a_misspelt_parameter_gets_a_suggestion() -> None:
     with pytest.raises(EvaluatorError, match="did you mean 'case_sensitive'"):
         proctor.contains("a", "b", case_sensitve=False)  # type: ignore[call-arg]
-    with pytest.raises(EvaluatorError, match="did you mean 'min_score'"):
-        proctor.coherence(min_scor=0.5)  # type: ignore[call-arg]
+    with pytest.raises(EvaluatorError, match="did you mean 'threshold'"):
+        proctor.coherence(treshold=0.5)  # type: ignore[call-arg]
 
 
 def test_a_call_without_an_output_says_how_to_set_options() -> None:

@@ -48,15 +48,17 @@ def may_hold_messages(returned: Any) -> bool:
     (False, False, True)
     """
     value_type = type(returned)
+    if value_type is str:
+        # A text may be the JSON that LangChain writes.
+        return returned[:1] in ("[", "{")
     # isinstance would read __class__ of the user's object.
-    if value_type is not str and issubclass(value_type, Reply):
+    if issubclass(value_type, Reply):
         if issubclass(value_type, StoredReply):
             return bool(returned.unread)
         if returned.session is not None:
             return False
         returned = returned.output
         value_type = type(returned)
-    # A text may be the JSON that LangChain writes.
     return value_type not in _PLAIN and (value_type is not str or returned[:1] in ("[", "{"))
 
 

@@ -34,7 +34,7 @@ class Progress:
         self.run_id = run_id
         self.total = total
         self.resumed = already_done
-        self.outcomes: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
+        self.outcomes: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         self.slots: list[WorkerSlot] = []
         self.warnings: list[str] = []
         # One entry for each output that ended at the token limit.

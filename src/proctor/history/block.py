@@ -9,7 +9,8 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, compress
+from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -62,6 +63,7 @@ POSITION, CONFIGURATION, EPOCH, OUTCOME, MARKS, VALUE, LATENCY, TOKENS, FIRST_NU
 Packed = tuple[int, bytes, str, str | None, str | None, ModelUsage | None, bytes]
 
 
+@lru_cache(maxsize=64)
 def record_of(evaluators: int) -> struct.Struct:
     """Return the binary layout of the figures of one result."""
     return struct.Struct(f"<IHIB{evaluators}s{3 + evaluators}d")
@@ -170,11 +172,17 @@ def _is_whole(record: bytes, evaluators: int) -> bool:
     return not failed and ord(ERROR) not in record[FIRST_MARK : FIRST_MARK + evaluators]
 
 
-def numbers_in(figures: bytes, evaluators: int, place: int) -> Iterator[float]:
-    """Yield one number of each result without unpacking the other figures."""
+def numbers_in(figures: bytes, evaluators: int, place: int) -> tuple[float, ...]:
+    """Return one number of each result without unpacking the other figures."""
+    size = record_of(evaluators).size
+    return _column_of(evaluators, place, len(figures) // size).unpack(figures)
+
+
+@lru_cache(maxsize=64)
+def _column_of(evaluators: int, place: int, results: int) -> struct.Struct:
     before = FIRST_MARK + evaluators + DOUBLE * (place - VALUE)
     after = record_of(evaluators).size - before - DOUBLE
-    return chain.from_iterable(struct.iter_unpack(f"<{before}xd{after}x", figures))
+    return struct.Struct("<" + f"{before}xd{after}x" * results)
 
 
 def lines_of(stored: bytes) -> list[bytes]:

@@ -81,7 +81,7 @@ def _estimate_mean_interval(column: Column, *, is_score: bool) -> tuple[Interval
     other equal values get none.
     """
     values, clusters = column.values, column.clusters
-    if len(set(values)) == 1 and len(values) > 1:
+    if len(values) > 1 and _are_equal(values):
         n = len(values) if clusters is None else effective_clusters(clusters)
         if is_score and values[0] in (0.0, 1.0):
             return wilson_interval(n * values[0], n), CLUSTERED if clusters is not None else ""
@@ -89,6 +89,10 @@ def _estimate_mean_interval(column: Column, *, is_score: bool) -> tuple[Interval
     if clusters is None or not values:
         return mean_interval(values), ""
     return _estimate_clustered_interval(column)
+
+
+def _are_equal(values: array[float]) -> bool:
+    return values[0] == values[1] == values[-1] and values.count(values[0]) == len(values)
 
 
 def _estimate_clustered_interval(column: Column) -> tuple[Interval | None, str]:

@@ -252,6 +252,8 @@ def to_array(values: Iterable[float | None]) -> array[float]:
 def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:
     """Make the column of one number per trial; missing numbers (NaN) count as skipped."""
     known = bytes(map(eq, numbers, numbers))
+    if 0 not in known:
+        return Column(numbers, clusters=clusters)
     values = array("d", compress(numbers, known))
     return Column(values, skipped=known.count(0), clusters=_select(clusters, known))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
+from operator import mul
 
 SORTED_UP_TO = 100_000
 BINS = 1_024
@@ -21,9 +22,10 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
     centre = mean(values)
     if centre is None or n < 2:
         return None
-    deviations = array("d", (value - centre for value in values))
+    # `map` with functions in C: these columns have one value per sample.
+    deviations = array("d", map(centre.__rsub__, values))
     # The second term corrects for the rounding of the mean; it is 0 in exact arithmetic.
-    squares = math.fsum(d * d for d in deviations) - math.fsum(deviations) ** 2 / n
+    squares = math.fsum(map(mul, deviations, deviations)) - math.fsum(deviations) ** 2 / n
     return centre, max(0.0, squares) / (n - 1)
 
 
