@@ -72,7 +72,7 @@ def test_until_empty_fails_if_results_are_not_collected(monkeypatch: pytest.Monk
     results = InMemoryMailbox("results", EvalResult, capacity=5)
     submission = submit_dataset(samples(10), requests)
     loop = loop_for(loud, requests, results, lease_seconds=0.5)
-    with pytest.raises(MailboxFull, match="5 results were sent, [45] requests returned") as caught:
+    with pytest.raises(MailboxFull, match=r"5 results were sent, [45] requests returned") as caught:
         with_timeout(LONG, lambda: loop.run(until_empty=True))
     assert caught.value.where == "results"
     assert "larger capacity" in caught.value.fix
