@@ -27,6 +27,7 @@ from proctor.evaluators.rules import (
 )
 from proctor.wiring.registry import Registry
 from tests.evaluators.test_structural import folder, registry
+from tests.tables import each_row
 
 LETTER = """\
 # Title
@@ -51,7 +52,7 @@ Second
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("of", "text", "count"),
     [
         ("words", "Don't stop: it's state-of-the-art, 3.5 times.", 6),

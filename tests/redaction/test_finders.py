@@ -20,17 +20,18 @@ from proctor.core.redaction.pii import FINDERS, find_pii
 from proctor.core.redaction.redact import may_hold_secret, may_hold_secrets
 from proctor.core.redaction.secrets import find_secrets, has_crc
 from tests.redaction.lines import PII, SECRETS, rows
+from tests.tables import each_row
 
 Finder = Callable[[str], list[Finding]]
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
-@pytest.mark.parametrize(("kinds", "text"), rows(PII), ids=lambda value: str(value)[:40])
+@each_row(("kinds", "text"), rows(PII))
 def test_personal_data_is_found_without_false_alarms(kinds: list[str], text: str) -> None:
     assert [item.kind for item in find_pii(text)] == kinds
 
 
-@pytest.mark.parametrize(("kinds", "text"), rows(SECRETS), ids=lambda value: str(value)[:40])
+@each_row(("kinds", "text"), rows(SECRETS))
 def test_secrets_are_found_without_false_alarms(kinds: list[str], text: str) -> None:
     assert [item.kind for item in find_secrets(text)] == kinds
 
@@ -157,14 +158,14 @@ def took(text: str) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize("unit", ADVERSARIAL)
+@each_row("unit", ADVERSARIAL)
 def test_an_adversarial_text_takes_linear_time(unit: str) -> None:
     """Four times the text takes about four times as long, not sixteen."""
     small, large = (took((unit * size)[:size]) for size in (8_000, 32_000))
     assert large < 0.1 or large < small * 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "valid", "invalid"),
     [
         (pii.luhn, "4111111111111111", "4111111111111112"),

@@ -7,11 +7,11 @@ import html
 import json
 from urllib.parse import quote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.redaction.known_secrets import HIDDEN, KnownSecrets
+from tests.tables import each_row
 
 SECRET = 'sk-proj/0123+456"789&ab'
 
@@ -44,7 +44,7 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("form", WRITTEN)
+@each_row("form", WRITTEN)
 def test_a_secret_is_hidden_in_every_form(form: str) -> None:
     """Neither the text nor its decoded form contains the secret."""
     text = f'{{"message": "wrong key {WRITTEN[form]} given"}}'

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from proctor.evaluators.judges.quoted_json import MAX_LAYERS, repeats_object
 from tests.evaluators.judging.traps import TRAPS
+from tests.tables import each_row
 
 # What a measurement of CPU time may be off by, in seconds.
 NOISE = 0.05
@@ -66,7 +67,7 @@ def seconds(answer: str, text: str) -> float:
     return min(spent)
 
 
-@pytest.mark.parametrize("trap", TRAPS)
+@each_row("trap", TRAPS)
 def test_no_text_takes_longer_than_its_length(trap: str) -> None:
     """Four times the text takes far less than sixteen times as long, with or without a copy."""
     short, text = TRAPS[trap](2_500), TRAPS[trap](10_000)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed, ModelError
@@ -138,7 +138,6 @@ def test_a_returned_turn_in_the_past_is_lost() -> None:
     assert model.began == [0.0, 2.0]
 
 
-@settings(max_examples=40)
 @given(st.lists(st.floats(0, 3), max_size=20), st.floats(0.1, 50))
 def test_no_two_starts_are_ever_closer_than_the_interval(rests: list[float], rate: float) -> None:
     """Whatever the pauses between calls, starts keep their distance."""

@@ -23,6 +23,7 @@ from proctor.models.http.errors import MAX_QUOTE, read_error_body
 from proctor.models.http.rate_limits import Limiter
 from proctor.testing import Fault, ModelServer
 from tests.support import ManualClock
+from tests.tables import each_row
 
 QUICK = RetryPolicy(retries=2, retry_delay=0.01, timeout=5.0)
 SECRET = "sk-test-0123456789abcdef"
@@ -409,7 +410,7 @@ def test_all_invalid_options_are_reported_at_once() -> None:
         assert names == ["retries", "retry_delay", "timeout"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "message"),
     [
         (b'{"error":"overloaded"}', "overloaded"),
@@ -440,7 +441,7 @@ def test_an_error_body_has_type_code_parameter_and_delay() -> None:
     assert gemini == ("m", "RESOURCE_EXHAUSTED", "429", "", 2.0)
 
 
-@pytest.mark.parametrize("before", range(MAX_QUOTE - len(SECRET) - 1, MAX_QUOTE + 2))
+@each_row("before", range(MAX_QUOTE - len(SECRET) - 1, MAX_QUOTE + 2))
 def test_a_key_at_the_cut_of_a_message_is_hidden(before: int) -> None:
     """It is removed before the message is shortened."""
     body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})
