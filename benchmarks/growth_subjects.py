@@ -98,6 +98,15 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "capitals": _repeat("YOU "),
     "insults": _repeat("you idiot "),
     "json strings": _json_of("short"),
+    # Beginnings of personal data and secrets that never end.
+    **{
+        unit: _repeat(unit)
+        for unit in (
+            *("1 ", "1.", "a.", "1:", "+1 ", "api_", "tel 1", "token-", "eyJhbGciOi.", "a://b:", "GB82 ", "ffff:"),
+            *("-----BEGIN RSA PRIV" + "ATE KEY-----\n", "secret_", "sk-", "L898902C36UTO", "curl -u a:", "&sig="),
+            *('"token": "a', "Authorization: Basic "),
+        )
+    },
 }
 
 SENTENCE = "The museum in Oslo has 42 rooms."
