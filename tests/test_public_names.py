@@ -36,7 +36,7 @@ def fresh(code: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=300,
     ).stdout
 
 

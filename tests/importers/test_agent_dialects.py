@@ -260,7 +260,6 @@ def test_a_role_that_is_no_tool_name_is_unchanged() -> None:
         [{"Text": ANSWER}],
         {"role": "assistant", "contents": [{"$type": "text", "text": ANSWER}]},
     ],
-    ids=str,
 )
 def test_gemini_parts_are_joined_to_a_text(answer: Any) -> None:
     """As the output of a generation, and of a trace without one."""

@@ -76,7 +76,6 @@ def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str,
         object(),
         Message,
     ],
-    ids=lambda output: "object" if type(output) is object else str(output),
 )
 def test_other_outputs_are_not_conversations(output: Any) -> None:
     """Only what clearly is a conversation in which an agent spoke or acted is read as one."""
