@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gc
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -27,11 +26,13 @@ ROOT = Path(__file__).parent
 # Test processes run in parallel; each should use one core.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Thousands of tests write a history; in memory they need not wait for the disk.
+# Thousands of tests write a history; in memory they need not wait for the disk. Some run programs that they write.
 MEMORY = Path("/dev/shm")
-if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4e9:
-    os.environ["TMPDIR"] = str(MEMORY)
-    tempfile.tempdir = None
+if "TMPDIR" not in os.environ and MEMORY.is_dir():
+    status = os.statvfs(MEMORY)
+    if status.f_bavail * status.f_frsize > 4e9 and not status.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
 
 # A shell that starts the tests in the background ignores Ctrl-C for them; tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
