@@ -27,7 +27,7 @@ FILES = [
 
 def test_generated_files_are_fresh() -> None:
     """Catalogue, command line and schema are what the code says they are."""
-    command = [sys.executable, ROOT / "tools" / "generate.py", "--check"]
+    command = [sys.executable, str(ROOT / "tools" / "generate.py"), "--check"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
