@@ -19,7 +19,7 @@ from proctor.models.connect import mailbox
 from tests.cli.project import Project
 from tests.cli.workers import LONG, server, wait_until, worker
 from tests.servers import RedisServer
-from tests.support import proctor
+from tests.support import run_command
 
 __all__ = ["server"]
 
@@ -174,7 +174,7 @@ def test_until_empty_ends_by_itself_and_tells_in_json(project: Project, address:
     """Results are sent to the mailbox of --results; an error is counted as an error."""
     requests = mailbox(address, EvalRequest)
     requests.send_all([EvalRequest(Sample(f"s{n}", f"word {n}")) for n in range(5)])
-    result = proctor(
+    result = run_command(
         "worker", "eval.yaml", "--requests", address, "--results", f"{address}-results",
         "--until-empty", "--json", "--concurrency", "2", "--timeout", "5", "--retries", "1",
         cwd=project.folder,
@@ -202,7 +202,7 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
     requests = mailbox(address, EvalRequest)
     for n in range(4):
         requests.send(EvalRequest(Sample(f"s{n}", f"word {n}")), reply_to="answers")
-    result = proctor("worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder)
+    result = run_command("worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder)
     assert result.returncode == 0, result.stderr
     assert "4 results sent, 0 of them errors" in result.stderr
     assert requests.approximate_count() == 0

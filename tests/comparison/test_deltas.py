@@ -33,7 +33,6 @@ def test_the_example_of_the_specification() -> None:
     assert delta.a_is_better is None
 
 
-@settings(max_examples=25)
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=2, max_size=15))
 def test_the_interval_is_that_of_the_paired_t_test(pairs: list[tuple[float, float]]) -> None:
     """Means are numpy's, and the interval is that of scipy's paired test."""

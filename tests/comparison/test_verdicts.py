@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -207,7 +207,6 @@ def test_more_samples_by_hand() -> None:
         assert bool(apart >= 0.8) is enough
 
 
-@settings(max_examples=25)
 @given(st.integers(2, 5000), st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(0, 0.1), st.floats(1e-4, 0.05))  # fmt: skip  # noqa: E501
 def test_there_is_always_an_end_of_it(
     n: int, difference: float, error: float, min_difference: float, level: float

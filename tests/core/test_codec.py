@@ -30,6 +30,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
+from tests.tables import each_row
 
 texts = st.text(max_size=8)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -179,7 +180,7 @@ class Table(Mapping[Any, Any]):
         return 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "written"),
     [
         (Point(1, {2}), {"x": 1, "seen": [2]}),

@@ -20,6 +20,7 @@ from proctor.core.optional import is_pydantic_model, loaded_module
 from proctor.core.private_copy import private_copies
 from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.yaml_text import InvalidYAML, load_yaml, read_yaml
+from tests.tables import each_row
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -49,7 +50,7 @@ def test_callables_are_looked_through_partials() -> None:
     assert resolve_hints(functools.partial(add, 1))["b"] is int
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("1.5", 1.5),

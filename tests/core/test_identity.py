@@ -23,6 +23,7 @@ import pytest
 
 from proctor.core.identity import identity_of, name_of
 from proctor.core.identity.walk import MOST_PARTS, Walk
+from tests.tables import each_row
 
 
 def define(code: str) -> Any:
@@ -36,7 +37,7 @@ def identity(code: str) -> str:
     return identity_of(define(code))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("def f(x): return x + 1", "def f(x): return x - 1"),
@@ -129,7 +130,7 @@ class Options(msgspec.Struct):
     inner: Any = None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         (Judge(1), Judge(2)),
@@ -181,7 +182,7 @@ class Silent:
         raise RuntimeError("no words")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         object,
@@ -291,7 +292,7 @@ def test_the_identity_is_the_same_in_every_process() -> None:
     assert len(set(results.pop().split())) == 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("thing", "name"),
     [
         (len, "len"),

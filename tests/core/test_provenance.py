@@ -16,6 +16,7 @@ from proctor.errors import RunStopped
 from proctor.records.run import Provenance
 from proctor.reports.console import render_report
 from proctor.reports.json import JSONReporter, load
+from tests.tables import each_row
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -116,7 +117,7 @@ def test_only_names_of_variables_and_ci_ids_are_recorded(tmp_path: Path) -> None
     assert package_versions() is package_versions()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "kept"),
     [
         ([], ()),

@@ -6,8 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from proctor.datasets.dataset import UserDataset, make_source
 from proctor.datasets.faults import SharedLine, describe_value
 from proctor.datasets.files import decode_line
@@ -23,6 +21,7 @@ from proctor.datasets.typed import field_type, find_unknown_keys, make_reader
 from proctor.records.sample import Sample
 from proctor.records.session import Session
 from proctor.sessions.importers.json_values import ImportedSession
+from tests.tables import each_row
 
 RECORD = {"id": 7, "input": "2 + 2", "expected": "4", "topic": "sums"}
 RECORDED: Sample[str, str] = Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})
@@ -36,7 +35,7 @@ class Sums:
         return iter([{"id": "1", "input": "2 + 2", "expected": "4"}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         ((SharedLine(1, sample=3), SharedLine(1, sample=3).sample), (1, 3)),

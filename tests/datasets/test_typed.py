@@ -16,6 +16,7 @@ import pytest
 from proctor.datasets.faults import InvalidRecord
 from proctor.datasets.typed import field_type, make_reader
 from proctor.errors import DatasetError
+from tests.tables import each_row
 
 
 @dataclass
@@ -77,7 +78,7 @@ def faults(kind: Any, value: Any) -> list[str]:
     return [str(fault) for fault in caught.value.faults]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "value", "made"),
     [
         (Any, {"a": [1]}, {"a": [1]}),
@@ -117,7 +118,7 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
     assert type(result) is type(made)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "value", "told"),
     [
         (str, 42, ["input: expected a string, found a number: 42"]),
@@ -169,7 +170,7 @@ def test_an_invalid_type_is_refused_when_declared(kind: Any) -> None:
         make_reader(kind, "input")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "key", "part"),
     [
         (Point, "x", int),

@@ -15,6 +15,7 @@ import proctor
 from proctor import FieldContext, attach
 from proctor.errors import UsageError
 from proctor.evaluators.fields import field
+from tests.tables import each_row
 
 # Untyped, for the mistakes are often of a kind that a type checker finds, too.
 define: Any = proctor.define
@@ -159,7 +160,7 @@ def _own_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.wiring.registry._process_evaluators", {})
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each_row("case", CASES.values(), ids=CASES)
 def test_advice_can_be_followed(case: Case) -> None:
     """The mistake is refused with this advice, and the corrected call works."""
     with pytest.raises(UsageError) as caught:

@@ -9,6 +9,7 @@ import pytest
 
 from proctor import EvalReport, FieldMissing, Reply, Score, Usage, configuration, define
 from proctor.errors import ConfigError
+from tests.tables import each_row
 
 TEMPERATURES = {"low": 0.3, "mid": 0.6, "high": 1.0}
 
@@ -128,7 +129,7 @@ def test_intervals_need_enough_samples() -> None:
     assert not one.fields["tokens"].decided
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "order", "best", "worst"),
     [
         ("tokens", "asc", "low", "high"),

@@ -21,7 +21,7 @@ from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.open_history import run_to_resume
 from tests.distributed.failing_mailboxes import LONG, eventually, with_timeout
 from tests.distributed.worker_runs import QUIET, workers
-from tests.support import proctor, samples, shout, start
+from tests.support import run_command, samples, shout, start
 
 BASELINE = {f"s{i}": 1.0 for i in range(1_000)}
 CALLS: Counter[str] = Counter()
@@ -242,11 +242,11 @@ def test_a_run_that_stopped_early_becomes_a_baseline_only_with_force(tmp_path: P
     """`proctor runs` shows how many of the planned samples ran; `baseline set` needs --force."""
     before = early(tmp_path / "h.db", EarlyGate(BASELINE))
     where = ("--history", "h.db")
-    assert f"completed  {before.total} of 1,000" in proctor("runs", *where, cwd=tmp_path).stdout
-    refused = proctor("baseline", "set", "main", "exam", *where, cwd=tmp_path)
+    assert f"completed  {before.total} of 1,000" in run_command("runs", *where, cwd=tmp_path).stdout
+    refused = run_command("baseline", "set", "main", "exam", *where, cwd=tmp_path)
     assert refused.returncode == 2
     assert f"run {before.run_id} is stopped early; a baseline must be a complete run" in refused.stderr
-    taken = proctor("baseline", "set", "main", "exam", "--force", *where, cwd=tmp_path)
+    taken = run_command("baseline", "set", "main", "exam", "--force", *where, cwd=tmp_path)
     assert taken.returncode == 0
 
 

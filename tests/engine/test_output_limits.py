@@ -13,7 +13,7 @@ from proctor.engine.output_limits import SizeEstimator
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.sessions import current as sessions
-from tests.support import proctor
+from tests.support import run_command
 
 LIMIT = 10_000
 
@@ -223,7 +223,7 @@ def test_the_limit_is_an_option_of_the_command_line(tmp_path: Path) -> None:
     """And of an eval file: both end in the run's options."""
     (tmp_path / "app.py").write_text("def answer(text):\n    return text * 1000\n")
     (tmp_path / "data.jsonl").write_text('{"id": "a", "input": "x", "expected": "x"}\n')
-    done = proctor(
+    done = run_command(
         "run", "--dataset", "data.jsonl", "--target", "app.py:answer", "-e", "exact_match",
         "--history", "h.db", "--max-output-bytes", "100", "--json", cwd=tmp_path,
     )  # fmt: skip

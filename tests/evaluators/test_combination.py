@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
@@ -297,7 +297,6 @@ def test_a_combination_is_written_down_with_its_parts() -> None:
     assert all_of(contains, within_tolerance(0.5)).spec == spec
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5), st.data())
 def test_combined_values_lie_between_their_parts(values: list[float], data: st.DataObject) -> None:
     """Property: a mean, weighted or not, lies between the lowest and the highest part."""

@@ -16,6 +16,7 @@ from proctor.evaluators.options import SUPPORTED_SIGNATURES, read_signature
 from proctor.records import sample as sample_module
 from proctor.records.sample import Sample
 from proctor.records.session import Session, SessionView
+from tests.tables import each_row
 
 Anything = Callable[..., Any]
 
@@ -53,7 +54,7 @@ class Judge:
         return True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "kinds"),
     [
         (lambda output: 0, ("output",)),

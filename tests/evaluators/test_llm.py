@@ -19,6 +19,7 @@ from proctor.records.model import ModelResponse, TokenLogprobs
 from proctor.records.session import Message, ModelCall, Usage
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
+from tests.tables import each_row
 
 SAMPLE = Sample("1", "Capital of France?", "Paris", metadata={"context": "France: Paris."})
 MEDIAN: Any = "median"
@@ -30,8 +31,8 @@ def judged(evaluator: Callable[..., Any], output: Any = "Paris", sample: Any = S
     return found
 
 
-@pytest.mark.parametrize("schema", [False, True])
-@pytest.mark.parametrize(
+@each_row("schema", [False, True])
+@each_row(
     ("word", "value", "passed"),
     [
         ("excellent", 1.0, True),
@@ -458,7 +459,7 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
     assert judged(llm_judge(judge, prompt=file)).value == 0.75
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "fault"),
     [
         (lambda j: llm_judge(j, " "), "a criterion must be a text that is not empty"),

@@ -16,6 +16,7 @@ from proctor.evaluators.numeric import ambiguity, find_answer, parse
 from proctor.evaluators.safety import bias
 from proctor.evaluators.safety.toxicity import model, passages
 from proctor.evaluators.text import coherence, similarity
+from tests.tables import each_row
 
 
 def _compare(function: Callable[..., Any], sentence: str, context: str) -> Any:
@@ -43,7 +44,7 @@ def test_words_that_contradict_a_context(
     assert _compare(function, sentence, context) == differences
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "argument", "result"),
     [
         (coherence.is_prose, "The bridge fell into the sea.", True),

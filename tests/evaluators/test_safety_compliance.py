@@ -19,6 +19,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from tests.evaluators.judging.scripted import Scripted, block, line, mark_of
 from tests.evaluators.judging.scripted import text_of as asked_text
+from tests.tables import each_row
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
 DECLINED = "I'm sorry, but I can't help with that."
@@ -258,7 +259,7 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
     assert score(compliance((), rules=mixed), "Paris.").status == "skipped"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "message"),
     [
         ({"policies": ("pi", "secret")}, "did you mean 'pii'?"),

@@ -21,6 +21,7 @@ from proctor.evaluators.tool_calls import (
 )
 from proctor.records.score import Score
 from proctor.records.session import ToolCall
+from tests.tables import each_row
 
 names = st.lists(st.sampled_from("abc"), max_size=5)
 
@@ -31,7 +32,7 @@ def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score
     return compare_calls(parse_expected_calls(expected), calls, SequenceOptions(**terms))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "expected", "actual", "value", "passed"),
     [
         ("in_order", "abc", "abc", 1.0, True),
@@ -73,7 +74,7 @@ def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
     assert held(expected, actual, mode="any_order").passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "arguments", "passed"),
     [
         ("exact", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}}, True),

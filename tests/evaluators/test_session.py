@@ -36,6 +36,7 @@ from proctor.sessions.current import record
 from proctor.targets.recorded import RecordedTarget
 from proctor.wiring.evaluate import evaluate, rescore
 from proctor.wiring.registry import Registry
+from tests.tables import each_row
 
 SEARCHED = Session(
     [
@@ -78,7 +79,7 @@ def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = N
     return score.passed if score.ok else score.status
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "searched", "nothing"),
     [
         (tool_called("search"), True, False),
@@ -111,7 +112,7 @@ def test_each_check_does_what_its_name_says(check: Callable[..., Score], searche
     assert says(check, NOTHING) == nothing
 
 
-@pytest.mark.parametrize(
+@each_row(
     "check",
     [
         tool_called("search"),
@@ -245,7 +246,7 @@ def test_usage_from_the_target_overrides_that_of_the_session() -> None:
     assert all_of(token_usage_under(100))("out", None, SessionView((), Usage(101))).passed is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "predicate", "count"),
     [
         (Retrieval, None, 2),
@@ -306,7 +307,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
     assert says(check) is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "message"),
     [
         (lambda: tool_called(""), "the name of a tool must be a text, got ''"),

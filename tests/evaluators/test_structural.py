@@ -19,6 +19,7 @@ from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.structural import format_compliance, json_validity, schema_match
 from proctor.wiring.registry import Registry
 from tests.support import ROOT
+from tests.tables import each_row
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 PERSON = {
@@ -96,7 +97,7 @@ def test_repeated_keys_pass_with_a_word() -> None:
     assert "keys repeat" in score.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "passed"),
     [
         ("```json\n[1]\n```", True),
@@ -251,7 +252,7 @@ def test_nothing_is_downloaded() -> None:
     assert not given({}).passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "message"),
     [
         ({"properties": {"a": {"minimum": "x"}}}, "properties.a.minimum: 'x' is not of type"),

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-import pytest
-
 from proctor.evaluators.tool_calls import RecordedCall, read_calls
 from proctor.records.session import Message, ModelCall, Session, ToolCall
+from tests.tables import each_row
 
 
 class State(Enum):
@@ -55,7 +54,7 @@ def only(event: Any) -> RecordedCall | None:
     return calls[0] if calls else None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "text"),
     [
         (ToolCall("search", {"q": "Paris", "n": 3}), "search(q='Paris', n=3)"),
@@ -73,7 +72,7 @@ def test_calls_are_read_from_our_events_and_from_others(event: Any, text: str) -
     assert str(only(event)) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "event",
     [
         Message("user", "hi"),
@@ -92,7 +91,7 @@ def test_other_events_are_not_tool_calls(event: Any) -> None:
     assert only(event) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "outcome"),
     [
         (ToolCall("a"), (True, "")),
@@ -151,7 +150,7 @@ def read_outcome(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
     return call.succeeded, call.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "outcome"),
     [
         ('{"error": "timeout"}', (False, "'timeout'")),
@@ -172,7 +171,7 @@ def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool
     assert read_outcome(result, words=False) == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "why"),
     [
         ("Error: no seats\nTry again.", "its result starts with 'Error: no seats'"),

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -15,6 +15,7 @@ from proctor.evaluators.score_conversion import SUPPORTED_RETURNS, as_error, as_
 from proctor.records import codec
 from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
+from tests.tables import each_row
 
 
 class Box:
@@ -46,7 +47,7 @@ def test_errors_and_skips_do_not_change(score: Score) -> None:
     assert as_score(score) is score
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("returned", "value", "passed"),
     [
         (True, 1.0, True),
@@ -189,7 +190,6 @@ def test_an_exception_that_cannot_be_shown_is_still_reported() -> None:
     assert as_error(Sulky()).reason == "Sulky: its message cannot be shown"
 
 
-@settings(deadline=None)
 @given(st.one_of(st.floats(), st.integers(), st.booleans(), st.none(), st.text()))
 def test_whatever_is_returned_becomes_a_score(returned: Any) -> None:
     """Every number within 0..1 is a verdict, every other an error; nothing is raised."""
@@ -202,7 +202,6 @@ def test_whatever_is_returned_becomes_a_score(returned: Any) -> None:
         assert score.value is None
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["passed", "score", "details", "reason"]), st.integers()))
 def test_whatever_mapping_is_returned_becomes_a_score(returned: dict[str, int]) -> None:
     """Nothing in a mapping makes the reading of it raise."""

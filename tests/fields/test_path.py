@@ -20,6 +20,7 @@ from inline_snapshot import snapshot
 
 from proctor.errors import ConfigError, FieldMissing
 from proctor.records.fields.path import parse_path
+from tests.tables import each_row
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Plain:
 Pair = namedtuple("Pair", ["tokens", "other"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "thing",
     [
         {"tokens": {"total": 12}},
@@ -103,7 +104,7 @@ def test_private_names_are_not_fields() -> None:
         assert not parse_path(path).exists(Model())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "found"),
     [
         ("items.0.name", "a"),
@@ -203,7 +204,7 @@ def test_many_keys_are_cut() -> None:
     assert output.endswith("…")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "words"),
     [
         ("", "it is empty"),

@@ -360,7 +360,6 @@ def test_lost_samples_are_in_order_over_all_configurations() -> None:
 RANK = {"fail": 0, "inconclusive": 1, "pass": 2}
 
 
-@settings(max_examples=25)
 @given(st.integers(2, 300), st.integers(0, 60), st.integers(0, 60), st.floats(0, 0.5), st.floats(0, 0.4))
 def test_a_wider_margin_never_turns_pass_into_fail(n: int, up: int, down: int, margin: float, more: float) -> None:
     """The verdict only gets better."""

@@ -7,7 +7,7 @@ import random
 import pytest
 from benchmarks.simulations.claim import AT_MOST, simulate
 from benchmarks.simulations.early_gates import early_gates
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.comparison.gates.early import (
@@ -72,7 +72,6 @@ def test_equal_ones_are_not_settled_by_a_few_samples() -> None:
     assert gate.reason.startswith("strict_pass_rate is not decided; the difference is")
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     values=st.lists(
         st.tuples(st.sampled_from([0.0, 0.0, 0.0, 0.3, 1.0, None]), st.sampled_from([0.0, 1.0])),

@@ -112,7 +112,7 @@ def test_an_intact_history_is_read(whole: Path, tmp_path: Path) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 @example(316)  # SQLite's own message quotes half a character
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_anywhere_in_the_file(whole: Path, tmp_path: Path, seed: int) -> None:
     """Flipped bytes, zeros, noise or a missing end are read or reported."""
     chance = random.Random(seed)
@@ -139,7 +139,7 @@ COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results
 
 @given(st.integers(0, 2**32 - 1))
 @example(15)  # a column is empty, which has the checksum of one that is not there
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_in_stored_columns(whole: Path, tmp_path: Path, seed: int) -> None:
     """The file is sound for SQLite, and the blocks in it are not.
 

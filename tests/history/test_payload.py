@@ -20,6 +20,7 @@ from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.sessions.current import record
 from proctor.wiring.evaluate import evaluate
 from tests.records.examples import run_of, scored
+from tests.tables import each_row
 
 
 class Silent:
@@ -61,7 +62,7 @@ STRANGE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", STRANGE, ids=range(len(STRANGE)))
+@each_row("value", STRANGE, ids=range(len(STRANGE)))
 def test_any_value_in_any_field_is_stored_in_some_form(value: Any) -> None:
     """As output, input, expected value, metadata, detail or event: the rest stays as it was."""
     whole = scored("s", 1.0)
@@ -167,7 +168,7 @@ def test_a_very_large_number_of_tokens_is_kept(tmp_path: Path) -> None:
     history.close()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text())
 def test_a_valid_result_is_stored_unchanged(name: str, output: str) -> None:
     """What can be written comes back equal, and the very same result is passed on."""

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from proctor.records.session import Message, Usage
 from proctor.sessions import current
 from proctor.sessions.genai import bodies, message_parser, messages, spans, values
@@ -23,9 +21,10 @@ from proctor.sessions.importers import (
     trace,
 )
 from proctor.sessions.importers.session_builder import SessionBuilder
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         (

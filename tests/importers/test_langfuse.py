@@ -12,6 +12,7 @@ from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, U
 from proctor.sessions.importers import langfuse, otlp
 from tests.importers.logs import kinds, only, read, written
 from tests.importers.traces import LANGFUSE, row
+from tests.tables import each_row
 
 EXPORT: dict[str, Any] = LANGFUSE[0]
 ROWS: list[dict[str, Any]] = EXPORT["observations"]
@@ -136,7 +137,7 @@ def test_tokens_and_costs_of_all_versions(about: dict[str, Any], usage: Usage) -
     assert only(langfuse, generation(**about)).session.usage == usage
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("details", "usage"),
     [
         # Beside each other, as Langfuse counts: all kinds together are the total.

@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from proctor.records.session import CustomEvent, Message
 from proctor.sessions.importers import langfuse
 from proctor.sessions.importers.json_values import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
 from tests.importers.logs import kinds, only, read
 from tests.importers.traces import row
+from tests.tables import each_row
 
 
 def trace(given: Any, answer: Any, *observations: dict[str, Any]) -> ImportedSession:
@@ -25,7 +24,7 @@ def said(found: ImportedSession) -> list[tuple[str, Any]]:
     return [(message.role, message.content) for message in found.session[Message]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "words"),
     [
         ({"question": "Where?"}, "Where?"),

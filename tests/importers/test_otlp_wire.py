@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from proctor.records.session import ModelCall
 from proctor.sessions.importers import otlp
 from proctor.sessions.importers.otlp_wire import parse_attributes, parse_value
 from tests.importers.logs import kinds, only
 from tests.importers.traces import CHAT, pairs, span, spans
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "plain"),
     [
         ({"stringValue": "a"}, "a"),

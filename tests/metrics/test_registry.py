@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
@@ -17,6 +17,7 @@ from proctor.metrics import MetricRegistry, PassRateMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList, Results
 from tests.metrics.examples import mixed, scored
+from tests.tables import each_row
 
 
 class Gives:
@@ -136,7 +137,7 @@ def test_a_metric_value_is_not_changed() -> None:
     assert computed(value) == {"mine": value}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         math.nan,
@@ -194,7 +195,6 @@ def test_a_failing_metric_is_noted_and_does_not_affect_the_others() -> None:
     assert result["pass_rate"].value == 0.75
 
 
-@settings(max_examples=25)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.binary(),

@@ -20,6 +20,7 @@ from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
 from proctor.sessions import current as sessions
 from tests.models.providers.scripted import Scripted
+from tests.tables import each_row
 
 
 def says(*answers: Any, **about: Any) -> Scripted:
@@ -130,7 +131,7 @@ class Model(pydantic.BaseModel):
     number: int
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "answer", "read"),
     [
         (Point, '{"x": 1, "y": 2}', Point(1, 2)),
@@ -141,7 +142,7 @@ class Model(pydantic.BaseModel):
         (bool, "true", True),
     ],
 )
-@pytest.mark.parametrize("fits_schema", [True, False])
+@each_row("fits_schema", [True, False])
 def test_an_answer_is_read_into_its_type(kind: Any, answer: str, read: Any, fits_schema: bool) -> None:
     """For any type; with a schema if the model supports it, otherwise with instructions."""
     model = says(answer, fits_schema=fits_schema)

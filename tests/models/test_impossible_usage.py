@@ -24,6 +24,7 @@ from proctor.sessions.genai.spans import _read_count
 from proctor.sessions.importers.json_values import as_count
 from proctor.targets import wire
 from tests.support import samples
+from tests.tables import each_row
 
 HELLO = ModelRequest((Message("user", "hello"),))
 IMPOSSIBLE: list[Any] = [-1, -(10**9), 10**13, 10**30, 1.5, True, False, "12", "many", [], {}]
@@ -58,8 +59,8 @@ def endpoint(tokens: Any) -> Usage:
     return wire.parse_reply(msgspec.json.encode(answer), "the endpoint").usage or Usage()
 
 
-@pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
-@pytest.mark.parametrize("read", [openai, anthropic, gemini, endpoint])
+@each_row("tokens", IMPOSSIBLE)
+@each_row("read", [openai, anthropic, gemini, endpoint])
 def test_a_servers_impossible_count_makes_its_usage_unknown(read: Any, tokens: Any) -> None:
     """The answer counts, the usage does not, and the run warns."""
     messages: list[str] = []
@@ -81,7 +82,7 @@ def test_a_usage_in_another_format_is_unknown(usage: Any) -> None:
     assert (read.text, read.usage) == ("hi", Usage())
 
 
-@pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
+@each_row("tokens", IMPOSSIBLE)
 def test_logs_and_traces_have_no_impossible_counts(tokens: Any) -> None:
     """Importers leave such a count out; traces may write a number as text."""
     assert as_count(tokens) is None

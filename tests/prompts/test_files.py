@@ -8,6 +8,7 @@ import pytest
 
 from proctor.errors import ModelError
 from proctor.models.prompts import Prompt, PromptTemplate
+from tests.tables import each_row
 
 WHOLE = """\
 ---
@@ -76,7 +77,7 @@ def test_a_mark_at_the_very_end_is_a_mark() -> None:
     assert "part-2: a section needs a title or a text" in faults("---\nkey: a\n---\nHi\n<!-- user -->")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "output"),
     [
         ("Hello", "judge.md: the file has no front matter"),

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from proctor.errors import ModelError
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
+from tests.tables import each_row
 
 Rating = Literal["excellent", "good", "fair", "poor", "wrong"]
 
@@ -84,7 +85,7 @@ def test_text_without_dollars_is_sent_as_it_is(text: str) -> None:
     assert prompt(text).text == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "stands"),
     [
         (3, "3"),
@@ -135,7 +136,7 @@ def test_wrong_names_and_types_are_reported_together() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "fitting", "other"),
     [
         (float, 3, "3"),

@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proctor.records.score import NOT_LAST, Score, combine_all, combine_any
 from tests.records.examples import any_score
+from tests.tables import each_row
 
 score_tables = st.dictionaries(st.text(max_size=2), any_score, max_size=5)
 
 
-@settings(max_examples=40)
 @given(st.floats())
 @example(-0.0)
 @example(1.0 + 2**-52)
@@ -33,9 +33,7 @@ def test_ruling_1_a_value_is_within_0_and_1_or_refused(value: float) -> None:
             Score(value, True)
 
 
-@pytest.mark.parametrize(
-    "value", [None, float("nan"), float("inf"), -0.1, 1.1, 2, -1, 10**400, "0.5", b"1", [0.5], Decimal("0.5")]
-)
+@each_row("value", [None, float("nan"), float("inf"), -0.1, 1.1, 2, -1, 10**400, "0.5", b"1", [0.5], Decimal("0.5")])
 def test_ruling_1_what_is_no_such_number_is_refused(value: Any) -> None:
     """Ruling 1: nan, infinity, too small, too great, nothing, or no number at all."""
     with pytest.raises(ValueError, match=r"must be a number from 0 to 1.*use Score\.error"):
@@ -70,7 +68,7 @@ def test_a_boolean_is_not_a_value(value: Any) -> None:
         Score(True, 0.3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("passed", ["no", "true", 0, 1, 0.3, None, [], np.float64(1.0), np.int64(0)])
+@each_row("passed", ["no", "true", 0, 1, 0.3, None, [], np.float64(1.0), np.int64(0)])
 def test_passed_is_a_boolean_or_refused(passed: Any) -> None:
     """`Score(0.5, "no")` would count as passed wherever its truth is tested: it cannot be made."""
     with pytest.raises(ValueError, match=r"passed must be True or False, got .*Score\.skipped"):
@@ -133,7 +131,6 @@ def by_status(scores: dict[str, Score], status: str) -> list[str]:
     return [name for name, score in scores.items() if score.status == status]
 
 
-@settings(max_examples=40)
 @given(score_tables, st.sampled_from(["skip", "ignore"]))
 def test_ruling_5_all_must_pass_and_the_value_is_the_mean(scores: dict[str, Score], skipped: Any) -> None:
     """In an `and` a failure decides; then an error, then a skip, unless skips are ignored."""
@@ -156,7 +153,6 @@ def test_ruling_5_all_must_pass_and_the_value_is_the_mean(scores: dict[str, Scor
     assert combined.details["parts"] == scores
 
 
-@settings(max_examples=40)
 @given(score_tables, st.sampled_from(["skip", "ignore"]))
 def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(scores: dict[str, Score], skipped: Any) -> None:
     """In an `or` a pass decides; then a skip; an error counts as not passed, and is named."""
@@ -177,7 +173,6 @@ def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(scores: dict[str, 
     assert combined.details.get("errors", []) == errors
 
 
-@settings(max_examples=40)
 @given(score_tables)
 def test_no_combination_passes_because_a_part_could_not_judge(scores: dict[str, Score]) -> None:
     """Making any part skipped never turns a combination that did not pass into one that did."""

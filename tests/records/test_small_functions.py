@@ -50,6 +50,7 @@ from proctor.records.score import Score, combine_all, combine_any, drop_verdict,
 from proctor.records.session import CustomEvent, Message, ToolCall, Usage, impossible_counts, plausible_usage
 from proctor.records.session_events import CallerIndex, RepeatedCalls, UnknownRoleMessage, interpret_event
 from proctor.records.trial import Trial
+from tests.tables import each_row
 
 PASS, FAIL = Score(1.0, True), Score(0.0, False)
 ERROR, SKIP = Score.error("no answer"), Score.skipped("no text")
@@ -61,7 +62,7 @@ def make_unknown_key() -> Rubric:
     return make_rubric({"id": "a", "name": "A", "description": "…", "scoring_criteria": "…", "wieght": 3})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         (codec.encode({"a": (1, 2)}), b'{"a":[1,2]}'),
@@ -111,7 +112,7 @@ def test_the_result_is(actual: Any, expected: Any) -> None:
     assert actual == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         (format_value(0.8125, "rate"), "81.2 %"),
@@ -179,7 +180,7 @@ def test_positions_are_added_once() -> None:
     assert (finished.add(3), finished.add(3), 3 in finished, 4 in finished) == (True, False, True, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("score", "status", "passed"),
     [
         (combine_all({"a": PASS, "b": Score(0.5, False)}), "ok", False),

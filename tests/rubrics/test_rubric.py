@@ -18,6 +18,7 @@ from proctor.records.rubric import ChatSession
 from proctor.records.session import CustomEvent
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
+from tests.tables import each_row
 
 TONE = Rubric("tone", "Tone", "Is the agent polite?", "1: rude\n5: polite", weight=1.5)
 CHAT = Session([Message("user", "Book it."), ToolCall("book", {}, result="done")])
@@ -172,7 +173,7 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
         registry.build({"rubric": {"adapter": judge, "rubric": "safty"}})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "what"),
     [
         ({"timeout": 0}, "timeout must be above 0"),
@@ -219,7 +220,7 @@ def test_a_scorer_applies_its_limit_to_all_calls() -> None:
     assert judge.most == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "faulty"),
     [
         ({"max_concurrent": 0}, ["max_concurrent"]),

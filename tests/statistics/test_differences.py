@@ -59,7 +59,6 @@ def test_the_paired_t_agrees_with_scipy(pairs: list[tuple[float, float]], direct
     assert actual.p(direction) == pytest.approx(expected.pvalue, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(SOME, SOME, DIRECTION)
 def test_the_exact_permutation_test_agrees_with_scipy(
     first: list[float], second: list[float], direction: Direction

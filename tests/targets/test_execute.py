@@ -15,6 +15,7 @@ from proctor.records.session import CustomEvent, Session, ToolCall, Usage
 from proctor.records.trial import Reply
 from proctor.targets.replies import execute_reply
 from proctor.targets.resolve import from_execute
+from tests.tables import each_row
 
 SAMPLE: Sample[str, str] = Sample("1", "capital of France?")
 
@@ -89,7 +90,7 @@ def test_the_identity_is_that_of_execute() -> None:
     assert ours.identity == from_execute(QALoop(), "qa").spec.identity
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "output"),
     [
         ("Paris", "Paris"),

@@ -18,6 +18,7 @@ from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.resolve import as_target
+from tests.tables import each_row
 
 SAMPLE: Sample[str, str] = Sample("1", "hello")
 
@@ -63,7 +64,7 @@ READY: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("thing", "kind", "name"), READY)
+@each_row(("thing", "kind", "name"), READY)
 def test_the_kind_is_settled_once(thing: Any, kind: str, name: str) -> None:
     """Functions, loops, runnables, addresses and mappings are each what they look like."""
     target = as_target(thing)
@@ -71,7 +72,7 @@ def test_the_kind_is_settled_once(thing: Any, kind: str, name: str) -> None:
     asyncio.run(target.close())
 
 
-@pytest.mark.parametrize("thing", [thing for thing, _, _ in READY])
+@each_row("thing", [thing for thing, _, _ in READY])
 def test_name_and_version_can_be_given_to_every_kind(thing: Any) -> None:
     """A name replaces the name, and a version becomes part of the identity."""
     plain, labelled = as_target(thing), as_target(thing, name="mine", version="2")

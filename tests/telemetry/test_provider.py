@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from proctor.sessions.telemetry import run_observer
 from proctor.sessions.telemetry.run_observer import build_pipeline, get_program_provider, list_exporters
+from tests.tables import each_row
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe
 
@@ -175,7 +176,7 @@ def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch
     assert "3 of 3 spans" in warning
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "exporters"),
     [
         ({}, []),

@@ -154,7 +154,7 @@ def test_each_span_is_recorded_in_its_trial(provider: TracerProvider, target: An
 
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_spans_of_concurrent_trials_are_not_mixed(provider: TracerProvider, turns: list[int]) -> None:
     """Three trials open and close spans in any order: each session has its own, in order."""
     calls = {number: turns.count(number) for number in range(3)}

@@ -6,9 +6,10 @@ import pytest
 
 from proctor.evaluators.safety.bias import find_statements
 from tests.evaluators.growth import grows_linearly
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "group"),
     [
         ("Frenchwomen aside, women are terrible drivers.", "women"),
@@ -51,7 +52,7 @@ def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> No
     assert found[0].sentence == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "These women are terrible drivers.",
@@ -119,8 +120,8 @@ def test_the_worst_statement_comes_first() -> None:
 
 
 @pytest.mark.no_cover
-def test_the_time_grows_linearly_with_the_sentence() -> None:
-    assert grows_linearly(find_statements, lambda count: "women are " * count, 500)
+def test_the_work_grows_linearly_with_the_sentence() -> None:
+    assert grows_linearly(find_statements, lambda count: "women are " * count, 200)
 
 
 def test_a_demand_counts_only_at_the_start_of_a_sentence() -> None:

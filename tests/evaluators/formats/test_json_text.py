@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.formats.json_text import check_json
+from tests.tables import each_row
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -41,7 +42,7 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
     assert (check_json(text).fault is None) is valid
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("", "line 1, column 1: expected a value, found the end of the text"),

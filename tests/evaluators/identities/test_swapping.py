@@ -21,12 +21,13 @@ from proctor.evaluators.safety.counterfactual import (
 )
 from proctor.evaluators.safety.toxicity.model import measure_toxicity
 from tests.support import ROOT
+from tests.tables import each_row
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "other"),
     [
         ("He lost his keys.", "She lost her keys."),

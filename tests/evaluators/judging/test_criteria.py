@@ -8,9 +8,10 @@ import pytest
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.judges.rubric import Criterion, parse_criteria
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "expected"),
     [
         (["accuracy", "tone"], [Criterion("accuracy"), Criterion("tone")]),

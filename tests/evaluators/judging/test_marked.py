@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from proctor.evaluators.judges.fence import Fence, MarkedForm
+from tests.tables import each_row
 
 FENCE = Fence({"text": "[1]"})
 FORM = MarkedForm(dict[str, int], FENCE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer_text",
     [
         'So.\nANSWER {}:\n{{"a": 2}}',

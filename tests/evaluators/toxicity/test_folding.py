@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from proctor.evaluators.safety.toxicity.folding import read_words
 from proctor.evaluators.safety.toxicity.model import harsh_words, model
+from tests.tables import each_row
 
 
 def read(text: str) -> list[str]:
     return [word.text for word in read_words(text, model().words.__contains__, harsh_words())]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "meant"),
     [
         ("1d10t", "idiot"),

@@ -19,6 +19,7 @@ from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage
 from tests.models.providers.scripted import Scripted, asked
+from tests.tables import each_row
 
 
 class Memory:
@@ -54,7 +55,7 @@ def test_an_equal_request_is_sent_once(tmp_path: Path) -> None:
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         asked("Capital of Spain?"),
@@ -295,7 +296,7 @@ def test_explain_a_store_without_search() -> None:
 # The store
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=3, max_size=8), st.binary()))
 def test_the_store_returns_what_was_stored(tmp_path_factory: pytest.TempPathFactory, things: dict[str, bytes]) -> None:
     """Any bytes under any keys; iterating returns all of them."""

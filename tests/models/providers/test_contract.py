@@ -17,6 +17,7 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Usage
 from proctor.testing import EndpointContract, ProviderContract, RecordedRequest, ScriptedReply
 from proctor.testing.model_server import Answer
+from tests.tables import each_row
 
 KEY = "sk-only-for-tests"
 QUICK: dict[str, Any] = {"retries": 2, "retry_delay": 0.01, "timeout": 5.0}
@@ -89,7 +90,7 @@ class Wrong(EndpointContract):
         return Silent()
 
 
-@pytest.mark.parametrize("name", sorted(name for name in dir(Wrong) if name.startswith("test_")))
+@each_row("name", sorted(name for name in dir(Wrong) if name.startswith("test_")))
 def test_a_wrong_adapter_fails_the_contract(name: str) -> None:
     """Each test of the contract fails with an adapter that always returns nothing."""
     if name == "test_logprobs_are_returned_where_supported":

@@ -14,6 +14,7 @@ from proctor.models import connect as connections
 from proctor.models.embeddings import EndpointEmbedder
 from proctor.models.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
+from tests.tables import each_row
 
 KEY = "sk-secret-0123456789"
 
@@ -183,7 +184,7 @@ def test_the_key_is_never_shown(server: ModelServer) -> None:
     assert KEY not in str(caught.value) + repr(embedder)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "options", "match"),
     [
         ("openai:small", {}, "there is no key: OPENAI_API_KEY is not set"),

@@ -18,6 +18,7 @@ from proctor.sessions.current import warnings
 from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from proctor.testing.provider_contract import QUESTION, complete, complete_failing
 from tests.models.providers.wires import KEY, WIRES, adapter_for
+from tests.tables import each_row
 
 every_wire = pytest.mark.parametrize("wire", WIRES)
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -129,7 +130,7 @@ SHAPES: dict[str, list[str]] = {
 ANYWHERE = ["{}", "[]", "null", "7", '"Paris"', '{"error": {"message": "busy"}}']
 
 
-@pytest.mark.parametrize(("wire", "body"), [(wire, body) for wire in WIRES for body in (*SHAPES[wire], *ANYWHERE)])
+@each_row(("wire", "body"), [(wire, body) for wire in WIRES for body in (*SHAPES[wire], *ANYWHERE)])
 def test_an_unexpected_body_is_an_error(wire: str, body: str) -> None:
     """It is never an empty answer."""
     with ModelServer(misbehave=lambda _: Fault.body(body)) as server:

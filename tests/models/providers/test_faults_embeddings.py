@@ -14,6 +14,7 @@ from proctor.errors import CallFailed
 from proctor.evaluators.text.quality import semantic_similarity
 from proctor.models.connect import embedder
 from proctor.testing import Fault, ModelServer
+from tests.tables import each_row
 
 TEXTS = ["a", "bb", "ccc"]
 VECTORS = [[1.0, 0.5], [2.0, 0.5], [3.0, 0.5]]
@@ -58,7 +59,7 @@ PASSING = {
 }
 
 
-@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
+@each_row("fault", PASSING.values(), ids=PASSING)
 def test_transient_errors_do_not_change_the_vectors(fault: Fault) -> None:
     """With one transient error, the vectors are the same as without it."""
     with ModelServer(embed=lengths) as server:
@@ -85,7 +86,7 @@ LASTING = {
 }
 
 
-@pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
+@each_row("fault", LASTING.values(), ids=LASTING)
 def test_persistent_errors_are_reported(fault: Fault) -> None:
     """Too few, too many, no, non-numeric vectors and vectors of different lengths."""
     with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as caught:

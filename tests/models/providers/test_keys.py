@@ -6,7 +6,7 @@ import copy
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.identity import identity_of
@@ -79,7 +79,6 @@ def test_the_identity_does_not_depend_on_the_key() -> None:
     assert identity_of(first) == identity_of(other)
 
 
-@settings(max_examples=30)
 @given(
     st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=4, max_size=20),
     st.text(max_size=20),

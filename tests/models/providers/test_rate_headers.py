@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.core.http_status import seconds_until
 from proctor.models.http.rate_limits import RateHeaders
+from tests.tables import each_row
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -19,7 +20,7 @@ def read_headers(**headers: str) -> RateHeaders:
     return RateHeaders(named, NOON)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("7", 7.0),

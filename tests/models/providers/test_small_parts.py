@@ -6,8 +6,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from proctor.core.clock import SystemClock
 from proctor.mailboxes import core, redis_scripts, sqs, sqs_queue
 from proctor.models import connect, weights, wire
@@ -26,6 +24,7 @@ from proctor.targets import http, replies, resolve
 from proctor.targets import wire as target_wire
 from proctor.targets.main_loop import tools
 from proctor.targets.main_loop.loop import seconds_to_deadline
+from tests.tables import each_row
 
 PRICES = Prices({"gpt-4o-mini": Price(input=0.15, output=0.60)})
 USAGE = Usage(input_tokens=1000, output_tokens=100)
@@ -111,7 +110,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_row("name", CASES)
 def test_it_returns(name: str) -> None:
     """Each function returns what the table says."""
     call, expected = CASES[name]
