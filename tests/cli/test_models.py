@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
 from tests.cli.project import Project
+from tests.servers.model_server import ModelServer
 
 KEY = "sk-secret-0123456789"
 VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")

@@ -19,8 +19,9 @@ from proctor.sessions import current as sessions
 from proctor.targets.main_loop.bus import EventBus, LoopEnded
 from proctor.targets.main_loop.loop import ExecutionBudget, seconds_to_deadline
 from proctor.targets.main_loop.tools import tool
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
 from tests.main_loop.scripted import WIRES, QALoop, by_rounds, calls, kinds, says, script
+from tests.servers.model_server import ModelServer
 from tests.support import ManualClock
 
 

@@ -22,9 +22,10 @@ from proctor import (
     load_rubrics,
 )
 from proctor.errors import ConfigError
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted
 from tests.models.providers.wires import adapter_for
+from tests.servers.model_server import ModelServer
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, prompts
 from tests.spec.clauses import clause
 

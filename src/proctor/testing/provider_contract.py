@@ -192,7 +192,10 @@ class EndpointContract(ProviderContract):
     """Tests for an adapter that talks to a server, including server faults; implement `connect`.
 
     The adapter must retry at most twice, with short delays, so that the tests are quick.
+    `server_type` is the model server: a subclass of `ModelServer` if your adapter uses another format than OpenAI's.
     """
+
+    server_type: type[ModelServer] = ModelServer
 
     def connect(self, url: str) -> ProviderAdapter:
         """Return an adapter for the model server at this URL."""
@@ -201,26 +204,26 @@ class EndpointContract(ProviderContract):
     @contextlib.contextmanager
     def connected(self, answer: Answer) -> Iterator[ProviderAdapter]:
         """Return an adapter for a model server that replies with the result of `answer`."""
-        with ModelServer(answer) as server:
+        with self.server_type(answer) as server:
             yield self.connect(server.url)
 
     def test_transient_errors_are_retried(self) -> None:
         for fault in (*map(Fault.status, (429, 500, 503)), Fault.reset_connection()):
-            with ModelServer(lambda _: "Paris") as server:
+            with self.server_type(lambda _: "Paris") as server:
                 server.faults.append(fault)
                 response = complete(self.connect(server.url), QUESTION)
                 assert (response.text, response.attempts) == ("Paris", 2), fault
                 assert len(server.calls) == 2, fault
 
     def test_exhausted_retries_are_a_retryable_error(self) -> None:
-        with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
+        with self.server_type(misbehave=lambda _: Fault.status(500)) as server:
             error = complete_failing(self.connect(server.url), QUESTION)
         assert error.retryable
         assert "500" in str(error)
 
     def test_invalid_requests_are_not_retried(self) -> None:
         for code in (400, 401, 403, 404):
-            with ModelServer() as server:
+            with self.server_type() as server:
                 server.faults.append(Fault.status(code))
                 error = complete_failing(self.connect(server.url), QUESTION)
                 assert not error.retryable, code
@@ -228,11 +231,11 @@ class EndpointContract(ProviderContract):
                 assert len(server.calls) == 1, code
 
     def test_a_response_of_another_shape_is_an_error(self) -> None:
-        with ModelServer(misbehave=lambda _: Fault.body(b'{"well": "no"}')) as server:
+        with self.server_type(misbehave=lambda _: Fault.body(b'{"well": "no"}')) as server:
             complete_failing(self.connect(server.url), QUESTION)
 
     def test_a_call_after_a_timeout_succeeds(self) -> None:
-        with ModelServer(lambda _: "Paris") as server:
+        with self.server_type(lambda _: "Paris") as server:
             server.faults.append(Fault.hang())
             adapter = self.connect(server.url)
             complete_failing(adapter, QUESTION, timeout=0.2)

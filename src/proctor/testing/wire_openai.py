@@ -270,6 +270,7 @@ def _render_error(code: int, message: str) -> dict[str, Any]:
 
 OPENAI = WireFormat(
     "openai",
+    lambda http: (http.method, http.path) in (("GET", "/v1/models"), ("POST", "/v1/chat/completions")),
     _ChatRequest,
     _IGNORED,
     "authorization",
@@ -281,5 +282,9 @@ OPENAI = WireFormat(
     _render_error,
 )
 EMBEDDINGS = dataclasses.replace(
-    OPENAI, request_type=_EmbeddingsRequest, ignored=frozenset(), convert=_convert_embeddings
+    OPENAI,
+    serves=lambda http: (http.method, http.path) == ("POST", "/v1/embeddings"),
+    request_type=_EmbeddingsRequest,
+    ignored=frozenset(),
+    convert=_convert_embeddings,
 )

@@ -17,6 +17,7 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Usage
 from proctor.testing import EndpointContract, ProviderContract, RecordedRequest, ScriptedReply
 from proctor.testing.model_server import Answer
+from tests.servers.model_server import ModelServer
 
 KEY = "sk-only-for-tests"
 QUICK: dict[str, Any] = {"retries": 2, "retry_delay": 0.01, "timeout": 5.0}
@@ -30,6 +31,7 @@ class TestOpenAI(EndpointContract):
 
 
 class TestAnthropic(EndpointContract):
+    server_type = ModelServer
     settings = ("temperature", "max_tokens")
 
     def connect(self, url: str) -> ProviderAdapter:
@@ -37,6 +39,7 @@ class TestAnthropic(EndpointContract):
 
 
 class TestGemini(EndpointContract):
+    server_type = ModelServer
     logprobs = True
 
     def connect(self, url: str) -> ProviderAdapter:

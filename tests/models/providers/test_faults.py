@@ -15,9 +15,10 @@ from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
 from proctor.sessions.current import warnings
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from proctor.testing.provider_contract import QUESTION, complete, complete_failing
 from tests.models.providers.wires import KEY, WIRES, adapter_for
+from tests.servers.model_server import ModelServer
 
 every_wire = pytest.mark.parametrize("wire", WIRES)
 PAST = datetime(2020, 1, 1, tzinfo=UTC)

@@ -21,7 +21,8 @@ from proctor.models.http.access import ApiKey
 from proctor.models.http.endpoint import Endpoint, HttpCall, HttpResult, decode_body, shared_endpoint
 from proctor.models.http.errors import MAX_QUOTE, read_error_body
 from proctor.models.http.rate_limits import Limiter
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
+from tests.servers.model_server import ModelServer
 from tests.support import ManualClock
 
 QUICK = RetryPolicy(retries=2, retry_delay=0.01, timeout=5.0)
