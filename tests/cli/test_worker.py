@@ -301,7 +301,7 @@ def test_workers_of_other_code_stop_a_run(project: Project, address: str, monkey
         result = project.proctor("run", "eval.yaml", "-q", "--workers", address)
     assert result.code == 3
     assert "error: all workers run other code than this run: " in result.err
-    assert "it lacks the evaluator 'contains'" in result.err
+    assert "it does not have the evaluator 'contains'" in result.err
     assert "then resume the run" in result.err
     with worker(project.folder, "eval.yaml", "--requests", address) as item:
         repeated = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)

@@ -249,7 +249,7 @@ def assert_dead(result: EvalResult) -> None:
     assert error is not None
     assert error.kind == "DeadLetter"
     assert f"delivered {MAX_DELIVERIES} times" in error.message
-    assert "lease ran out" in error.message
+    assert "lease expired" in error.message
 
 
 def check_calls(storm: Storm, log: CallLog) -> None:
@@ -271,7 +271,7 @@ def check_warnings(storm: Storm, report: EvalReport) -> None:
     )
     assert again > 0
     noun = "result" if again == 1 else "results"
-    assert f"workers: {again} {noun} came from a later delivery" in said
+    assert f"workers: {again} {noun} came from a repeated delivery" in said
 
 
 def check_server(storm: Storm, server: RedisServer) -> None:

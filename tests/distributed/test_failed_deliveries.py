@@ -168,7 +168,7 @@ def test_an_acknowledgement_that_fails_never_ends_the_worker(caplog: pytest.LogC
     assert summary.sent == 2
     report = collect_results(results, submission, timeout_seconds=0)
     assert report.total == 1
-    assert "requests could not be acknowledged and will come again" in caplog.text
+    assert "requests could not be acknowledged and will be delivered again" in caplog.text
 
 
 @pytest.mark.parametrize("at", ["receive", "send_all"])

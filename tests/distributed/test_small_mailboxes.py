@@ -87,7 +87,7 @@ def test_a_full_mailbox_is_reported_once(caplog: pytest.LogCaptureFixture) -> No
     submit_dataset(samples(1), requests)
     with_timeout(LONG, lambda: loop_for(loud, requests, results).run(max_iterations=1))
     texts = [record.message for record in caplog.records]
-    assert texts == ["the mailbox 'results' is full: results wait until it has room"]
+    assert texts == ["the mailbox 'results' is full; results wait until it has room"]
 
 
 def test_submitting_to_a_full_mailbox_reports_what_was_sent() -> None:

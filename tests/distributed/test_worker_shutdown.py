@@ -96,8 +96,8 @@ def test_the_end_of_an_outbox_has_one_deadline() -> None:
         add_finished_results(3 * BATCH_SIZE, requests, values, outbox)
         with outbox:
             pass
-        assert outbox.tally.returned <= BATCH_SIZE
-        assert outbox.tally.returned + values.give_back_all(LONG) == 3 * BATCH_SIZE
+        assert outbox.summary.returned <= BATCH_SIZE
+        assert outbox.summary.returned + values.give_back_all(LONG) == 3 * BATCH_SIZE
     again = requests.receive(max_messages=10)
     assert {message.delivery_count for message in again} == {1}
 

@@ -19,7 +19,7 @@ from proctor.testing.faults import Fault
 from proctor.testing.model_server import Answer, ModelServer
 from proctor.testing.wire_format import RecordedRequest, ScriptedReply
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 QUESTION = ModelRequest((Message("user", "What is the capital of France?"),))
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SCHEMA = {**CITY, "additionalProperties": False}
@@ -30,7 +30,7 @@ def complete(adapter: ProviderAdapter, request: ModelRequest, timeout: float | N
     """Send one request through an adapter; fail instead of waiting forever."""
 
     async def call() -> ModelResponse:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             return await adapter.complete(request, timeout=timeout)
 
     return bridge.run(call())
@@ -142,17 +142,17 @@ class ProviderContract:
             assert (response.text, response.finish_reason) == (text, reason)
 
     def test_logprobs_are_returned_where_supported(self) -> None:
-        chances = (TokenLogprobs("Yes", -0.25, {"Yes": -0.25, "No": -1.5}),)
+        logprobs = (TokenLogprobs("Yes", -0.25, {"Yes": -0.25, "No": -1.5}),)
         request = ModelRequest(QUESTION.messages, top_logprobs=2)
-        response = self._respond(ScriptedReply("Yes", logprobs=chances), request)
-        assert response.logprobs == (chances if self.logprobs else ())
+        response = self._respond(ScriptedReply("Yes", logprobs=logprobs), request)
+        assert response.logprobs == (logprobs if self.logprobs else ())
 
     def test_concurrent_calls_get_their_own_responses(self) -> None:
         with self.connected(lambda request: f"received {request.text}") as adapter:
 
             async def complete_all() -> list[ModelResponse]:
                 requests = [ModelRequest((Message("user", str(n)),)) for n in range(30)]
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(TIMEOUT_SECONDS):
                     return await asyncio.gather(*map(adapter.complete, requests))
 
             texts = [response.text for response in bridge.run(complete_all())]
@@ -162,7 +162,7 @@ class ProviderContract:
         has_failed = threading.Event()
 
         def answer_late(_: RecordedRequest) -> str:
-            has_failed.wait(PATIENCE / 2)
+            has_failed.wait(TIMEOUT_SECONDS / 2)
             return "too late"
 
         with self.connected(answer_late) as adapter:

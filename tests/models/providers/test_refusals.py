@@ -10,8 +10,9 @@ from proctor.core.retry_policy import RetryPolicy
 from proctor.errors import CallFailed
 from proctor.models.http.errors import BLOCK_SECONDS, MAX_REJECTIONS
 from proctor.models.http.rate_limits import Limiter
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
 from tests.models.providers.test_transport import QUICK, ask, http_call, make_endpoint, read, server
+from tests.servers.model_server import ModelServer
 from tests.support import ManualClock
 
 __all__ = ["server"]
