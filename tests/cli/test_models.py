@@ -77,7 +77,7 @@ def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch:
 def test_an_unreachable_endpoint_does_not_affect_the_others(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error is listed with the answers of the others; the exit code is 3."""
     with ModelServer(models=["small"]) as server:
-        server.misbehave = lambda options: (
+        server.choose_fault = lambda options: (
             Fault.status(403, body=f"no {KEY}".encode()) if options.wire == "openai" else None
         )
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")

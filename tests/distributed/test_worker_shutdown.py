@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Trial
-from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
+from proctor.distributed.leased_requests import LeasedRequest, LeasedRequests
 from proctor.distributed.outbox import BATCH_SIZE, MAX_QUEUED, Outbox
 from proctor.errors import MailboxError, MailboxGone
 from tests.distributed.failing_mailboxes import (
@@ -77,13 +77,13 @@ def test_stop_works_while_the_results_mailbox_is_full() -> None:
     assert requests.approximate_count() >= MAX_QUEUED
 
 
-def add_finished_results(count: int, requests: Any, held: LeasedMessages, outbox: Outbox) -> None:
+def add_finished_results(count: int, requests: Any, held: LeasedRequests, outbox: Outbox) -> None:
     """Add `count` leased requests with finished results to an outbox."""
     requests.send_all([request(n) for n in range(count)])
     numbers = itertools.count()
     while messages := requests.receive(max_messages=10):
         for number, message in zip(numbers, messages, strict=False):
-            held.add(number, LeasedMessage(message, message.body))
+            held.add(number, LeasedRequest(message, message.body))
             outbox.add(number, EvalResult(Trial(message.body.sample, "out")))
 
 
@@ -91,7 +91,7 @@ def test_the_end_of_an_outbox_has_one_deadline() -> None:
     """With three batches and no server, only the first batch is tried until the deadline."""
     requests, inner = boxes()
     results: Any = FailingMailbox(inner, send_all=itertools.repeat(AWAY))
-    with LeasedMessages(30.0, print) as values:
+    with LeasedRequests(30.0, print) as values:
         outbox = Outbox(requests, results, values, "w1", print, last_seconds=0.3)
         add_finished_results(3 * BATCH_SIZE, requests, values, outbox)
         with outbox:
@@ -112,7 +112,7 @@ def test_returning_messages_has_a_deadline() -> None:
                 time.sleep(0.1)
 
     requests: Any = Slow(inner)
-    with LeasedMessages(30.0, print) as held:
+    with LeasedRequests(30.0, print) as held:
         add_finished_results(40, requests, held, Outbox(requests, results, held, "w1", print))
         assert held.give_back_all(0.3) < 40
 

@@ -163,7 +163,7 @@ def test_the_deadline_ends_a_tool(server: ModelServer, in_thread: bool) -> None:
 
 def test_the_deadline_ends_a_model_call(server: ModelServer) -> None:
     """The call is recorded."""
-    server.misbehave = lambda asked: Fault.slow(3)
+    server.choose_fault = lambda asked: Fault.slow(3)
     session = Session()
     before = sessions.current.set(session)
     try:

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return Fault.slow(options.delay) if options.delay else None
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with ModelServer(misbehave=misbehave, port=options.port) as server:
+    with ModelServer(choose_fault=misbehave, port=options.port) as server:
         print(server.url, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             while True:

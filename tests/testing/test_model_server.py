@@ -89,9 +89,9 @@ def test_other_paths_are_not_found(client: httpx2.Client, method: str, path: str
 
 
 def test_faults_are_used_up_in_order(server: ModelServer, client: httpx2.Client) -> None:
-    """Each request takes one fault; None is no fault; then `misbehave` decides."""
+    """Each request takes one fault; None is no fault; then `choose_fault` decides."""
     server.faults.extend([Fault.status(500), None, Fault.status(503)])
-    server.misbehave = lambda asked: Fault.status(418) if asked.number == 3 else None
+    server.choose_fault = lambda asked: Fault.status(418) if asked.number == 3 else None
     assert [chat(client).status_code for _ in range(5)] == [500, 200, 503, 418, 200]
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.distributed.batches import WAKE_SECONDS, Backoff, decode_body
 from proctor.distributed.expected_results import describe_difference
-from proctor.distributed.leased_messages import WORKER_STOPPED, LeasedMessage, LeasedMessages, Warn
+from proctor.distributed.leased_requests import WORKER_STOPPED, LeasedRequest, LeasedRequests, Warn
 from proctor.distributed.notices import NoticeSender
 from proctor.engine.plan import Job
 from proctor.errors import MailboxClosed, MailboxError
@@ -66,7 +66,7 @@ class Inbox:
     def __init__(
         self,
         requests: Mailbox[EvalRequest[Any, Any]],
-        leased: LeasedMessages,
+        leased: LeasedRequests,
         until: StopCondition,
         expects: str,
         warn: Warn,
@@ -77,7 +77,7 @@ class Inbox:
     ) -> None:
         self._rng = rng or random.Random()
         # Also at the start, because this worker may replace one that the next request killed.
-        self._is_careful = True
+        self._receives_single = True
         self._requests = requests
         self._leased = leased
         self._until = until
@@ -186,7 +186,7 @@ class Inbox:
         if self._until.empty:
             wait = min(wait, EMPTY_SECONDS)
         return self._requests.receive(
-            max_messages=1 if self._is_careful else min(slots, self._until.batch - self._received),
+            max_messages=1 if self._receives_single else min(slots, self._until.batch - self._received),
             visibility_timeout=self._leased.lease,
             wait_time_seconds=wait,
             provisional=True,
@@ -220,7 +220,7 @@ class Inbox:
             if self._notices is not None:
                 self._notices.send(message, request)
             number = next(self._numbers)
-            self._leased.add(number, LeasedMessage(message, request))
+            self._leased.add(number, LeasedRequest(message, request))
             if self._stopped.is_set():
                 self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
             elif request.expects and request.expects != self._expects:
@@ -233,7 +233,7 @@ class Inbox:
                 group.append((number, request.sample, request.configuration, request.epoch))
         if jobs:
             self._call_in_loop(self._add_jobs, jobs)
-        self._is_careful = bool(suspects) or self._has_mismatch
+        self._receives_single = bool(suspects) or self._has_mismatch
         return len(jobs) + (self._run_isolated(suspects) if suspects else 0)
 
     def _run_isolated(self, suspects: list[Job]) -> int:

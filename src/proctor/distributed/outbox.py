@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.distributed.batches import Backoff, SupervisedThread
-from proctor.distributed.leased_messages import WORKER_STOPPED, LeasedMessage, LeasedMessages, Warn
+from proctor.distributed.leased_requests import WORKER_STOPPED, LeasedRequest, LeasedRequests, Warn
 from proctor.errors import (
     MailboxClosed,
     MailboxError,
@@ -63,7 +63,7 @@ class Outbox:
         self,
         requests: Mailbox[Any],
         results: Mailbox[EvalResult] | None,
-        leased: LeasedMessages,
+        leased: LeasedRequests,
         worker: str,
         warn: Warn,
         on_end: Callable[[], object] = lambda: None,
@@ -147,7 +147,7 @@ class Outbox:
         for name, items in by_mailbox.items():
             self._deliver_to(name, items)
 
-    def _add_delivery(self, item: LeasedMessage, result: EvalResult) -> EvalResult:
+    def _add_delivery(self, item: LeasedRequest, result: EvalResult) -> EvalResult:
         request, count = item.request, item.message.delivery_count
         delivery = Delivery(request.run_id, request.request_id, self._worker, count)
         return written(msgspec.structs.replace(result, delivery=delivery))[1]

@@ -19,7 +19,7 @@ from proctor.core.clock import Clock, SystemClock
 from proctor.core.threads import CallThreads
 from proctor.distributed.expected_results import describe_setup
 from proctor.distributed.inbox import Inbox, StopCondition
-from proctor.distributed.leased_messages import LeasedMessages, Warn
+from proctor.distributed.leased_requests import LeasedRequests, Warn
 from proctor.distributed.notices import NoticeSender
 from proctor.distributed.outbox import Outbox, WorkerSummary
 from proctor.engine.plan import Setup
@@ -116,7 +116,7 @@ class Worker:
         progress = Progress(name, self._clock, total=None)
         threads = CallThreads()
         warnings_token = sessions.warnings.set(_ImmediateWarnings(config.warn))
-        with LeasedMessages(config.lease, config.warn, lambda _: self._end()) as leased:
+        with LeasedRequests(config.lease, config.warn, lambda _: self._end()) as leased:
             outbox = Outbox(
                 config.requests,
                 config.results,
@@ -219,7 +219,7 @@ class _ReturningRunner:
 
     max_concurrency = None
 
-    def __init__(self, runner: Runner, outbox: Outbox, leased: LeasedMessages) -> None:
+    def __init__(self, runner: Runner, outbox: Outbox, leased: LeasedRequests) -> None:
         self._run, self._outbox, self._leased = runner.run, outbox, leased
 
     async def run(

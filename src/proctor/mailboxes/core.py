@@ -109,7 +109,7 @@ def removed_error(name: str) -> MailboxGone:
 
 def full_error(where: str, capacity: int) -> MailboxFull:
     return MailboxFull(
-        f"the mailbox is full: its capacity is {capacity} messages, including leased ones",
+        f"the mailbox is full: leased messages included, it has reached its capacity of {capacity}",
         where=where,
         fix="send again after some are acknowledged, or use a larger capacity",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -277,7 +278,7 @@ def wrap_client(client: Any) -> RedisConnection:
     redis = extras.require("redis", extra="redis", why=_FEATURE)
     if not isinstance(client, redis.Redis | redis.cluster.RedisCluster):
         raise ConfigError(
-            f"a {type(client).__qualname__} is not a Redis client",
+            f"an object of type {type(client).__qualname__} is not a Redis client",
             fix="pass a redis.Redis or a redis.cluster.RedisCluster, not their asyncio versions",
         )
     return RedisConnection(client, owned=False)
@@ -300,8 +301,9 @@ def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
         # This does not connect yet, but rejects unknown options.
         client.connection_pool.make_connection()
     except (ValueError, TypeError) as error:
+        reason = re.sub(r".*unexpected keyword argument", "unknown option", str(error))
         raise ConfigError(
-            f"invalid address: {error}",
+            f"invalid address: {reason}",
             where=hide_credentials(url),
             fix="write it as redis://host:6379/0/NAME; its options are those of redis-py",
         ) from None

@@ -61,7 +61,7 @@ class MailboxHooks:
             yield mailbox
 
     @contextlib.contextmanager
-    def takes_short(self) -> Iterator[None]:
+    def assert_takes_short(self) -> Iterator[None]:
         """Assert that the block takes at least `SHORT` seconds."""
         started = time.monotonic()
         yield

@@ -144,7 +144,7 @@ class MailboxContract(MailboxConcurrencyContract):
 
     def test_a_lease_hides_a_message_until_it_ends(self, mailbox: Mailbox[Any]) -> None:
         mailbox.send("a")
-        with self.takes_short():
+        with self.assert_takes_short():
             first = receive_one(mailbox, self.SHORT)
             second = receive_one(mailbox)
         assert list(mailbox.receive()) == []
@@ -188,7 +188,7 @@ class MailboxContract(MailboxConcurrencyContract):
         second = receive_one(mailbox)
         assert second.delivery_count == 2
         assert second.receipt_handle != first.receipt_handle
-        with self.takes_short():
+        with self.assert_takes_short():
             second.nack(self.SHORT)
             assert receive_one(mailbox).delivery_count == 3
 
@@ -207,13 +207,13 @@ class MailboxContract(MailboxConcurrencyContract):
     def test_an_extension_counts_from_now_and_can_shorten_a_lease(self, mailbox: Mailbox[Any]) -> None:
         mailbox.send("a")
         message = receive_one(mailbox)
-        with self.takes_short():
+        with self.assert_takes_short():
             message.extend_visibility(self.SHORT)
             assert receive_one(mailbox).delivery_count == 2
         assert_raises(ReceiptExpired, message.acknowledge)
 
     def test_a_delayed_message_arrives_after_its_delay(self, mailbox: Mailbox[Any]) -> None:
-        with self.takes_short():
+        with self.assert_takes_short():
             mailbox.send("later", delay_seconds=self.SHORT)
             message = receive_one(mailbox)
         assert (message.body, message.delivery_count) == ("later", 1)

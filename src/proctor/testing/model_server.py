@@ -23,7 +23,7 @@ from proctor.testing.wire_openai import EMBEDDINGS, OPENAI, render_embeddings
 
 Answer = Callable[[RecordedRequest], str | ScriptedReply]
 Embed = Callable[[str], Sequence[float]]
-Misbehave = Callable[[RecordedRequest], Fault | None]
+ChooseFault = Callable[[RecordedRequest], Fault | None]
 
 GREETING = "This is the loopback model."
 DIMENSIONS = 16
@@ -59,7 +59,7 @@ class ModelServer:
     `answer` maps a request to a text or a `ScriptedReply`; it runs in the server's thread and should be
     quick, and an exception in it becomes a response with status 400. `embed` maps a text to a vector.
     `calls` lists the requests so far. Each request takes the next item of `faults` (None: no fault);
-    when they are used up, the server calls `misbehave`. With `key` or `models`, the server rejects other
+    when they are used up, the server calls `choose_fault`. With `key` or `models`, the server rejects other
     keys or models. It also rejects requests that the real servers would reject.
 
     The base URL of clients is `server.url + "/v1"`. For other formats, set `formats` in a subclass.
@@ -78,14 +78,14 @@ class ModelServer:
         answer: Answer = default_answer,
         *,
         embed: Embed = default_embed,
-        misbehave: Misbehave | None = None,
+        choose_fault: ChooseFault | None = None,
         key: str | None = None,
         models: Sequence[str] | None = None,
         port: int = 0,
     ) -> None:
         self.answer = answer
         self.embed = embed
-        self.misbehave = misbehave
+        self.choose_fault = choose_fault
         self.faults: deque[Fault | None] = deque()
         self._key = key
         self._models = None if models is None else tuple(models)
@@ -197,7 +197,7 @@ class ModelServer:
         try:
             fault = self.faults.popleft()
         except IndexError:
-            fault = None if self.misbehave is None else self.misbehave(request)
+            fault = None if self.choose_fault is None else self.choose_fault(request)
         return self._render(wire, request, fault or Fault()), fault
 
     def _render(self, wire: WireFormat, request: RecordedRequest, fault: Fault) -> _HttpResponse:

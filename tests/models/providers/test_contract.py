@@ -49,7 +49,7 @@ class TestGemini(EndpointContract):
 class TestFunction(ProviderContract):
     logprobs = True
 
-    def connected(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
+    def open_adapter(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
         def function(request: ModelRequest) -> ModelResponse:
             answered = answer(_asked(request))
             reply = ScriptedReply(answered) if isinstance(answered, str) else answered
@@ -104,5 +104,5 @@ def test_a_wrong_adapter_fails_the_contract(name: str) -> None:
 @pytest.mark.parametrize("contract", [ProviderContract(), EndpointContract()])
 def test_the_contract_says_what_is_missing(contract: ProviderContract) -> None:
     """A contract without `connect` says so."""
-    with pytest.raises(NotImplementedError, match="implement connect"):
+    with pytest.raises(NotImplementedError, match=r"implement (connect|open_adapter)"):
         contract.test_an_adapter_has_a_model_address()

@@ -44,7 +44,7 @@ def _unknowing(wire: str) -> ModelServer:
 
     hint = "It must fit this JSON Schema"
     return ModelServer(
-        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", misbehave=misbehave
+        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", choose_fault=misbehave
     )
 
 

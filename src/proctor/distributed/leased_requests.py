@@ -22,14 +22,14 @@ RETURN_ALL_SECONDS = 5.0
 Warn = Callable[[str], object]
 
 
-class LeasedMessage(NamedTuple):
+class LeasedRequest(NamedTuple):
     """A leased message and its request."""
 
     message: Message[Any]
     request: EvalRequest[Any, Any]
 
 
-class LeasedMessages:
+class LeasedRequests:
     """Leased messages by number; a thread extends each three times per lease.
 
     An unexpected error of the thread is passed to `on_failure`, and raised at the end.
@@ -38,13 +38,13 @@ class LeasedMessages:
     def __init__(self, lease: float, warn: Warn, on_failure: Callable[[Exception], object] = lambda _: None) -> None:
         self.lease = lease
         self._warn = warn
-        self._items: dict[int, LeasedMessage] = {}
+        self._items: dict[int, LeasedRequest] = {}
         self._lost: set[int] = set()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = SupervisedThread(self._extend_leases, "proctor-heartbeat", on_failure)
 
-    def __enter__(self) -> LeasedMessages:
+    def __enter__(self) -> LeasedRequests:
         self._thread.start()
         return self
 
@@ -57,11 +57,11 @@ class LeasedMessages:
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, number: int, item: LeasedMessage) -> None:
+    def add(self, number: int, item: LeasedRequest) -> None:
         with self._lock:
             self._items[number] = item
 
-    def get(self, number: int) -> LeasedMessage:
+    def get(self, number: int) -> LeasedRequest:
         return self._items[number]
 
     def is_lost(self, number: int) -> bool:
