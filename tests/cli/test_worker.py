@@ -250,7 +250,7 @@ def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
     assert result.err == (
         f"error: 127.0.0.1:{port}: the server cannot be reached: "
         f"Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
-        "Fix: check that it runs and that the address is right\n"
+        "Fix: check that it is running and that the address is correct\n"
     )
 
 

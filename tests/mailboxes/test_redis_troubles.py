@@ -214,7 +214,7 @@ def test_an_unreachable_server_is_an_error() -> None:
     assert time.monotonic() - started > 1
     message = str(caught.value)
     assert f"127.0.0.1:{port}" in message
-    assert "check that it runs" in message
+    assert "check that it is running" in message
     assert "secret" not in message + repr(box)
     box.close()
 

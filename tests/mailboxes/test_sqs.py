@@ -310,7 +310,7 @@ def test_max_deliveries_can_be_changed_later(make: Make, client: Any) -> None:
     url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
     result = client.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
     assert f'{box.name}-dead"' in result["Attributes"]["RedrivePolicy"]
-    with pytest.raises(ConfigError, match="up to 1000"):
+    with pytest.raises(ConfigError, match="at most 1000"):
         SQSMailbox("a", client, max_deliveries=1001)
     with pytest.raises(ConfigError, match="max_deliveries is 0"):
         SQSMailbox("a", client, max_deliveries=0)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.distributed.batches import WAKE_SECONDS, Backoff, decode_body
+from proctor.distributed.batches import WAKE_SECONDS, Backoff, SupervisedThread, decode_body
 from proctor.distributed.expected_results import describe_difference
 from proctor.distributed.leased_requests import WORKER_STOPPED, LeasedRequest, LeasedRequests, Warn
 from proctor.distributed.notices import NoticeSender
@@ -87,7 +87,6 @@ class Inbox:
         self._notices = notices
         limit = requests.max_deliveries
         self._isolate_from = ISOLATE_FROM if limit is None else min(ISOLATE_FROM, limit + 1)
-        self._failure: Exception | None = None
         self._numbers = count()
         self._ready: deque[Job] = deque()
         self._waiting: deque[asyncio.Future[bool]] = deque()
@@ -97,7 +96,8 @@ class Inbox:
         self._polls = self._received = 0
         self._has_warned = self._has_mismatch = False
         self._pause = FIRST_PAUSE_SECONDS
-        self._thread = threading.Thread(target=self._fetch, name="proctor-inbox", daemon=True)
+        # An unexpected error, such as an invalid lease, ends the worker.
+        self._thread = SupervisedThread(self._fetch, "proctor-inbox", lambda _: None)
 
     async def __aenter__(self) -> Inbox:
         self._loop = asyncio.get_running_loop()
@@ -110,8 +110,8 @@ class Inbox:
             # Repeat, because it may have been about to wait.
             self._requests.wake()
             await asyncio.sleep(WAKE_SECONDS)
-        if self._failure is not None:
-            raise self._failure
+        if self._thread.failure is not None:
+            raise self._thread.failure
 
     def __iter__(self) -> Iterator[Job]:
         return self
@@ -155,9 +155,6 @@ class Inbox:
                 if self._is_enough(len(messages)):
                     break
                 self._pause_on_mismatch(started)
-        except Exception as error:
-            # For example an invalid lease: the worker ends with this error.
-            self._failure = error
         finally:
             self._call_in_loop(self._end)
 
