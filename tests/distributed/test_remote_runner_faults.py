@@ -223,10 +223,12 @@ def test_an_invalid_result_is_rejected() -> None:
     report = run_by_workers(loud, 1, MailboxBackend(requests), history)
     helper.join(LONG)
     assert report.total == 1
-    assert warnings(report) == (
+    assert warnings(report)[:2] == (
         "workers: 1 result came from a repeated delivery, because an earlier one was lost or returned",
         "workers: 1 result belonged to another run or sample and was ignored",
     )
+    # Unreadable results are counted every second, so a quick run may end before that.
+    assert warnings(report)[2:] in ((), ("workers: 1 result could not be read and became a dead letter",))
 
 
 def test_delivery_warnings_name_only_what_happened() -> None:

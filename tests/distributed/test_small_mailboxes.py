@@ -75,7 +75,7 @@ def test_until_empty_fails_if_results_are_not_collected(monkeypatch: pytest.Monk
     with pytest.raises(MailboxFull, match="5 results were sent, 5 requests returned") as caught:
         with_timeout(LONG, lambda: loop.run(until_empty=True))
     assert caught.value.where == "results"
-    assert "larger capacity" in caught.value.fix
+    assert "increase the capacity" in caught.value.fix
     report = collect_results(results, submission, timeout_seconds=0)
     assert report.total == 5
 
