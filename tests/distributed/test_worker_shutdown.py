@@ -56,7 +56,9 @@ def test_a_removed_results_mailbox_returns_requests() -> None:
 
 def test_stop_works_while_the_results_mailbox_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Although hundreds of results are queued."""
-    monkeypatch.setitem(Outbox.__init__.__kwdefaults__, "last_seconds", 0.5)
+    defaults = Outbox.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "last_seconds", 0.5)
     requests, _ = boxes()
     results = InMemoryMailbox("results", EvalResult, capacity=10)
     requests.send_all([request(n) for n in range(MAX_QUEUED + 200)])

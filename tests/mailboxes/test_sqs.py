@@ -312,7 +312,7 @@ def test_max_deliveries_can_be_changed_later(make: Make, client: Any) -> None:
     assert f'{box.name}-dead"' in result["Attributes"]["RedrivePolicy"]
     with pytest.raises(ConfigError, match="at most 1000"):
         SQSMailbox("a", client, max_deliveries=1001)
-    with pytest.raises(ConfigError, match="max_deliveries is 0"):
+    with pytest.raises(ConfigError, match="invalid max_deliveries: 0"):
         SQSMailbox("a", client, max_deliveries=0)
 
 
