@@ -9,8 +9,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor import SQLiteHistory
-from proctor.testing.history_contract import make_failure, make_result, make_run, store_run
 from tests.cli.project import Project
+from tests.history.history_contract import make_failure, make_result, make_run, store_run
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from proctor import SQLiteHistory
 from proctor.cli.filters import parse_date
 from proctor.errors import ConfigError
 from proctor.records.metric import MetricValue
-from proctor.testing.history_contract import make_result, make_run, run_ids, store_run
 from tests.cli.project import Project
+from tests.history.history_contract import make_result, make_run, run_ids, store_run
 
 NOW = datetime.now(UTC)
 WHERE = ".proctor/history.db"

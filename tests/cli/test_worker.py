@@ -250,7 +250,7 @@ def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
     assert result.err == (
         f"error: 127.0.0.1:{port}: the server cannot be reached: "
         f"Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
-        "Fix: check that it runs and that the address is right\n"
+        "Fix: check that it is running and that the address is correct\n"
     )
 
 
@@ -301,7 +301,7 @@ def test_workers_of_other_code_stop_a_run(project: Project, address: str, monkey
         result = project.proctor("run", "eval.yaml", "-q", "--workers", address)
     assert result.code == 3
     assert "error: all workers run other code than this run: " in result.err
-    assert "it lacks the evaluator 'contains'" in result.err
+    assert "it does not have the evaluator 'contains'" in result.err
     assert "then resume the run" in result.err
     with worker(project.folder, "eval.yaml", "--requests", address) as item:
         repeated = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)

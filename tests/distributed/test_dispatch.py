@@ -143,8 +143,8 @@ def test_a_success_replaces_an_error_and_duplicates_are_counted(tmp_path: Path) 
     assert [(result.sample_id, result.success) for result in report.results] == [("s0", True), ("s1", False)]
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 2 results came from a later delivery: an earlier one was lost or returned",
-        "workers: 2 results came a second time and were not counted again",
+        "workers: 2 results came from a repeated delivery, because an earlier one was lost or returned",
+        "workers: 2 results arrived twice and were not counted again",
     )
 
 
@@ -256,7 +256,7 @@ def test_the_backend_is_this_process_by_default() -> None:
         assert place is None
     mailbox: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     with open_backend(evaluation, workers=mailbox, patience=7.0) as place:
-        assert getattr(place, "patience", None) == 7.0
+        assert getattr(place, "worker_timeout", None) == 7.0
     assert not mailbox.closed
     with open_backend(evaluation, workers="memory://a-place") as place:
         opened = getattr(place, "requests", None)

@@ -17,8 +17,8 @@ from proctor.history.exchange.parts import FORMATS, Format
 from proctor.history.exchange.read import import_runs
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.metric import MetricValue
-from proctor.testing.history_contract import make_result, make_run, run_ids, store_run
 from tests.exchange.examples import RUN, everything, filled, take, write
+from tests.history.history_contract import make_result, make_run, run_ids, store_run
 
 
 def changed(line: dict[str, Any], /, **values: Any) -> str:

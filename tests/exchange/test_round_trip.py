@@ -21,8 +21,8 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.testing.history_contract import make_result, make_run, store_run
 from tests.exchange.examples import ODD, RUN, everything, filled, take, write
+from tests.history.history_contract import make_result, make_run, store_run
 
 
 def lines(history: SQLiteHistory) -> list[bytes]:

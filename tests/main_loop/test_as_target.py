@@ -35,8 +35,9 @@ from proctor.targets.main_loop.bus import EventBus, LoopEnded, ToolInvoked
 from proctor.targets.main_loop.loop import MainLoop
 from proctor.targets.main_loop.tools import tool
 from proctor.targets.resolve import as_target
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.main_loop.scripted import WIRES, QALoop, calls, says
+from tests.servers.model_server import ModelServer
 
 
 @tool

@@ -19,8 +19,9 @@ from proctor.sessions import current as sessions
 from proctor.targets.main_loop.bus import EventBus, LoopEnded
 from proctor.targets.main_loop.loop import ExecutionBudget, seconds_to_deadline
 from proctor.targets.main_loop.tools import tool
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
 from tests.main_loop.scripted import WIRES, QALoop, by_rounds, calls, kinds, says, script
+from tests.servers.model_server import ModelServer
 from tests.support import ManualClock
 
 
@@ -162,7 +163,7 @@ def test_the_deadline_ends_a_tool(server: ModelServer, in_thread: bool) -> None:
 
 def test_the_deadline_ends_a_model_call(server: ModelServer) -> None:
     """The call is recorded."""
-    server.misbehave = lambda asked: Fault.slow(3)
+    server.choose_fault = lambda asked: Fault.slow(3)
     session = Session()
     before = sessions.current.set(session)
     try:

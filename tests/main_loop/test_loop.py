@@ -30,8 +30,9 @@ from proctor.sessions import current as sessions
 from proctor.targets.main_loop.bus import EventBus, LoopEnded, ModelAnswered, PromptRendered, ToolInvoked
 from proctor.targets.main_loop.loop import MainLoop, Response
 from proctor.targets.main_loop.tools import tool
-from proctor.testing import ModelServer, ScriptedReply
+from proctor.testing import ScriptedReply
 from tests.main_loop.scripted import QUESTION, WIRES, QALoop, by_rounds, calls, kinds, says, script, told
+from tests.servers.model_server import ModelServer
 
 
 @pytest.fixture(params=list(WIRES))

@@ -86,7 +86,7 @@ def test_waiting_for_a_turn_at_a_pace_is_not_the_rubrics_time() -> None:
 
 def test_a_wait_longer_than_the_timeout_fails_at_once() -> None:
     """A Retry-After beyond the timeout is reported with its status, to all callers."""
-    with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=90)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(429, retry_after=90)) as server:
         judge = adapter_for("openai", server.url, timeout=600.0)
         (first,), _ = judged(judge, 1, 30.0)
         (second,), _ = judged(judge, 1, 30.0)
@@ -99,7 +99,7 @@ def test_a_wait_longer_than_the_timeout_fails_at_once() -> None:
 
 def test_a_timeout_names_the_last_answer_of_the_endpoint() -> None:
     """The server failed all the time."""
-    with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(500)) as server:
         judge = adapter_for("openai", server.url, retries=50, retry_delay=0.1)
         (score,), _ = judged(judge, 1, 0.5)
     assert "no verdict within 0.5 s; at last it answered 500 Internal Server Error" in score.reason
@@ -127,7 +127,7 @@ def test_a_rate_limited_call_is_repeated_until_the_timeout() -> None:
 
 def test_a_call_that_is_always_too_early_fails_in_time_with_a_reason() -> None:
     """The stopwatch stops while the server requests a pause, but not forever."""
-    with ModelServer(misbehave=lambda _: Fault.rate_limit(0.05)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.rate_limit(0.05)) as server:
         (score,), _ = judged(adapter_for("openai", server.url), 1, 0.5)
     assert "answered 429 Too Many Requests" in score.reason
 

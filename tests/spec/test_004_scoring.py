@@ -10,9 +10,10 @@ import pytest
 
 from proctor import ChatSession, EvaluationConfig, ModelRequest, ModelResponse, Rubric, RubricScorer, Score
 from proctor.errors import EvaluatorError
-from proctor.testing import ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted, scores
 from tests.models.providers.wires import adapter_for
+from tests.servers.model_server import ModelServer
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, Crowd, crowd
 from tests.spec.clauses import clause
 

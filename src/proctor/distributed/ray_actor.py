@@ -32,7 +32,7 @@ from proctor.sessions import telemetry
 
 
 class ActorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What an actor reports when it starts: the code it runs, or why it cannot run."""
+    """The report of a new actor: its name and code, or the error that prevents it from running."""
 
     name: str
     expects: str = ""
@@ -40,9 +40,9 @@ class ActorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class TrialResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The result of a request, tagged as in the history, or why the run must stop.
+    """The result of a request, tagged as in the history, or the reason to stop the run.
 
-    `spent` is what its model calls used, if the run has a budget.
+    `spent` is the usage of its model calls, if the run has a budget.
     """
 
     result: EvalResult | None = None

@@ -19,7 +19,7 @@ from proctor.datasets.dataset import make_source
 from proctor.distributed.batches import split_batches
 from proctor.distributed.check_requests import check_arrival, check_dataset
 from proctor.distributed.delivery_counts import DeadLetterPoller, join_labels, trial_label
-from proctor.distributed.expected_results import describe_setup, refuse_cache, remove_mailbox
+from proctor.distributed.expected_results import describe_setup, reject_cache, remove_mailbox
 from proctor.distributed.notices import read_notice
 from proctor.distributed.remote_runner import create_request, parse_position, request_id, results_name
 from proctor.distributed.result_collector import ResultCollector
@@ -76,7 +76,7 @@ def submit(
     is_checked = check_dataset(requests, plan.dataset, plan.configurations, plan.options.limit)
     started = begin_run(plan, info, history, clock, RunControls())
     run = msgspec.structs.replace(started.metadata, status="submitted")
-    refuse_cache(run)
+    reject_cache(run)
     history.begin(run)
     expects = describe_setup(plan)
     reply_to = results_name(requests.name, run.run_id)
@@ -139,7 +139,7 @@ def collect(
                 known_ids=(request_id(run.run_id, position) for position in done),
                 dead_letters=DeadLetterPoller(requests, lambda request: request.run_id == run.run_id),
                 on_result=lambda result: progress.count(result.outcome),
-                secure=writer.flush,
+                persist=writer.flush,
             )
             for result in gathering.take(timeout):
                 position = _position(run, result)
@@ -147,7 +147,7 @@ def collect(
                 guarded_writer.add(position, msgspec.structs.replace(result, skipped=run.options.skipped))
                 done.add(position)
         missing = [position for position in range(total) if position not in done]
-        warnings = gathering.account.warnings()
+        warnings = gathering.delivery_counts.warnings()
         if not missing:
             # All results are on disk.
             warnings += remove_mailbox(results)
@@ -337,7 +337,7 @@ def collect_results(
         total=expected,
         configurations=tuple(map(Configuration, configurations)) or (Configuration(),),
         evaluators=tuple(EvaluatorSpec(name, name) for name in names),
-        warnings=(*progress.warnings, *gathering.account.warnings(), *missing),
+        warnings=(*progress.warnings, *gathering.delivery_counts.warnings(), *missing),
     )
     result_list = ResultList(collected)
     return EvalReport(result_list, run, *aggregate(result_list, run))

@@ -135,9 +135,9 @@ def open_backend(
         with contextlib.closing(mailbox(workers, EvalRequest)) as requests:
             # Fails here if the server does not answer, before the run is stored.
             requests.approximate_count()
-            yield MailboxBackend(requests, patience=patience)
+            yield MailboxBackend(requests, worker_timeout=patience)
     elif workers is not None:
-        yield MailboxBackend(workers, patience=patience)
+        yield MailboxBackend(workers, worker_timeout=patience)
 
 
 def _open_cluster(on: str, recipe: bytes) -> Backend:

@@ -17,7 +17,8 @@ from proctor.models.http.endpoint import UnexpectedBody
 from proctor.models.model_calls import call_key
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Fault, ModelServer, ScriptedReply
+from proctor.testing import Fault, ScriptedReply
+from tests.servers.model_server import ModelServer
 
 KEY = "sk-only-for-tests-0123"
 HELLO = ModelRequest((Message("user", "Hello"),))
@@ -256,7 +257,7 @@ def test_a_rejected_temperature_is_left_out(server: ModelServer) -> None:
 )
 def test_other_rejections_are_errors(server: ModelServer, fault: Fault, temperature: float | None) -> None:
     """A temperature out of range is the caller's mistake, like everything else."""
-    server.misbehave = lambda asked: fault
+    server.choose_fault = lambda asked: fault
     with pytest.raises(CallFailed, match="answered 400"):
         ask(adapter(server), ModelRequest(HELLO.messages, temperature=temperature))
     # The server refuses the first by itself; asked without a temperature it would have answered.

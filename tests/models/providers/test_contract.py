@@ -17,6 +17,7 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Usage
 from proctor.testing import EndpointContract, ProviderContract, RecordedRequest, ScriptedReply
 from proctor.testing.model_server import Answer
+from tests.servers.model_server import ModelServer
 from tests.tables import each_row
 
 KEY = "sk-only-for-tests"
@@ -31,6 +32,7 @@ class TestOpenAI(EndpointContract):
 
 
 class TestAnthropic(EndpointContract):
+    server_type = ModelServer
     settings = ("temperature", "max_tokens")
 
     def connect(self, url: str) -> ProviderAdapter:
@@ -38,6 +40,7 @@ class TestAnthropic(EndpointContract):
 
 
 class TestGemini(EndpointContract):
+    server_type = ModelServer
     logprobs = True
 
     def connect(self, url: str) -> ProviderAdapter:
@@ -47,7 +50,7 @@ class TestGemini(EndpointContract):
 class TestFunction(ProviderContract):
     logprobs = True
 
-    def connected(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
+    def open_adapter(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
         def function(request: ModelRequest) -> ModelResponse:
             answered = answer(_asked(request))
             reply = ScriptedReply(answered) if isinstance(answered, str) else answered
@@ -102,5 +105,5 @@ def test_a_wrong_adapter_fails_the_contract(name: str) -> None:
 @pytest.mark.parametrize("contract", [ProviderContract(), EndpointContract()])
 def test_the_contract_says_what_is_missing(contract: ProviderContract) -> None:
     """A contract without `connect` says so."""
-    with pytest.raises(NotImplementedError, match="implement connect"):
+    with pytest.raises(NotImplementedError, match=r"implement (connect|open_adapter)"):
         contract.test_an_adapter_has_a_model_address()

@@ -91,7 +91,7 @@ def test_transient_errors_are_retried(server: ModelServer, fault: Fault) -> None
 
 def test_retries_are_limited(server: ModelServer) -> None:
     """After the first request and `retries` more."""
-    server.misbehave = lambda asked: Fault.status(500)
+    server.choose_fault = lambda asked: Fault.status(500)
     with pytest.raises(CallFailed, match="answered 500") as caught:
         embed(at(server, retries=2), "abc")
     assert caught.value.retryable

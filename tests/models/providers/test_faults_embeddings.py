@@ -89,7 +89,7 @@ LASTING = {
 @each_row("fault", LASTING.values(), ids=LASTING)
 def test_persistent_errors_are_reported(fault: Fault) -> None:
     """Too few, too many, no, non-numeric vectors and vectors of different lengths."""
-    with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as caught:
+    with ModelServer(embed=lengths, choose_fault=lambda _: fault) as server, pytest.raises(CallFailed) as caught:
         embedded(server, timeout=0.3, retries=1)
     assert "embed-x" in str(caught.value)
 
@@ -104,7 +104,7 @@ def test_vectors_are_sorted_by_index() -> None:
 @pytest.mark.parametrize("code", [401, 500])
 def test_a_similarity_without_vectors_is_an_error(code: int) -> None:
     """The evaluator on it gives an error score, not a similarity of 0."""
-    with ModelServer(misbehave=lambda _: Fault.status(code)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(code)) as server:
         attached = semantic_similarity(connected(server))
 
         async def main() -> Any:

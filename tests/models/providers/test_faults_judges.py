@@ -78,7 +78,7 @@ LASTING = {
 @pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
 def test_a_judge_that_fails_gives_an_error_score(wire: str, fault: Fault) -> None:
     """The score names the model and the failure."""
-    with ModelServer(misbehave=lambda _: fault) as server:
+    with ModelServer(choose_fault=lambda _: fault) as server:
         score = judged(wire, server, timeout=0.2)
     assert (score.status, score.value, score.passed) == ("error", None, None)
     assert "model-x" in score.reason
@@ -178,7 +178,7 @@ def test_a_bad_judge_call_harms_no_other_sample(wire: str, tmp_path: Path) -> No
         return "no verdict" if asked_about else GOOD
 
     dataset: list[Sample[str, Any]] = [Sample(f"s{n}", f"sample {n}") for n in range(8)]
-    with ModelServer(answer, misbehave=misbehave) as server:
+    with ModelServer(answer, choose_fault=misbehave) as server:
         judge = llm_judge(adapter_for(wire, server.url), "Is it polite?")
         report = evaluate(lambda text: text, dataset, [judge], history=tmp_path / "runs.db")
     scores = {result.sample_id: next(iter(result.scores.values())) for result in report.results}

@@ -383,7 +383,7 @@ def test_several_settings_may_be_rejected_in_turn(server: ModelServer) -> None:
 
 def test_a_repeated_rejection_is_an_error(server: ModelServer) -> None:
     """A setting that is no longer sent is not left out again."""
-    server.misbehave = lambda asked: unsupported("temperature")
+    server.choose_fault = lambda asked: unsupported("temperature")
     with pytest.raises(CallFailed, match="no temperature here"):
         ask(adapter(server), ModelRequest(HELLO.messages, temperature=0.0))
     assert len(server.calls) == 2

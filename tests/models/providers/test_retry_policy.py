@@ -17,7 +17,8 @@ from proctor.models.openai import OpenAIAdapter
 from proctor.records.model import ModelRequest
 from proctor.records.session import Message
 from proctor.targets.http import HttpTarget
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
+from tests.servers.model_server import ModelServer
 from tests.tables import each_row
 
 RETRIED = {408, 409, 425, 429, *range(500, 600)} - {501, 505}

@@ -18,8 +18,9 @@ from proctor.models.connect import provider
 from proctor.models.prices import Price, Prices
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.models.providers.scripted import asked
+from tests.servers.model_server import ModelServer
 
 SECRET = "sk-this-is-a-secret-0123456789"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proctor.core.clock import SystemClock
-from proctor.mailboxes import core, redis_scripts, sqs, sqs_queue
+from proctor.mailboxes import core, redis_connection, sqs, sqs_queue
 from proctor.models import connect, weights, wire
 from proctor.models import prompts as template
 from proctor.models.answer_format import JsonFormat, is_json
@@ -84,15 +84,15 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: wire.parse_tool_call("search", "{q", "c1").error,
         "the model's arguments are not a JSON object: '{q'",
     ),
-    "a history line": (lambda: redis_scripts.one_line("first\n  second"), "first second"),
+    "a history line": (lambda: redis_connection.to_one_line("first\n  second"), "first second"),
     "milliseconds": (lambda: core.to_datetime(1735689600250), datetime(2025, 1, 1, microsecond=250_000, tzinfo=UTC)),
     "many": (lambda: [len(batch) for batch in core.split_batches([("a", 1)] * 12, 10, 100)], [10, 2]),
     "junk in the dead letters": (
-        lambda: redis_scripts.read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason,
+        lambda: redis_connection.read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason,
         "unreadable: its record has no valid header",
     ),
     "a stored message": (
-        lambda: redis_scripts.StoredMessage.read(b"7f 1735689600000 results\n[1]"),
+        lambda: redis_connection.StoredMessage.read(b"7f 1735689600000 results\n[1]"),
         ("7f", 1735689600000, "results", b"[1]"),
     ),
     "a region": (lambda: sqs._parse_url("https://sqs.eu-west-1.amazonaws.com/1/a"), (None, "eu-west-1")),

@@ -21,7 +21,8 @@ from proctor.models.http.access import ApiKey
 from proctor.models.http.endpoint import Endpoint, HttpCall, HttpResult, decode_body, shared_endpoint
 from proctor.models.http.errors import MAX_QUOTE, read_error_body
 from proctor.models.http.rate_limits import Limiter
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
+from tests.servers.model_server import ModelServer
 from tests.support import ManualClock
 from tests.tables import each_row
 
@@ -169,7 +170,7 @@ def test_the_deadline_covers_the_wait_for_a_slot(server: ModelServer) -> None:
 
 def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> None:
     """A hanging server times out, even if each request might take longer."""
-    server.misbehave = lambda asked: Fault.hang(20)
+    server.choose_fault = lambda asked: Fault.hang(20)
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
         ask(server, make_endpoint(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
     assert caught.value.retryable
@@ -253,7 +254,7 @@ def test_a_cancelled_call_frees_its_slot_and_connection(server: ModelServer) -> 
 )
 def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expected: str) -> None:
     """Wrong keys, unknown models, exceeded quotas and unexpected bodies."""
-    server.misbehave = lambda asked: fault
+    server.choose_fault = lambda asked: fault
     with pytest.raises(CallFailed) as caught:
         ask(server, make_endpoint(server))
     assert expected in str(caught.value)
@@ -265,7 +266,7 @@ def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expecte
 
 def test_the_error_counts_the_attempts(server: ModelServer) -> None:
     """Three requests, then one line with the model, the failure and the number."""
-    server.misbehave = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
+    server.choose_fault = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
     with pytest.raises(CallFailed) as caught:
         ask(server, make_endpoint(server))
     assert str(caught.value) == ("the model answered 502 Bad Gateway: <h1>Bad gateway</h1> (3 attempts)")
@@ -274,7 +275,7 @@ def test_the_error_counts_the_attempts(server: ModelServer) -> None:
 
 def test_a_status_without_a_phrase_is_shown_by_number(server: ModelServer) -> None:
     """529 has no phrase, and here no body."""
-    server.misbehave = lambda asked: Fault.status(529, body=b"")
+    server.choose_fault = lambda asked: Fault.status(529, body=b"")
     with pytest.raises(CallFailed, match=r"^the model answered 529 \(3 attempts\)$"):
         ask(server, make_endpoint(server))
 

@@ -25,7 +25,7 @@ CALLS, LIMIT = 20, 15 * SECONDS
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     """A server that takes its time for every answer."""
-    with ModelServer(misbehave=lambda _: Fault.slow(SECONDS)) as running:
+    with ModelServer(choose_fault=lambda _: Fault.slow(SECONDS)) as running:
         yield running
 
 

@@ -17,9 +17,10 @@ from proctor.models.wrappers.limits import Paced
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
-from proctor.testing import Fault, ModelServer, RecordedRequest
+from proctor.testing import Fault, RecordedRequest
 from tests.models.providers.scripted import asked
 from tests.models.providers.wires import WIRES, adapter_for
+from tests.servers.model_server import ModelServer
 
 NAMED = {
     "openai": "Unknown parameter: response_format",
@@ -43,7 +44,7 @@ def _unknowing(wire: str) -> ModelServer:
 
     hint = "It must fit this JSON Schema"
     return ModelServer(
-        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", misbehave=misbehave
+        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", choose_fault=misbehave
     )
 
 
