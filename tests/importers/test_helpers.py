@@ -29,7 +29,10 @@ from proctor.sessions.importers.session_builder import SessionBuilder
     ("actual", "expected"),
     [
         (
-            (current.count_cut_off(current.describe_cut_off(1200)), current.count_cut_off("2 outputs were lost")),
+            (
+                current.parse_cut_off_count(current.describe_cut_off(1200)),
+                current.parse_cut_off_count("2 outputs were lost"),
+            ),
             (1200, None),
         ),
         (current.check_usage(Usage(-5, 3), "the server"), Usage()),

@@ -207,7 +207,7 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
     path = put(tmp_path, "chats.json", json.dumps(rows))
     files = SessionFiles(path)
     (session,) = files
-    assert (session.id, session.passed_over) == ("b", {})
+    assert (session.id, session.unknown_parts) == ("b", {})
     assert [str(problem) for problem in files.problems] == [f"{path}:1: it contains no openai session (it is empty)"]
     alone = put(tmp_path, "alone.json", json.dumps(rows[0]))
     with pytest.raises(DatasetError, match=r"it contains no openai session \(it is empty\)"):

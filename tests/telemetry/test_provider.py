@@ -232,9 +232,9 @@ class Runner:
 async def work():
     runner = Runner()
     async with observe_run(RunMetadata("r", "n", datetime.now(UTC))) as observed:
-        wrapped = observed.runner(runner)
+        wrapped = observed.wrap_runner(runner)
         assert await wrapped.run(None, None, None, 0) == "result"
-        assert observed.evaluators([]) == ()
+        assert observed.wrap_evaluators([]) == ()
         print(wrapped is runner)
 
 asyncio.run(work())

@@ -31,7 +31,7 @@ class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     input: Any = None
     output: Any = None
     recorded: dict[str, Any] = {}
-    passed_over: dict[str, int] = {}
+    unknown_parts: dict[str, int] = {}
     is_named: bool = False
 
 

@@ -162,7 +162,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         recorded["observations"] += moved
         recorded["scores"] |= turn.recorded.get("scores", {})
         recorded["score_rows"] += turn.recorded.get("score_rows", ())
-        unknown.update(turn.passed_over)
+        unknown.update(turn.unknown_parts)
     session = Session(conversation.events)
     first, last = in_order[0], in_order[-1]
     times = filter(None, (parse_time(turn.recorded.get("ended_at")) for turn in turns))
@@ -308,7 +308,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     if strays:
         unknown = dict(Counter(kind for kind, _ in strays))
         events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in strays]
-        yield ImportedSession(default_session_id(source), Session(events), NAME, source, passed_over=unknown)
+        yield ImportedSession(default_session_id(source), Session(events), NAME, source, unknown_parts=unknown)
 
 
 class _TraceReader:

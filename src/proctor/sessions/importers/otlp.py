@@ -304,4 +304,4 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     if strays:
         unknown = dict(Counter(stray.kind for stray in strays))
         session = Session([wrap_raw_event(*stray) for stray in strays])
-        yield ImportedSession(default_session_id(source), session, NAME, source, passed_over=unknown)
+        yield ImportedSession(default_session_id(source), session, NAME, source, unknown_parts=unknown)

@@ -131,7 +131,7 @@ def _first_text(events: Sequence[Event], role: str) -> str | None:
 def _add_strays(imported: ImportedSession, strays: Sequence[Any]) -> ImportedSession:
     if not strays:
         return imported
-    unknown = Counter(imported.passed_over) + Counter(map(describe_type, strays))
+    unknown = Counter(imported.unknown_parts) + Counter(map(describe_type, strays))
     events = [CustomEvent(describe_type(stray), stray) for stray in strays]
     session = Session([*imported.session.events, *events])
-    return msgspec.structs.replace(imported, session=session, passed_over=dict(unknown))
+    return msgspec.structs.replace(imported, session=session, unknown_parts=dict(unknown))

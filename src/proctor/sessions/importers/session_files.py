@@ -233,7 +233,7 @@ class SessionFiles:
             if session.is_named or any(not isinstance(event, CustomEvent) for event in session.session):
                 yield session
                 continue
-            types = ", ".join(f"{n} × {name}" for name, n in session.passed_over.items())
+            types = ", ".join(f"{n} × {name}" for name, n in session.unknown_parts.items())
             text = f"it contains no {form.NAME} session ({types or 'it is empty'})"
             other = detect_format([value for _, value in first])
             if other is not None and other.NAME != form.NAME:
