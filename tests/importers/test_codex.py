@@ -62,7 +62,7 @@ def test_the_exit_code_of_a_command_is_read() -> None:
     after = only(codex, *output("x"), end)
     assert after.session[ToolCall][0].error == "exit code 2"
     failed = event(type="mcp_tool_call_end", call_id="c", success=False)
-    assert only(codex, *output("x"), failed).session[ToolCall][0].error == "it failed"
+    assert only(codex, *output("x"), failed).session[ToolCall][0].error == "the call failed"
     written = only(codex, *output("oops\nProcess exited with code 127"))
     assert written.session[ToolCall][0].error == "exit code 127"
     above = "Chunk ID: 1\nProcess exited with code 2\nOutput:\nExit code: 0"
@@ -70,7 +70,7 @@ def test_the_exit_code_of_a_command_is_read() -> None:
     fine = only(codex, *output("Exit code: 0\nOutput:\nok"))
     assert fine.session[ToolCall][0].success
     no = only(codex, *output({"content": "x", "success": False}))
-    assert no.session[ToolCall][0].error == "it failed"
+    assert no.session[ToolCall][0].error == "the call failed"
 
 
 def test_an_exit_code_in_the_output_of_a_command_is_ignored() -> None:
@@ -352,7 +352,7 @@ def test_calls_of_hosted_tools_are_read() -> None:
     assert imported.unknown_parts == {}
     searched, failed, picture = imported.session[ToolCall]
     assert (searched.name, searched.arguments, searched.success) == ("web_search", action, True)
-    assert failed.error == "it failed"
+    assert failed.error == "the call failed"
     assert (picture.name, picture.arguments, picture.result) == (
         "image_generation", {"": "x"}, "AA",
     )  # fmt: skip

@@ -25,7 +25,7 @@ def test_later_lines_update_earlier_ones() -> None:
     assert [(call.result, call.error) for call in imported.session[ToolCall]] == [
         ("text of a", None),
         ({"error": "no such file"}, "no such file"),
-        (None, "it was cancelled"),
+        (None, "the call was cancelled"),
     ]
     assert (imported.id, imported.input, imported.output) == ("g-1", "Read it.", "It says so.")
     assert imported.recorded["about"]["lastUpdated"] == "2026-01-02T10:00:01.000Z"
@@ -183,7 +183,7 @@ def test_qwen_lines_before_the_first_id_belong_to_it() -> None:
     assert imported.id == "q-1"
     assert imported.unknown_parts == {"mapping with odd": 1, "a number": 1}
     cancelled = dict(QWEN[3], message={"parts": [{"functionResponse": {"id": "w"}}]})
-    assert only(qwen, *QWEN[:3], cancelled).session[ToolCall][0].error == "it ended with cancelled"
+    assert only(qwen, *QWEN[:3], cancelled).session[ToolCall][0].error == "the call ended with cancelled"
 
 
 def test_qwen_lines_keep_their_model() -> None:

@@ -239,7 +239,7 @@ def test_a_failed_generation_has_its_error() -> None:
     assert call.details == {"error": "429"}
     assert call.latency_ms == 250
     silent = only(langfuse, generation(level="ERROR"))
-    assert silent.session[ModelCall][0].details == {"error": "it failed without a message"}
+    assert silent.session[ModelCall][0].details == {"error": "unknown error"}
 
 
 def test_scores_may_be_texts() -> None:

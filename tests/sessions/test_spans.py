@@ -101,7 +101,7 @@ def test_a_failed_call_has_its_error() -> None:
     kind = chat(error__type="NotFoundError")
     assert model_call(kind, error="404").details == {"error": "NotFoundError: 404"}
     assert model_call(kind).details == {"error": "NotFoundError"}
-    assert model_call(chat(), error="").details == {"error": "it failed without a message"}
+    assert model_call(chat(), error="").details == {"error": "unknown error"}
 
 
 def test_unreadable_messages_are_named_in_the_call() -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai.messages import read_instructions
-from proctor.sessions.genai.values import TOOL, decode_json
+from proctor.sessions.genai.values import TOOL_NAME, decode_json
 from proctor.sessions.importers.trace import Step
 
 # Keys of message formats: sessions have their own names for these.
@@ -67,7 +67,7 @@ class _Positions:
         self._next.append(len(self._positions))
 
     def first_after(self, position: int) -> int | None:
-        """The number of the first free position after another."""
+        """Return the number of the first free position after another."""
         number = bisect_right(self._positions, position)
         while (after := self._next[number]) != number:
             self._next[number] = self._next[after]
@@ -95,7 +95,7 @@ class ContentMatcher:
             self._lines[line].add(position)
 
     def consume(self, value: Any) -> bool:
-        """True if the events contain the whole value; its lines are then used up.
+        """Return True if the events contain the whole value; its lines are then used up.
 
         Adjacent texts of an answer are one text in the events and several in the value.
         """
@@ -116,7 +116,7 @@ class ContentMatcher:
         return bool(matches)
 
     def strip_content(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
-        """The attributes without those of the sources whose content the events have."""
+        """Return the attributes without those of the sources whose content the events have."""
         prefixes = tuple(source for source in sources if source.endswith("."))
         return {
             name: value
@@ -131,7 +131,7 @@ class ContentMatcher:
         return is_structural(name, value) or self.consume({last: value} if is_key else value)
 
     def unmatched_fields(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a message with content that the events lack."""
+        """Return the fields of a message with content that the events lack."""
         # Content goes first: an id with the same text must not use up its line.
         keys = sorted(message, key=lambda key: key not in _CONTENT_KEYS)
         matched = {key for key in keys if self._has_field(key, message[key])}
@@ -144,7 +144,7 @@ class ContentMatcher:
 
 
 def _join_texts(value: Any) -> Any:
-    """The value with adjacent text parts of each list joined."""
+    """Return the value with adjacent text parts of each list joined."""
     try:
         return _join_adjacent(decode_json(value))
     except RecursionError:
@@ -185,7 +185,7 @@ def _get_event_content(event: Event) -> Any:
 
 
 def iterate_content(value: Any) -> Iterator[ContentLine]:
-    """The content lines of a value in order, also of JSON in texts, without message structure.
+    """Return the content lines of a value in order, also of JSON in texts, without message structure.
 
     Below a key that is not part of a message format everything is content.
     """
@@ -208,7 +208,7 @@ def _extend_path(path: tuple[str, ...], key: str) -> tuple[str, ...]:
 
 
 def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
-    """The lines of one value; an empty value is one only below a key that is not structure."""
+    """Return the lines of one value; an empty value is one only below a key that is not structure."""
     if value in _EMPTY:
         is_data = path and path[0] not in _STRUCTURE_VALUES and path[0] not in _NAME_KEYS
         return (f"\0{value!r}",) if is_data else ()
@@ -222,7 +222,7 @@ def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
 
 
 def is_structural(name: Any, value: Any) -> bool:
-    """True for a field that describes the structure of a message, such as its role."""
+    """Return True for a field that describes the structure of a message, such as its role."""
     last = str(name).rpartition(".")[2]
     if last == "index":
         return value == 0 and isinstance(value, int)
@@ -232,11 +232,11 @@ def is_structural(name: Any, value: Any) -> bool:
 
 
 def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
-    """The phase of a call that a span describes, with its target; empty if it is none."""
+    """Return the phase of a call that a span describes, with its target; empty if it is none."""
     target = attributes.get("target")
     if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target
-    return name if name in _PHASES and not any(attributes.get(item) for item in TOOL) else ""
+    return name if name in _PHASES and not any(attributes.get(item) for item in TOOL_NAME) else ""
 
 
 def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, Any]]) -> list[Step]:
@@ -278,7 +278,7 @@ def fold_phases(steps: Sequence[Step]) -> list[Step]:
 
 
 def _is_inside_call(steps: Sequence[Step], by_id: Mapping[Any, int], number: int) -> bool:
-    """True if the nearest complete call around a phase has the same type."""
+    """Return True if the nearest complete call around a phase has the same type."""
     own, seen = steps[number].span_call, {number}
     index = by_id.get(steps[number].parent or "")
     while index is not None and index not in seen:

@@ -98,12 +98,12 @@ def read_conversation(output: Any, target_input: Any = None) -> Conversation | N
 
 
 def has_messages(value: Any) -> bool:
-    """True if a value is or contains a conversation."""
+    """Return True if a value is or contains a conversation."""
     return _find_messages(value) is not None
 
 
 def list_state_names(output: Any) -> tuple[str, ...]:
-    """The other keys or fields of a mapping or object with `messages`."""
+    """Return the other keys or fields of a mapping or object with `messages`."""
     if _get_field(output, MESSAGES) is None:
         return ()
     if isinstance(output, Mapping):
@@ -118,12 +118,12 @@ def list_state_names(output: Any) -> tuple[str, ...]:
 
 
 def select_state_names(names: Sequence[str], output: Any) -> list[str]:
-    """The names whose value is neither None nor part of the session."""
+    """Return the names whose value is neither None nor part of the session."""
     return [item for item in names if item not in _EXTRA_FIELDS and _get_field(output, item) is not None]
 
 
 def is_fully_encoded(output: Any, written: Any) -> bool:
-    """False if an object has messages that its JSON form lacks.
+    """Return False if an object has messages that its JSON form lacks.
 
     Does not call properties of the object: they may have side effects.
     """
@@ -137,7 +137,7 @@ def is_fully_encoded(output: Any, written: Any) -> bool:
 
 
 def merge_sessions(recorded: Session, conversation: Session) -> Session:
-    """The recorded events plus the events of the conversation that were not recorded.
+    """Return the recorded events plus the events of the conversation that were not recorded.
 
     Messages and model calls are added only if none were recorded, tool calls only if no recorded call matches.
     """
@@ -170,14 +170,14 @@ def _get_call(event: Event) -> ToolCall | None:
 
 
 def _is_agent_event(event: Event) -> bool:
-    """True for an answer or a tool call."""
+    """Return True for an answer or a tool call."""
     if isinstance(event, Message):
         return event.role == "assistant"
     return _get_call(event) is not None
 
 
 def _find_messages(output: Any) -> _Messages | None:
-    """The messages in an output as data; None if it contains none."""
+    """Return the messages in an output as data; None if it contains none."""
     if isinstance(output, str):
         return _find_messages(decode_json(output)) if is_langchain_json(output) else None
     if isinstance(output, list | tuple):
@@ -202,12 +202,12 @@ def _find_messages(output: Any) -> _Messages | None:
 
 
 def is_langchain_json(output: str) -> bool:
-    """True for a text that LangChain's `dumps` may have written."""
+    """Return True for a text that LangChain's `dumps` may have written."""
     return output[:1] in ("[", "{") and '"lc"' in output[:200]
 
 
 def _is_body(fields: dict[str, Any]) -> bool:
-    """True for a response of one of OpenAI's APIs."""
+    """Return True for a response of one of OpenAI's APIs."""
     choices = as_list(fields.get("choices"))
     if choices and all(isinstance(as_mapping(item).get("message"), dict) for item in choices):
         return True
@@ -215,7 +215,7 @@ def _is_body(fields: dict[str, Any]) -> bool:
 
 
 def _read_list(items: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """All items as messages; None if one is something else, or there is none."""
+    """Return all items as messages; None if one is something else, or there is none."""
     messages: list[dict[str, Any]] = []
     for item in items:
         message = _to_data(item)
@@ -244,7 +244,7 @@ def _get_field(value: Any, name: str) -> Any:
 
 
 def _is_record(value: Any) -> bool:
-    """True for an instance of a Pydantic model, a Struct or a dataclass."""
+    """Return True for an instance of a Pydantic model, a Struct or a dataclass."""
     if isinstance(value, type):
         return False
     pydantic = extras.loaded_module("pydantic")
@@ -254,7 +254,7 @@ def _is_record(value: Any) -> bool:
 
 
 def _to_data(item: Any) -> dict[str, Any] | None:
-    """A message or response as data; LangChain objects as `message_to_dict` writes them."""
+    """Return a message or response as data; LangChain objects as `message_to_dict` writes them."""
     if not (isinstance(item, Mapping) or _is_record(item)):
         return None
     if all(_get_field(item, name) is None for name in _MARKERS):
@@ -275,7 +275,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> int:
-    """How many messages existed before the target began: up to the end of its input."""
+    """Return how many messages existed before the target began: up to the end of its input."""
     inputs = parse_messages(_read_input(target_input)).messages
     atoms = [[atom for item in parse_messages([m]).messages for atom in split_message(item)] for m in messages]
     users = [message for message in inputs if message.role == "user"]
@@ -286,7 +286,7 @@ def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> 
 
 
 def _read_input(target_input: Any) -> Sequence[Any]:
-    """The messages of an input: a text, or messages as data, objects, or pairs of role and text."""
+    """Return the messages of an input: a text, or messages as data, objects, or pairs of role and text."""
     if isinstance(target_input, str):
         return [{"role": "user", "content": target_input}]
     items = target_input if isinstance(target_input, list | tuple) else _get_field(target_input, MESSAGES)
@@ -302,7 +302,7 @@ def _expand_item(item: Any) -> Any:
 
 
 def _find_end(atoms: Sequence[Sequence[Atom]], wanted: Sequence[Sequence[Atom]]) -> int:
-    """The index after the last of the wanted messages, in order; 0 if one is missing."""
+    """Return the index after the last of the wanted messages, in order; 0 if one is missing."""
     index = 0
     for message in wanted:
         while index < len(atoms) and not set(message) <= set(atoms[index]):
@@ -314,7 +314,7 @@ def _find_end(atoms: Sequence[Sequence[Atom]], wanted: Sequence[Sequence[Atom]])
 
 
 def _read_history(parsed: _Messages, end: int) -> list[Message]:
-    """The messages before this trial, without their tool calls: those are not its own."""
+    """Return the messages before this trial, without their tool calls: those are not its own."""
     history = parse_messages(parsed.messages[:end]).messages
     system = as_text(parsed.extra.get("system"))
     if system is not None and not any(message.role == "system" for message in history):
@@ -323,7 +323,7 @@ def _read_history(parsed: _Messages, end: int) -> list[Message]:
 
 
 def _find_missing_model_calls(session: Session, parsed: _Messages) -> list[ModelCall]:
-    """The model calls that no message contains: one sum, or the answers without a usage.
+    """Return the model calls that no message contains: one sum, or the answers without a usage.
 
     If only some answers have a usage, the total is unknown.
     """
@@ -339,7 +339,7 @@ def _find_missing_model_calls(session: Session, parsed: _Messages) -> list[Model
 
 
 def _is_handoff(message: Mapping[str, Any]) -> bool:
-    """True for an answer that LangGraph wrote, not a model."""
+    """Return True for an answer that LangGraph wrote, not a model."""
     fields = as_mapping(message.get("data")) or as_mapping(message.get("kwargs"))
     return _HANDOFF in as_mapping(fields.get("response_metadata"))
 

@@ -1,8 +1,8 @@
 """Gemini CLI: a JSON document with `messages`, or JSONL in which later lines change earlier ones.
 
 A repeated id updates its message, `$set` updates the session, `$rewindTo` removes a message and all
-after it (kept as an event; its tokens count). Messages in a `$set` are the model's new history;
-those that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
+after it (they are stored as an event and their tokens count). Messages in a `$set` are the model's new
+history; those that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from proctor.sessions.importers.json_values import (
     omit_keys,
     unread_fields,
 )
-from proctor.sessions.importers.session_builder import SessionBuilder
+from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
 NAME = "gemini"
 _MEDIA = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
@@ -85,7 +85,7 @@ def _add_response(builder: SessionBuilder, part: Mapping[str, Any], status: str 
     error = None
     if message is not None or status in _FAILED:
         is_text = isinstance(message, str) and message
-        error = message if is_text else f"it ended with {status or 'an error'}"
+        error = message if is_text else f"the call ended with {status or 'an error'}"
     result = output["output"] if isinstance(output, dict) and set(output) == {"output"} else output
     name = builder.add_result(call_id, result, error=error, name=as_text(response.get("name")))
     read = {"id": call_id, "name": name, "response": output}
@@ -97,7 +97,7 @@ def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for a session header, a line of Gemini, or `role` with `parts`."""
+    """Return True for a session header, a line of Gemini, or `role` with `parts`."""
     return any(_is_gemini(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 
@@ -108,7 +108,7 @@ def _is_gemini(fields: Mapping[str, Any]) -> bool:
 
 
 def _is_checkpoint(fields: Mapping[str, Any]) -> bool:
-    """True for `role` with `parts`; other formats give each part a type."""
+    """Return True for `role` with `parts`; other formats give each part a type."""
     parts = fields.get("parts")
     has_types = any("type" in as_mapping(part) for part in as_list(parts))
     return fields.get("role") in ("user", "model") and isinstance(parts, list) and not has_types
@@ -135,7 +135,7 @@ class _SessionReader:
     def __init__(self) -> None:
         self._builder = SessionBuilder()
         self._header: dict[str, Any] = {}
-        # By message id, or by a number where there is none.
+        # By message id, or by a number for a value without an id.
         self._values: dict[str | int, tuple[int, Any]] = {}
         self._next_number = 0
         self._headers: list[dict[str, Any]] = []
@@ -169,9 +169,9 @@ class _SessionReader:
             self._add_value(line, {"messages": messages})
 
     def _find_replacements(self, messages: Sequence[Any]) -> set[str]:
-        """The ids of new messages in a history that lacks earlier ones.
+        """Return the ids of new messages in a history that lacks earlier messages.
 
-        New messages after the last known one continue the conversation.
+        New messages after the last known message continue the conversation.
         """
         if not messages:
             return set()
@@ -285,14 +285,14 @@ class _SessionReader:
         self._add_usage(as_text(fields.get("id")) or (line, len(builder)), fields)
 
     def _drop_repeated(
-        self, line: int, parts: Sequence[Any], key: str, known: Mapping[str, Sequence[Any]]
+        self, line: int, parts: Sequence[Any], key: str, results: Mapping[str, Sequence[Any]]
     ) -> list[Any]:
         """Drop the calls and results that the message also has in `toolCalls`."""
         repeated = [
             part
             for part in parts
-            if (call_id := as_text(as_mapping(as_mapping(part).get(key)).get("id"))) in known
-            and (key == "functionCall" or part in known[str(call_id)])
+            if (call_id := as_text(as_mapping(as_mapping(part).get(key)).get("id"))) in results
+            and (key == "functionCall" or part in results[str(call_id)])
         ]
         self._builder.add_note(line, {"content": repeated} if repeated else {})
         return [part for part in parts if part not in repeated]
@@ -314,7 +314,7 @@ class _SessionReader:
             return
         output, error, rest = _parse_result(result)
         if status in _FAILED:
-            error = error or (f"it was {status}" if status != "error" else "it failed")
+            error = error or (f"the call was {status}" if status != "error" else CALL_FAILED)
         call_id = as_text(call.get("id"))
         self._builder.add_result(call_id, output, error=error or None, name=name)
         if call_id is not None:
@@ -323,7 +323,7 @@ class _SessionReader:
 
 
 def _get_read_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a message that the reader uses, if they have the expected type."""
+    """Return the fields of a message that the reader uses, if they have the expected type."""
     lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
     read = {"content": fields["content"], "displayContent": fields.get("displayContent")}
     return {**read, **lists, "model": as_text(fields.get("model"))}
@@ -334,7 +334,7 @@ class _Rewound(dict[str, Any]):
 
 
 def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
-    """The output of a tool from the response to the model, its error, and the unread fields."""
+    """Return the output of a tool from the response to the model, its error, and the unread fields."""
     only = as_mapping(as_list(result)[0] if len(as_list(result)) == 1 else None)
     response = as_mapping(only.get("functionResponse"))
     output = response.get("response")
@@ -344,11 +344,11 @@ def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
     if set(output) == {"output"}:
         return output["output"], None, rest
     error = output.get("error")
-    return output, error if error is None or isinstance(error, str) else "it failed", rest
+    return output, error if error is None or isinstance(error, str) else CALL_FAILED, rest
 
 
 def read_usage(tokens: Mapping[str, Any]) -> Usage:
-    """The usage of a message; thoughts count as output, tool tokens as input."""
+    """Return the usage of a message; thoughts count as output, tool tokens as input."""
     inputs, outputs = _add_counts(tokens, "input", "tool"), _add_counts(tokens, "output", "thoughts")
     return Usage(inputs, outputs, as_count(tokens.get("cached")))
 

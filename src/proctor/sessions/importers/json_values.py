@@ -1,4 +1,4 @@
-"""Read values of unknown JSON: each helper returns the value in its type, or a neutral value."""
+"""Read values of unknown JSON: each helper returns the value in one type, or an empty value."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from proctor.sessions.genai.values import BREAK, join_texts
 class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One recorded session: its events, first input and last output.
 
-    `id` is the session's recorded id, `source` the file or file:line. `recorded` contains other
-    data of the log: scores, model, title, times, tags. `passed_over` counts by type the elements
-    that the importer does not understand; each one is a `CustomEvent` of the session. `is_named`
+    `id` is the id of the session in the log, `source` the file or file:line. `recorded` contains other
+    data of the log: scores, model, title, times, tags. `unknown_parts` counts by type the elements
+    that the importer does not understand; each is a `CustomEvent` of the session. `is_named` is True
     if the log names the session explicitly, so that it may be empty.
     """
 
@@ -50,49 +50,49 @@ as_count = token_count
 
 
 def wrap_raw_event(kind: str, data: Any) -> CustomEvent:
-    """Wrap log data so that no reader takes it for a call."""
+    """Wrap log data so that no reader mistakes it for a call."""
     return CustomEvent(kind, {"found": data})
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one."""
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else _EMPTY
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """The value if it is a list, else an empty one."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else ()
 
 
 def as_text(value: Any) -> str | None:
-    """The value if it is a nonempty string."""
+    """Return the value if it is a nonempty string."""
     return value if isinstance(value, str) and value else None
 
 
 def as_number(value: Any) -> float | None:
-    """The value if it is a finite number of 0 or more."""
+    """Return the value if it is a finite number of 0 or more."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e300:
         return float(value)
     return None
 
 
 def first_count(fields: Mapping[str, Any], *names: str) -> int | None:
-    """The first of the named fields that is a count."""
+    """Return the first of the named fields that is a count."""
     return next((n for name in names if (n := as_count(fields.get(name))) is not None), None)
 
 
 def omit_keys(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """A copy of the mapping without some keys."""
+    """Return a copy of the mapping without some keys."""
     return {key: value for key, value in fields.items() if key not in names}
 
 
 def unread_fields(fields: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields whose value was not read."""
+    """Return the fields that are missing from `read` or have another value there."""
     return {key: value for key, value in fields.items() if key not in read or value != read[key]}
 
 
 def describe_type(value: Any) -> str:
-    """A short name for a value of unknown shape: its `type`, or its keys."""
+    """Return a short name for a value of unknown shape: its `type`, or its keys."""
     if not isinstance(value, dict):
         return type_name(value)
     if (declared := as_text(value.get("type"))) is not None:
@@ -132,7 +132,7 @@ def _describe_field(key: str, value: Any) -> str:
 
 
 def plain_text(part: Any, types: Sequence[str] = ("text",)) -> str | None:
-    """The text of a part that contains nothing else; without `types`, parts have no type."""
+    """Return the text of a part that contains only text; with empty `types`, parts have no type."""
     fields = as_mapping(part)
     text = fields.get("text")
     is_plain = (len(fields) == 2 and fields.get("type") in types) if types else len(fields) == 1
@@ -140,7 +140,7 @@ def plain_text(part: Any, types: Sequence[str] = ("text",)) -> str | None:
 
 
 def join_parts(parts: Sequence[Any], role: str = "user", types: Sequence[str] = ("text",)) -> Any:
-    """The content of a message: one text, or the list of parts if some are not text."""
+    """Return the content of a message: one text, or the list of parts if some are not text."""
     texts = [BREAK if part is BREAK else plain_text(part, types) for part in parts]
     if all(text is not None for text in texts):
         return join_texts(texts, role)
@@ -148,7 +148,7 @@ def join_parts(parts: Sequence[Any], role: str = "user", types: Sequence[str] = 
 
 
 def extract_text(content: Any, role: str = "user") -> str | None:
-    """The text of a message content, or None."""
+    """Return the text of a message content, or None."""
     if isinstance(content, str):
         return content or None
     texts = (as_text(as_mapping(part).get("text")) for part in as_list(content))
@@ -156,7 +156,7 @@ def extract_text(content: Any, role: str = "user") -> str | None:
 
 
 def find_unknown_parts(content: Any) -> list[Any]:
-    """The parts of a message content whose type is unknown."""
+    """Return the parts of a message content whose type is unknown."""
     return [part for part in as_list(content) if not _is_known_part(part)]
 
 
@@ -168,7 +168,7 @@ def _is_known_part(part: Any) -> bool:
 
 
 def parse_time(value: Any) -> datetime | None:
-    """An ISO 8601 time with its zone."""
+    """Parse an ISO 8601 time with a time zone; return None for anything else."""
     try:
         time = datetime.fromisoformat(value)
     except (TypeError, ValueError):
@@ -177,7 +177,7 @@ def parse_time(value: Any) -> datetime | None:
 
 
 def default_session_id(source: str) -> str:
-    """The file name without extensions, for a session without an id."""
+    """Return the file name without extensions, for a session without an id."""
     name, colon, line = source.rpartition(":")
     if not (colon and line.isdigit()):
         name, colon, line = source, "", ""
@@ -188,7 +188,7 @@ def default_session_id(source: str) -> str:
 
 
 def read_gemini_usage(fields: Mapping[str, Any]) -> Usage:
-    """The token usage in the format of the Gemini API.
+    """Return the token usage in the format of the Gemini API.
 
     Gemini counts thoughts separately from the answer; compatible servers include them. The total
     shows which of the two it is.
@@ -201,7 +201,7 @@ def read_gemini_usage(fields: Mapping[str, Any]) -> Usage:
 
 
 def flatten_lists(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    """The values of a file with their lines; yields the items of each list."""
+    """Yield the values of a file with their lines; a list yields its items."""
     for line, value in values:
         if isinstance(value, list) and value:
             for item in value:

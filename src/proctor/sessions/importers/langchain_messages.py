@@ -31,7 +31,7 @@ _IDS = ("id", "session_id", "thread_id", "run_id")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for messages in one of the two shapes, or for objects with a list of them."""
+    """Return True for messages in one of the two shapes, or for objects with a list of messages."""
     return any(
         _is_message(item) or _find_list(as_mapping(item)) is not None or _is_list(item)
         for _, item in flatten_lists((0, value) for value in values)
@@ -39,7 +39,7 @@ def looks_like(values: Sequence[Any]) -> bool:
 
 
 def classify_message(value: Any) -> str | None:
-    """The type of a message: "human", "ai", …; None for anything else."""
+    """Return the type of a message: "human", "ai", …; None for anything else."""
     fields = as_mapping(value)
     if isinstance(fields.get("data"), dict) and "content" in fields["data"]:
         message_type = fields.get("type")
@@ -68,13 +68,13 @@ def _is_list(value: Any) -> bool:
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file: lists of messages, objects with one, or one message a line."""
+    """Read the sessions of a file: lists of messages, objects with such a list, or one message per line."""
     for pending in group_items(_split_items(values, source), source, _is_message):
         yield _build(pending)
 
 
 def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
-    """The values of a file and the items of lists that are not sessions; sessions have a location."""
+    """Yield the values of a file and the items of lists that are not sessions; only sessions have a location."""
     for line, value in values:
         items = [value]
         if isinstance(value, list) and value and not _is_list(value):
@@ -148,7 +148,7 @@ def _add_usage(builder: SessionBuilder, number: int, fields: Mapping[str, Any]) 
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a message; cached tokens are part of the input."""
+    """Return the usage of a message; cached tokens are part of the input."""
     details = as_mapping(fields.get("input_token_details"))
     return Usage(
         first_count(fields, "input_tokens"),

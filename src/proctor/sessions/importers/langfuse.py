@@ -89,7 +89,7 @@ class TraceMessages(NamedTuple):
 
 
 def read_trace_messages(trace_input: Any, trace_output: Any, events: Iterable[Event]) -> TraceMessages:
-    """The input and output of a trace, if no event contains them."""
+    """Return the input and output of a trace, if no event contains them."""
     roles = {event.role for event in events if isinstance(event, Message)}
     trace_input, trace_output = _unwrap_arguments(decode_value(trace_input)), decode_value(trace_output)
     request, response = parse_request(trace_input), parse_response(trace_output)
@@ -103,7 +103,7 @@ def read_trace_messages(trace_input: Any, trace_output: Any, events: Iterable[Ev
 
 
 def decode_value(value: Any) -> Any:
-    """A decoded value, or None if it is blank; Langfuse pages encode JSON twice."""
+    """Return a decoded value, or None if it is blank; Langfuse pages encode JSON twice."""
     decoded = decode_json(decode_json(value))
     return None if is_blank(decoded) else decoded
 
@@ -125,7 +125,7 @@ def _select_messages(parsed: ParsedMessages | None, value: Any, role: Role, role
 
 
 def _unwrap_text(value: Any, role: Role) -> Any:
-    """The text of a mapping with one known key; any other value unchanged."""
+    """Return the text of a mapping with one known key; any other value unchanged."""
     if isinstance(value, dict) and len(value) == 1:
         ((name, text),) = value.items()
         if name in _TEXT_KEYS[role] and isinstance(text, str) and text:
@@ -134,7 +134,7 @@ def _unwrap_text(value: Any, role: Role) -> Any:
 
 
 def _unwrap_arguments(value: Any) -> Any:
-    """The single argument of a function that a decorator logged."""
+    """Return the single argument of a function that a decorator logged."""
     if not isinstance(value, dict) or not value or value.keys() - _ARGUMENTS:
         return value
     arguments = [item for item in value.values() if not is_blank(item)]
@@ -230,7 +230,7 @@ class _Conversation:
     def _find_repeated_calls(
         self, events: Sequence[Event], repeated: Mapping[int, int], own: Collection[int]
     ) -> dict[int, int]:
-        """The calls of repeated messages, with the indexes of the original calls.
+        """Return the calls of repeated messages, with the indexes of the original calls.
 
         A call without an observation of this trace (`own`) comes from the history.
         """
@@ -247,7 +247,7 @@ class _Conversation:
         return matches
 
     def _find_repeated(self, events: Sequence[Event]) -> dict[int, int]:
-        """The messages that earlier traces contain, with their indexes.
+        """Return the messages that earlier traces contain, with their indexes.
 
         Messages before the last user message may be history: if the first one is known, all that
         are known in the same order are history.
@@ -275,7 +275,7 @@ def _move_inputs(entry: Mapping[str, Any], indexes: Sequence[int]) -> dict[str, 
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for traces, observations and other Langfuse rows."""
+    """Return True for traces, observations and other Langfuse rows."""
     return any(map(is_langfuse_rows, values))
 
 
@@ -344,7 +344,7 @@ class _TraceReader:
         return self._build(source, Session(events), observations, matcher)
 
     def _read_messages(self, steps: Sequence[Step], events: Sequence[Event]) -> TraceMessages:
-        """The input and output of the trace, or else of its outermost observations."""
+        """Return the input and output of the trace, or else of its outermost observations."""
         rows = self._rows.observations
         outer = [
             rows[step.id]
@@ -359,7 +359,7 @@ class _TraceReader:
     def _make_entry(
         self, row: Mapping[str, Any], span_call: SpanCall | None, matcher: ContentMatcher
     ) -> dict[str, Any]:
-        """The fields of an observation without the content that the session has."""
+        """Return the fields of an observation without the content that the session has."""
         sources = () if span_call is None else span_call.sources
         for name in row.keys() - _OBSERVATION_FIELDS:
             self._unknown[f"field: {str(name)[:60]}"] += 1
@@ -442,7 +442,7 @@ def _get_type(row: Mapping[str, Any]) -> str:
 
 
 def _is_conversation(row: Mapping[str, Any], span_call: SpanCall | None) -> bool:
-    """False for tools and embeddings: their input is not a message."""
+    """Return False for tools and embeddings: their input is not a message."""
     if span_call is None:
         return _get_type(row) in _CONTAINER_TYPES
     return span_call.call_type == "model"

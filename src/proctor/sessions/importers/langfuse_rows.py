@@ -56,7 +56,7 @@ _TRACE_FIELDS = ("timestamp", "userId", "sessionId", "tags", "htmlPath", "scores
 
 
 def read_usage(observation: Mapping[str, Any]) -> Usage | None:
-    """The usage of an observation; None if it has no counts."""
+    """Return the usage of an observation; None if it has no counts."""
     details = as_mapping(decode_json(observation.get("usageDetails")))
     legacy = as_mapping(decode_json(observation.get("usage")))
     if not details and legacy.get("unit") in (None, "TOKENS"):
@@ -68,7 +68,7 @@ def read_usage(observation: Mapping[str, Any]) -> Usage | None:
 
 
 def _read_tokens(details: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """All input and output tokens.
+    """Return all input and output tokens.
 
     Counts add up, but some programs repeat counts that the input or output includes; the total
     shows which. Tokens that only the total includes are thoughts, as with Gemini.
@@ -116,7 +116,7 @@ def _read_cost(observation: Mapping[str, Any]) -> float | None:
 
 
 def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, bool]:
-    """The model or tool call of an observation, and whether its messages are known as one text only."""
+    """Return the model or tool call of an observation, and whether its messages are known as one text only."""
     attributes = get_attributes(observation)
     call_type = _classify(observation, attributes)
     if call_type is None:
@@ -148,7 +148,7 @@ def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, b
 def read_observation_messages(
     observation: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> tuple[CallMessages, bool]:
-    """The messages of an observation, from its input and output or its span attributes."""
+    """Return the messages of an observation, from its input and output or its span attributes."""
     raw_input, raw_output = observation.get("input"), observation.get("output")
     request, response = parse_request(raw_input), parse_response(raw_output)
     is_complete = request is not None and response is not None
@@ -183,7 +183,7 @@ def _read_text(value: Any, role: Any) -> list[Message]:
 
 
 def get_attributes(observation: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The attributes of the original span, if the observation was one."""
+    """Return the attributes of the original span, if the observation was one."""
     return as_mapping(decode_json(as_mapping(decode_json(observation.get("metadata"))).get("attributes")))
 
 
@@ -229,7 +229,7 @@ def _read_model_call(call: ModelCall, observation: Mapping[str, Any]) -> ModelCa
 
 
 def get_duration_ms(row: Mapping[str, Any]) -> float | None:
-    """The duration of a row, from its times or its latency in seconds."""
+    """Return the duration of a row, from its times or its latency in seconds."""
     began, ended = parse_time(row.get("startTime")), parse_time(row.get("endTime"))
     if began is not None and ended is not None and ended >= began:
         return (ended - began).total_seconds() * 1e3
@@ -238,7 +238,7 @@ def get_duration_ms(row: Mapping[str, Any]) -> float | None:
 
 
 def is_blank(value: Any) -> bool:
-    """True for None and for empty texts, lists and mappings."""
+    """Return True for None and for empty texts, lists and mappings."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 
@@ -308,12 +308,12 @@ def _merge_rows(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
 
 
 def normalize_keys(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the key names of the API."""
+    """Return a row with the key names of the API."""
     return {key if (name := _API_NAMES.get(key, key)) in row else name: value for key, value in row.items()}
 
 
 def classify_row(value: Any) -> str | None:
-    """The type of a row: `export`, `page`, `session`, `trace`, `observation`, `score` or None."""
+    """Return the type of a row: `export`, `page`, `session`, `trace`, `observation`, `score` or None."""
     if not isinstance(value, dict):
         return None
     row = normalize_keys(value)
@@ -409,7 +409,7 @@ def _add_session(
 
 
 def is_langfuse_rows(value: Any) -> bool:
-    """True if a JSON value is, or begins with, a Langfuse row."""
+    """Return True if a JSON value is, or begins with, a Langfuse row."""
     first = next(iter(_flatten_rows(value)), None)
     row_type = classify_row(first)
     if row_type == "observation":

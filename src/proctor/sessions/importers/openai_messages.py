@@ -1,8 +1,8 @@
 """OpenAI messages: a list of `role` and `content`, with tool calls and results.
 
-A session is such a list, an object with one (`messages`, `traj`, …; its other fields are recorded),
-each item of a list of those, each such line, or a file with one message a line. Responses of the
-Responses API with their `input` and output lines of the Batch API are sessions too.
+A session is such a list, or an object with such a list (`messages`, `traj`, …) whose other fields are
+recorded. A file contains one session, a list of sessions, one session per line, or one message per line.
+Responses of the Responses API with their `input` and output lines of the Batch API are sessions too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SCORES = ("reward", "score", "rating")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for messages with a known role, or for objects with a list of them."""
+    """Return True for messages with a known role, or for objects with a list of messages."""
     items = flatten_lists((0, value) for value in values)
     return any(_is_session(item) or _is_message(item) or _is_message_list(item) for _, item in items)
 
@@ -69,9 +69,9 @@ def _is_exchange(fields: Mapping[str, Any]) -> bool:
 
 
 def _find_list(fields: Mapping[str, Any]) -> str | None:
-    """The key under which an object has its messages."""
+    """Return the key under which an object has its messages."""
     key = next((key for key in _LISTS if _is_message_list(fields.get(key))), None)
-    # An empty session: all other formats were checked before.
+    # An empty session: this format is the last one to be detected.
     return "messages" if key is None and fields.get("messages") == [] else key
 
 
@@ -82,7 +82,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 def _split_sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
-    """Each session with its location; other values have none."""
+    """Yield each session with its location; other values have no location."""
     for line, value in values:
         if _is_message_list(value):
             yield value, f"{source}:{line}" if line > 1 else source
@@ -110,16 +110,16 @@ def _build(pending: PendingSession) -> ImportedSession:
 
 def _find_id(extra: Mapping[str, Any]) -> str | None:
     for name in ("custom_id", *_IDS) if is_batch_line(extra) else _IDS:
-        if isinstance(own := extra.get(name), str | int) and own != "":
-            return str(own)
+        if isinstance(value := extra.get(name), str | int) and value != "":
+            return str(value)
     task, trial = extra.get("task_id"), extra.get("trial")
     if not isinstance(task, str | int):
         return None
-    return f"{task}" if trial is None else f"{task}-{trial}"
+    return str(task) if trial is None else f"{task}-{trial}"
 
 
 def _split_fields(value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """The messages of a session, and its other fields."""
+    """Return the messages of a session, and its other fields."""
     fields = as_mapping(value)
     if (key := _find_list(fields)) is not None:
         return fields[key], omit_keys(fields, key)

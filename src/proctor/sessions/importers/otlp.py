@@ -102,7 +102,7 @@ class Trace:
         return self._make_session(name, source, session, spans)
 
     def _group_logs(self) -> tuple[dict[str | None, list[Record]], list[Record]]:
-        """The log records by span, and those whose span is not in the file."""
+        """Return the log records by span, and those whose span is not in the file."""
         by_span: dict[str | None, list[Record]] = {}
         others: list[Record] = []
         for log in self._logs:
@@ -119,7 +119,7 @@ class Trace:
     def _make_entry(
         self, record: Record, logs: Sequence[Record], span_call: SpanCall | None, matcher: ContentMatcher
     ) -> dict[str, Any]:
-        """The fields of a record without the content that the session has."""
+        """Return the fields of a record without the content that the session has."""
         sources = () if span_call is None else span_call.sources
         has_events = EVENTS in sources
         self._unknown["malformed field"] += len(record.odd)
@@ -230,7 +230,7 @@ def _to_span_data(record: Record, logs: Sequence[Record]) -> SpanData:
 
 
 def _read_log_messages(data: SpanData) -> SpanCall | None:
-    """The messages in log records of a call whose span is not in the file."""
+    """Return the messages in log records of a call whose span is not in the file."""
     messages = read_call_messages({}, [(event.name, event.attributes) for event in data.events])
     if not (messages.inputs or messages.outputs):
         return None
@@ -238,7 +238,7 @@ def _read_log_messages(data: SpanData) -> SpanCall | None:
 
 
 def _make_event_entry(event: Record, matcher: ContentMatcher) -> dict[str, Any]:
-    """The fields of a span event without the content that the session has."""
+    """Return the fields of a span event without the content that the session has."""
     has_content = event.name.startswith("gen_ai.") and event.name != _SCORE
     attributes = {
         name: value
@@ -274,7 +274,7 @@ def _to_iso(nanoseconds: int | None) -> str | None:
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for OpenTelemetry exports: `resourceSpans` or `resourceLogs`."""
+    """Return True for OpenTelemetry exports: `resourceSpans` or `resourceLogs`."""
     return any(map(is_document, values))
 
 

@@ -61,7 +61,7 @@ class UnknownItem(NamedTuple):
 
 
 def is_document(value: Any) -> bool:
-    """True for an OTLP document: spans, log records or metrics."""
+    """Return True for an OTLP document: spans, log records or metrics."""
     return any(isinstance(as_mapping(value).get(name), list) for name in (*_RESOURCES, *_METRICS))
 
 
@@ -80,7 +80,7 @@ def parse_document(document: Any) -> Iterator[Record | UnknownItem]:
 
 
 def to_storable(value: Any) -> Any:
-    """A value, or its JSON text if it is nested too deep."""
+    """Return a value, or its JSON text if it is nested too deep."""
     if not is_too_deep(value):
         return value
     try:
@@ -202,7 +202,7 @@ def _parse_span(raw: Mapping[str, Any], scope: dict[str, Any], resource: dict[st
 
 
 def _parse_log(raw: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Record:
-    """A log record, or an event of a span."""
+    """Return a log record, or an event of a span."""
     fields = _Fields(raw)
     attributes = fields.attributes()
     own = fields.name("eventName", "event_name", "name")
@@ -253,7 +253,7 @@ def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
 
 
 def parse_value(raw: Any) -> Any:
-    """An OTLP/JSON value as plain data; anything else is returned unchanged."""
+    """Return an OTLP/JSON value as plain data; anything else is returned unchanged."""
     if not isinstance(raw, dict) or len(raw) != 1:
         return None if raw == {} else raw
     ((kind, value),) = raw.items()
@@ -275,7 +275,7 @@ def parse_value(raw: Any) -> Any:
 
 
 def _to_int(raw: Any) -> int | None:
-    """A 64-bit integer, which JSON may contain as text."""
+    """Return a 64-bit integer, which JSON may contain as text."""
     if isinstance(raw, str) and raw.removeprefix("-").isdecimal() and len(raw) <= 20:
         raw = int(raw)
     if not isinstance(raw, int) or isinstance(raw, bool):

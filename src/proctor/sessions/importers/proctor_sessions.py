@@ -31,7 +31,7 @@ _EVENT_TYPES: Any = Message | ToolCall | ModelCall | CustomEvent
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for objects that are or contain a session with events."""
+    """Return True for objects that are or contain a session with events."""
     return any(_find_session(value) is not None for _, value in flatten_lists((0, item) for item in values))
 
 
@@ -46,7 +46,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 def _find_any_session(value: Any) -> Mapping[str, Any] | None:
-    """The session in an object; one without events may be written without the key `events`."""
+    """Return the session in an object; one without events may be written without the key `events`."""
     session = _find_session(value)
     outer = as_mapping(value)
     candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
@@ -54,7 +54,7 @@ def _find_any_session(value: Any) -> Mapping[str, Any] | None:
 
 
 def _find_session(value: Any) -> Mapping[str, Any] | None:
-    """The session in an object: itself, its `session`, or that of its trial."""
+    """Return the session in an object: itself, its `session`, or that of its trial."""
     outer = as_mapping(value)
     inner = as_mapping(outer.get("session"))
     of_trial = as_mapping(as_mapping(outer.get("trial")).get("session"))
@@ -102,7 +102,7 @@ def _build(value: Any, location: str) -> ImportedSession:
 
 
 def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
-    """The trial and the session of a result, without the session that was read."""
+    """Return the trial and the session of a result, without the session that was read."""
     trial, own = outer.get("trial"), outer.get("session")
     if as_mapping(trial).get("session") is session:
         trial = omit_keys(as_mapping(trial), "session")
@@ -111,7 +111,7 @@ def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str,
 
 
 def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int]]:
-    """The events, and the counts of unknown ones by type."""
+    """Return the events, and the counts of unknown ones by type."""
     events: list[Event] = []
     unknown: Counter[str] = Counter()
     for raw in as_list(session.get("events")):

@@ -1,4 +1,4 @@
-"""Qwen Code: one JSON object a line, with `message.parts` (`~/.qwen/projects/…/chats/*.jsonl`)."""
+"""Qwen Code: one JSON object per line, with `message.parts` (`~/.qwen/projects/…/chats/*.jsonl`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPEAKERS = ("user", "assistant", "tool_result")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for lines whose `message` has `parts`."""
+    """Return True for lines whose `message` has `parts`."""
     return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 

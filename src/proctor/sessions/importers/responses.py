@@ -28,7 +28,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
 from proctor.sessions.importers.trace import THINKING
 
 UNNAMED_CALL = "tool call without a name"
-# Fields of a response that are not the answer.
+# Fields of a response that do not contain the answer.
 _METADATA = ("id", "object", "created", "model", "usage", "usageMetadata")
 
 
@@ -41,10 +41,12 @@ def add_parsed(builder: SessionBuilder, parsed: ParsedMessages) -> ContentMatche
             builder.add_event(kind, item)
     for index, message in enumerate(parsed.messages):
         if message.role == "tool":
-            events.append(_add_result(builder, message, has_failed=index in parsed.failed))
+            has_failed = index in parsed.failed
+            name = builder.add_result(message.call_id, message.content, has_failed=has_failed, name=message.name)
+            message = msgspec.structs.replace(message, name=name, tool_calls=())
         else:
-            events.append(message)
             _add_message(builder, message)
+        events.append(message)
     for alternative in parsed.alternatives:
         builder.add_unknown("alternative answer", alternative)
     return ContentMatcher(events)
@@ -60,20 +62,14 @@ def _add_message(builder: SessionBuilder, message: Message) -> None:
         builder.add_unknown(f"part: {describe_type(part)}", part)
 
 
-def _add_result(builder: SessionBuilder, message: Message, *, has_failed: bool) -> Message:
-    """Add a tool result; return it with the name of the called tool."""
-    name = builder.add_result(message.call_id, message.content, has_failed=has_failed, name=message.name)
-    return msgspec.structs.replace(message, name=name, tool_calls=())
-
-
 def is_response(fields: Mapping[str, Any]) -> bool:
-    """True for a response of OpenAI's Responses API, with or without its `input`."""
+    """Return True for a response of OpenAI's Responses API, with or without its `input`."""
     is_candidate = fields.get("object") == "response" or isinstance(fields.get("input"), str | list)
     return is_candidate and _has_output_items(fields)
 
 
 def is_batch_line(fields: Mapping[str, Any]) -> bool:
-    """True for an output line of OpenAI's Batch API: a response or an error."""
+    """Return True for an output line of OpenAI's Batch API: a response or an error."""
     if not isinstance(fields.get("custom_id"), str):
         return False
     has_body = isinstance(as_mapping(fields.get("response")).get("body"), dict)
@@ -82,7 +78,7 @@ def is_batch_line(fields: Mapping[str, Any]) -> bool:
 
 
 def get_body(fields: Mapping[str, Any]) -> Any:
-    """The response body of a logged request; batches put the status around it."""
+    """Return the response body of a logged request; batches wrap it with the status."""
     response = decode_json(fields.get("response"))
     body = as_mapping(response).get("body")
     return body if is_batch_line(fields) and isinstance(body, dict) else response
@@ -93,13 +89,15 @@ def _has_output_items(fields: Mapping[str, Any]) -> bool:
 
 
 def add_response(builder: SessionBuilder, fields: Mapping[str, Any], messages: Sequence[Any]) -> None:
-    """Add the response to a request, unless the messages contain it or its usage already."""
+    """Add the response to a request and its usage, unless the messages contain them already."""
     body = get_body(fields)
     # Some logs put the fields of the response next to those of the request.
     source = as_mapping(body) or fields
     inline = {"output": fields["output"]} if is_response(fields) else {"choices": fields.get("choices")}
     answer = _parse_answer(builder, body or inline)
-    is_repeated = answer is not None and _ends_with(messages, answer)
+    expected = [] if answer is None else answer.messages
+    size = len(expected)
+    is_repeated = size > 0 and parse_messages(messages[-size:]).messages[-size:] == expected
     if answer is None:
         values = omit_keys(body, *_METADATA).values() if isinstance(body, dict) else [body]
         if body and any(values):
@@ -125,12 +123,6 @@ def _parse_answer(builder: SessionBuilder, response: Any) -> ParsedMessages | No
     return parse_messages(list(filter(is_message, response["output"])), "assistant")
 
 
-def _ends_with(messages: Sequence[Any], answer: ParsedMessages) -> bool:
-    expected = answer.messages
-    size = len(expected)
-    return bool(expected) and parse_messages(messages[-size:]).messages[-size:] == expected
-
-
 def _add_usage(
     builder: SessionBuilder, body: Mapping[str, Any], model: str | None, answer: ParsedMessages | None
 ) -> None:
@@ -145,7 +137,7 @@ def _add_usage(
 
 
 def has_usage(message: Any) -> bool:
-    """True if an assistant message contains its usage."""
+    """Return True if an assistant message contains its usage."""
     fields = as_mapping(message)
     role = as_text(fields.get("role"))
     is_answer = role is not None and parse_role(role) == "assistant"
@@ -153,7 +145,7 @@ def has_usage(message: Any) -> bool:
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage in the formats of OpenAI and Anthropic.
+    """Return the usage in the formats of OpenAI and Anthropic.
 
     Anthropic counts cached tokens separately from the input.
     """

@@ -1,4 +1,4 @@
-"""Build a session from the lines of a log: match results to calls and keep everything unknown."""
+"""Build a session from the lines of a log: match results to calls and store everything unknown."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from proctor.sessions.importers.json_values import (
 )
 
 UNKNOWN_MODEL = "unknown"
+# The error of a call that failed without a message.
+CALL_FAILED = "the call failed"
 
 
 class KeyedQueue:
-    """Numbers in queues by key; each number is taken once, from any of its queues."""
+    """Queues of numbers by key; a number that is taken from one queue leaves all of them."""
 
     def __init__(self) -> None:
         self._queues: defaultdict[Hashable, deque[int]] = defaultdict(deque)
@@ -67,7 +69,7 @@ class SessionBuilder:
         self._model_calls: dict[Hashable, int] = {}
         self._current: tuple[Hashable, int] | None = None
         self._has_result = False
-        # Later lines of a message, merged in `build`.
+        # Later lines of a message, which `build` merges.
         self._continuations: defaultdict[int, list[tuple[Any, list[ToolCall]]]] = defaultdict(list)
         self._unknown: Counter[str] = Counter()
         self._notes: list[dict[str, Any]] = []
@@ -115,7 +117,7 @@ class SessionBuilder:
         self._finished.pop(call.call_id, None)
 
     def add_finished_call(self, call: ToolCall) -> None:
-        """Add a tool call that contains its own result."""
+        """Add a tool call that contains its result."""
         self._events.append(call)
         self._has_result = True
 
@@ -135,7 +137,7 @@ class SessionBuilder:
         The result of a call that has failed is its error, if it is a text.
         """
         if has_failed:
-            error = result if isinstance(result, str) and result else "it failed"
+            error = result if isinstance(result, str) and result else CALL_FAILED
         if call_id is None:
             index = self._open.take(("name", name))
         else:
@@ -159,7 +161,7 @@ class SessionBuilder:
     def set_call_outcome(self, call_id: str, error: str | None, duration_ms: float | None) -> bool:
         """Add error and duration to a call that has its result.
 
-        Returns False if no call of that id has a result, or a later one still waits for it.
+        Return False if no call of that id has a result, or a later call of that id waits for its result.
         """
         index = self._finished.get(call_id)
         if index is None:
@@ -198,13 +200,13 @@ class SessionBuilder:
         self._events.append(CustomEvent(kind, data))
 
     def add_unknown(self, kind: str | None, data: Any) -> None:
-        """Add something the importer does not understand, and count it."""
+        """Add data that the importer does not understand, and count it."""
         kind = kind or describe_type(data)
         self._unknown[kind] += 1
         self._events.append(wrap_raw_event(kind, data))
 
     def add_foreign_message(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
-        """Add a message whose role is not one of the four that sessions have."""
+        """Add a message whose role sessions do not have."""
         kind = f"message: {role[:60]}"
         self._unknown[kind] += 1
         data = {"role": role, "content": content, **({"found": extra} if extra else {})}
@@ -216,7 +218,7 @@ class SessionBuilder:
             self._notes.append({"line": line, **fields})
 
     def add_time(self, time: Any) -> None:
-        """Record when something happened; ignore values that are not times."""
+        """Record the time of a line; ignore values that are not times."""
         if (parsed := parse_time(time)) is not None:
             self._times.append((parsed, time))
 
@@ -260,7 +262,7 @@ class PendingSession(NamedTuple):
 def group_items(
     items: Iterable[tuple[Any, str | None]], source: str, is_message: Callable[[Any], bool]
 ) -> Iterator[PendingSession]:
-    """The sessions of a file from its items; only an item that is a session has a location.
+    """Yield the sessions of a file; of its items, only sessions have a location.
 
     Messages outside of sessions form one session. Other items go to the next or previous session.
     A single session is named after its file.
@@ -286,7 +288,7 @@ def group_items(
 
 
 def _first_text(events: Sequence[Event], role: Role) -> str | None:
-    """The first text of a role; messages of programs have a name and come last."""
+    """Return the first text of a role; named messages, which come from programs, are searched last."""
     messages = [event for event in events if isinstance(event, Message) and event.role == role]
     unnamed = (message for message in messages if message.name is None)
     texts = (extract_text(message.content, role) for message in chain(unnamed, messages))
@@ -304,7 +306,7 @@ def merge_distinct(recorded: Mapping[str, Any], extra: Mapping[str, Any]) -> dic
 
 
 def unanswered_event(call: ToolCall) -> CustomEvent:
-    """The event of a call without a result: whether it succeeded is unknown."""
+    """Return the event of a call without a result: the log does not show whether it succeeded."""
     data: dict[str, Any] = {"tool_name": call.name, "arguments": call.arguments}
     if call.call_id is not None:
         data["call_id"] = call.call_id

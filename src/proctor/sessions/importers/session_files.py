@@ -85,14 +85,14 @@ class ReadProblems:
 
     @property
     def grouped(self) -> list[Problem]:
-        """One problem for all files with the same problem, under the name of the first."""
+        """Return one problem for all files with the same problem, under the name of the first."""
         by_text: dict[str, list[Problem]] = {}
         for problem in self.by_file:
             by_text.setdefault(problem.what, []).append(problem)
         return [_merge_problems(problems) for problems in by_text.values()]
 
     def names(self, under: Path) -> list[str]:
-        """The names of these files, relative to a folder."""
+        """Return the names of these files, relative to a folder."""
         return [file.relative_to(under).as_posix() if file != under else file.name for file in self._by_file]
 
 
@@ -116,7 +116,7 @@ class Format(Protocol):
     NAME: str
 
     def looks_like(self, values: Sequence[Any], /) -> bool:
-        """True if the first values of a file have this format."""
+        """Return True if the first values of a file have this format."""
 
     def read(self, values: Iterable[tuple[int, Any]], source: str, /) -> Iterator[ImportedSession]:
         """Read the sessions from the values of a file and their line numbers."""
@@ -168,12 +168,12 @@ class SessionFiles:
 
     @property
     def problems(self) -> list[Problem]:
-        """The first thousand problems of the last iteration."""
+        """Return the first thousand problems of the last iteration."""
         return self.read_problems.problems
 
     @property
     def problem_count(self) -> int:
-        """How many lines and files the last iteration could not read."""
+        """Return how many lines and files the last iteration could not read."""
         return self.read_problems.count
 
     def _list_files(self) -> Iterator[Path]:
@@ -187,7 +187,7 @@ class SessionFiles:
             yield from (shown / name for name in sorted(names) if self._is_selected(shown / name))
 
     def reads(self, file: Path) -> bool:
-        """True if reading the folder reads this file, which may not exist yet."""
+        """Return True if reading the folder reads this file, which may not exist yet."""
         folder, resolved = (self._start / self.path).resolve(), file.resolve()
         if not folder.is_dir() or not resolved.is_relative_to(folder):
             return False
@@ -242,7 +242,7 @@ class SessionFiles:
             self.read_problems.add(file, text, int(location) if location.isdecimal() else None, "session")
 
     def _read_values(self, file: Path) -> Iterator[tuple[int, Any]]:
-        """The readable values of a file; if it breaks off, those before."""
+        """Return the readable values of a file; if it breaks off, those before."""
         try:
             if not stat.S_ISREG((self._start / file).stat().st_mode):
                 self.read_problems.add(file, NOT_A_FILE)
@@ -280,7 +280,7 @@ class SessionFiles:
 
 
 def read_first_values(path: Path) -> list[Any]:
-    """The first readable JSON values of a file; empty if there are none."""
+    """Return the first readable JSON values of a file; empty if there are none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return []
@@ -292,7 +292,7 @@ def read_first_values(path: Path) -> list[Any]:
 
 
 def _may_be_file(path: Path) -> bool:
-    """False for pipes; reading reports broken links and missing permissions."""
+    """Return False for pipes; reading reports broken links and missing permissions."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
@@ -305,7 +305,7 @@ def _explain(error: Exception) -> str:
 
 
 def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | None]]]:
-    """One value per line, or the one document of the file, with line numbers."""
+    """Return one value per line, or the one document of the file, with line numbers."""
     lines = _number_lines(stream, 1)
     for number, line in lines:
         result = decode_line(line)
@@ -329,7 +329,7 @@ def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | Non
 
 
 def _find_document_error(data: bytes) -> int | None:
-    """The line offset at which a document is damaged; None if the data is one value per line."""
+    """Return the line offset at which a document is damaged; None if the data is one value per line."""
     first, _, rest = data.partition(b"\n")
     text = data.decode("utf-8", "replace")
     position = len(text)
@@ -350,7 +350,7 @@ def _find_document_error(data: bytes) -> int | None:
 
 
 def decode_line(line: bytes) -> tuple[Any, str | None]:
-    """The value of a line and its problem; a repaired value has both."""
+    """Return the value of a line and its problem; a repaired value has both."""
     try:
         value, problem = msgspec.json.decode(line), None
     except (ValueError, RecursionError):

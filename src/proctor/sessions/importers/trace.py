@@ -79,7 +79,7 @@ class ToolResultMatcher:
             self._queue.put(number, ("id", call.call_id))
 
     def find_call(self, result: Message, preceding: ToolCall | None) -> int | None:
-        """The number of the call; `preceding` is the matching call in the same conversation."""
+        """Return the number of the call; `preceding` is the matching call in the same conversation."""
         keys: list[Hashable] = []
         if preceding is not None:
             keys.append((preceding.call_id, *_content_key(preceding)))
@@ -278,7 +278,7 @@ class _Assembler:
                 self.events[index] = msgspec.structs.replace(call, call_id=call_id)
 
     def get_contents(self, number: int) -> list[Event]:
-        """The events that a step contains and the session has verbatim."""
+        """Return the events that a step contains and the session has verbatim."""
         span_call = self._steps[number].span_call
         if span_call is None:
             return []
@@ -330,7 +330,7 @@ class _NestedCalls:
         return msgspec.structs.replace(call, usage=msgspec.structs.replace(call.usage, **usage))
 
     def has_messages(self, number: int) -> bool:
-        """True if the messages of the call come from this span."""
+        """Return True if the messages of the call come from this span."""
         detail = _rate_detail(self._steps[number])
         is_best_outside = self._best_outside.get(number, 0) <= detail
         return detail > self._best_inside.get(number, 0) and is_best_outside
@@ -339,7 +339,7 @@ class _NestedCalls:
 def _collect_outer_usage(
     steps: Sequence[Step], outer: Mapping[int, int], depths: Sequence[int]
 ) -> dict[int, dict[str, Any]]:
-    """The usage in the spans around calls, where the calls lack it.
+    """Return the usage in the spans around calls, where the calls lack it.
 
     The nearest span wins. Of several calls in it, the last one gets all of the usage.
     """
@@ -386,7 +386,7 @@ def _find_outer_calls(steps: Sequence[Step], depths: Sequence[int]) -> dict[int,
 
 
 def _find_hosted_calls(span_call: SpanCall) -> set[int]:
-    """The calls that the provider ran itself: their results are in the same answer."""
+    """Return the calls that the provider ran itself: their results are in the same answer."""
     return {id(call) for call in match_results(span_call.outputs) if call is not None}
 
 
@@ -427,7 +427,7 @@ def _get_depths(steps: Sequence[Step]) -> list[int]:
 
 
 def merge_source_fields(record: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
-    """A span record plus the remaining fields of its source; conflicting names get a prefix."""
+    """Return a span record plus the remaining fields of its source; conflicting names get a prefix."""
     merged = {**record, **rename_conflicts(_RECORD_FIELDS, source)}
     return {name: value for name, value in merged.items() if value not in (None, {}, [], "")}
 
@@ -442,7 +442,7 @@ def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> di
 
 
 def find_input_and_output(session: Session) -> tuple[Any, Any]:
-    """The first nonempty user content and the last nonempty assistant content, or None."""
+    """Return the first nonempty user content and the last nonempty assistant content, or None."""
     messages = [message for message in session[Message] if message.content]
     users = (item for item in messages if item.role == "user")
     assistants = (item for item in reversed(messages) if item.role == "assistant")
@@ -454,7 +454,7 @@ def find_input_and_output(session: Session) -> tuple[Any, Any]:
 
 
 def _simplify(content: Any, role: str) -> Any:
-    """The text of a list of parts; any other content unchanged."""
+    """Return the text of a list of parts; any other content unchanged."""
     is_parts = isinstance(content, list) and all(
         isinstance(part, str) or (isinstance(part, dict) and ("type" in part or len(part) == 1)) for part in content
     )
@@ -462,13 +462,13 @@ def _simplify(content: Any, role: str) -> Any:
 
 
 def count_unknown_parts(session: Session) -> dict[str, int]:
-    """How many message parts have an unknown type, by type."""
+    """Return how many message parts have an unknown type, by type."""
     parts = (part for message in session[Message] for part in find_unknown_parts(message.content))
     return Counter(f"part: {describe_type(part)}" for part in parts)
 
 
 def list_models(session: Session) -> dict[str, Any]:
-    """The first `model` of a session, and all `models` if there are several."""
+    """Return the first `model` of a session, and all `models` if there are several."""
     models = list(dict.fromkeys(call.model for call in session[ModelCall]))
     if not models:
         return {}
