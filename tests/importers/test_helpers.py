@@ -222,7 +222,7 @@ def test_fields_that_the_session_lacks_are_found() -> None:
 def test_problems_are_grouped_by_file() -> None:
     problems = session_files.ReadProblems()
     for line in (3, 4):
-        problems.add(Path("notes.json"), "it is not JSON", line)
+        problems.add(Path("notes.json"), "not valid JSON", line)
     assert [str(problem) for problem in problems.by_file] == [
-        "notes.json: 2 lines with problems, such as line 3: it is not JSON"
+        "notes.json: 2 lines with problems, such as line 3: not valid JSON"
     ]

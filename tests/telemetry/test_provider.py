@@ -215,7 +215,7 @@ def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     made, problem = build_pipeline(settings)
     assert made is None
     assert problem is not None
-    assert "its settings are wrong" in problem
+    assert "because of its settings" in problem
 
 
 NOTHING = """

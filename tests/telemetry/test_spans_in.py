@@ -256,7 +256,7 @@ def test_a_thread_that_outlives_its_trial_is_not_recorded(provider: TracerProvid
 
     watched = observe(quick, ["a"], [release])
     assert watched.results[0].trial.session is None
-    assert "1 span of a model or tool call ended after its trial" in watched.warnings[0]
+    assert "sessions lack 1 span of model or tool calls" in watched.warnings[0]
 
 
 def test_calls_of_a_judge_are_in_its_own_session(provider: TracerProvider) -> None:

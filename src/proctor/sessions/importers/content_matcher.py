@@ -1,7 +1,7 @@
 """Prepare the steps of a trace: match their contents to events, add instructions, fold phases.
 
-Some instrumentations (BeeAI) write spans that are phases of a call (start, success, …), inside the
-span of the call or, in older versions, next to each other without one.
+Some instrumentations (BeeAI) write a span for each phase of a call (start, success, …), inside the
+span of the call or, in older versions, without a span for the call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proctor.sessions.genai.messages import read_instructions
 from proctor.sessions.genai.values import TOOL_NAME, decode_json
 from proctor.sessions.importers.trace import Step
 
-# Keys of message formats: sessions have their own names for these.
+# Keys of message formats; sessions use other names for these.
 _STRUCTURE_KEYS = frozenset((
     "role", "type", "index", "event.name", "content", "contents", "parts", "part", "text", "message",
     "messages", "choices", "candidates", "generations", "prompt", "system", "input", "output", "args",
@@ -46,7 +46,7 @@ _PHASES = frozenset(("start", "success", "finish", "error", "retry", "update", "
 
 
 class ContentLine(NamedTuple):
-    """A line of text or a number, and the keys above it."""
+    """A line of text or a number, and the keys that lead to it."""
 
     path: tuple[str, ...]
     line: str
@@ -82,7 +82,7 @@ class _Positions:
 
 
 class ContentMatcher:
-    """Matches values to the texts, numbers and booleans of some events, line by line.
+    """Matches values to the texts, numbers and booleans of events, line by line.
 
     A value matches if the events have each of its lines under the same keys, in the same order. Each line of the events
     matches once. Speakers and calls are not compared, so pass only values that these events were read from.
@@ -95,7 +95,7 @@ class ContentMatcher:
             self._lines[line].add(position)
 
     def consume(self, value: Any) -> bool:
-        """Return True if the events contain the whole value; its lines are then used up.
+        """Return True if the events contain the whole value; its lines do not match again.
 
         Adjacent texts of an answer are one text in the events and several in the value.
         """
@@ -126,13 +126,13 @@ class ContentMatcher:
 
     def consume_field(self, name: str, value: Any) -> bool:
         """Like `consume` for a named field: known roles and types always match."""
-        last = name.rpartition(".")[2]
-        is_key = last in _STRUCTURE_VALUES or last in _NAME_KEYS
-        return is_structural(name, value) or self.consume({last: value} if is_key else value)
+        key = name.rpartition(".")[2]
+        is_named = key in _STRUCTURE_VALUES or key in _NAME_KEYS
+        return is_structural(name, value) or self.consume({key: value} if is_named else value)
 
     def unmatched_fields(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a message with content that the events lack."""
-        # Content goes first: an id with the same text must not use up its line.
+        # Content first, because an id with the same text must not match its line.
         keys = sorted(message, key=lambda key: key not in _CONTENT_KEYS)
         matched = {key for key in keys if self._has_field(key, message[key])}
         return {key: value for key, value in message.items() if key not in matched}
@@ -208,7 +208,7 @@ def _extend_path(path: tuple[str, ...], key: str) -> tuple[str, ...]:
 
 
 def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
-    """Return the lines of one value; an empty value is one only below a key that is not structure."""
+    """Return the lines of a value; an empty value is a line only below a key that is not structural."""
     if value in _EMPTY:
         is_data = path and path[0] not in _STRUCTURE_VALUES and path[0] not in _NAME_KEYS
         return (f"\0{value!r}",) if is_data else ()
@@ -223,16 +223,16 @@ def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
 
 def is_structural(name: Any, value: Any) -> bool:
     """Return True for a field that describes the structure of a message, such as its role."""
-    last = str(name).rpartition(".")[2]
-    if last == "index":
+    key = str(name).rpartition(".")[2]
+    if key == "index":
         return value == 0 and isinstance(value, int)
     if name == "event.name":
         return isinstance(value, str) and value.startswith("gen_ai.")
-    return isinstance(value, str) and value.casefold() in _STRUCTURE_VALUES.get(last, ())
+    return isinstance(value, str) and value.casefold() in _STRUCTURE_VALUES.get(key, ())
 
 
 def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
-    """Return the phase of a call that a span describes, with its target; empty if it is none."""
+    """Return the phase of a call that a span describes, with its target; an empty text for other spans."""
     target = attributes.get("target")
     if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target
@@ -279,19 +279,19 @@ def fold_phases(steps: Sequence[Step]) -> list[Step]:
 
 def _is_inside_call(steps: Sequence[Step], by_id: Mapping[Any, int], number: int) -> bool:
     """Return True if the nearest complete call around a phase has the same type."""
-    own, seen = steps[number].span_call, {number}
+    span_call, seen = steps[number].span_call, {number}
     index = by_id.get(steps[number].parent or "")
     while index is not None and index not in seen:
         parent = steps[index]
         if parent.span_call is not None and not parent.phase:
-            return own is not None and parent.span_call.call_type == own.call_type
+            return span_call is not None and parent.span_call.call_type == span_call.call_type
         seen.add(index)
         index = by_id.get(parent.parent or "")
     return False
 
 
 def _fold_siblings(folded: list[Step], numbers: Sequence[int]) -> None:
-    """Make one call of each start and the phases up to the next start."""
+    """Merge each start with the phases up to the next start into one call."""
     call: int | None = None
     for number in numbers:
         if call is None or folded[number].phase.endswith(".start"):

@@ -36,7 +36,7 @@ def looks_like(values: Sequence[Any]) -> bool:
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file; values that are none go to the next or previous session."""
+    """Read the sessions of a file; other values go to the next or previous session."""
     items = (
         (value, None if _find_any_session(value) is None else f"{source}:{line}")
         for line, value in flatten_lists(values)
@@ -46,7 +46,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 def _find_any_session(value: Any) -> Mapping[str, Any] | None:
-    """Return the session in an object; one without events may be written without the key `events`."""
+    """Return the session in an object; a session without events may lack the key `events`."""
     session = _find_session(value)
     outer = as_mapping(value)
     candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
@@ -57,12 +57,12 @@ def _find_session(value: Any) -> Mapping[str, Any] | None:
     """Return the session in an object: itself, its `session`, or that of its trial."""
     outer = as_mapping(value)
     inner = as_mapping(outer.get("session"))
-    of_trial = as_mapping(as_mapping(outer.get("trial")).get("session"))
-    for session in (outer, inner, of_trial):
+    trial_session = as_mapping(as_mapping(outer.get("trial")).get("session"))
+    for session in (outer, inner, trial_session):
         if any(as_mapping(event).get("type") in _TAGS for event in as_list(session.get("events"))):
             return session
-    # A session without events counts if its key says that it is one.
-    return next((session for session in (inner, of_trial) if session.get("events") == []), None)
+    # An empty list of events counts only under the key of a session.
+    return next((session for session in (inner, trial_session) if session.get("events") == []), None)
 
 
 def _build(value: Any, location: str) -> ImportedSession:
@@ -74,18 +74,17 @@ def _build(value: Any, location: str) -> ImportedSession:
     sample = as_mapping(trial.get("sample"))
     events, unknown = _read_events(session)
     ids = (as_text(item.get(key)) for item in (outer, sample, session) for key in _IDS)
-    own_id = next(filter(None, ids), None)
-    name = own_id or default_session_id(location)
+    recorded_id = next(filter(None, ids), None)
+    name = recorded_id or default_session_id(location)
     id_fields = dict.fromkeys(_IDS, name)
     read = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
     rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read)
     read_session = {"events": session.get("events")} | id_fields
     recorded = merge_distinct(rest, unread_fields(session, read_session)) | _get_rest(outer, session)
     previous = outer.get("recorded")
-    if isinstance(previous, dict):
-        recorded = merge_distinct(recorded, previous)
-    elif previous is not None:
-        recorded["recorded"] = previous
+    if previous is not None:
+        extra = previous if isinstance(previous, dict) else {"recorded": previous}
+        recorded = merge_distinct(recorded, extra)
     first_input = outer.get("input", sample.get("input"))
     last_output = outer.get("output", trial.get("output"))
     return ImportedSession(
@@ -97,16 +96,16 @@ def _build(value: Any, location: str) -> ImportedSession:
         _first_text(events[::-1], "assistant") if last_output is None else last_output,
         recorded,
         unknown,
-        is_named=bool(own_id) and not session.get("events"),
+        is_named=bool(recorded_id) and not session.get("events"),
     )
 
 
 def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
     """Return the trial and the session of a result, without the session that was read."""
-    trial, own = outer.get("trial"), outer.get("session")
+    trial, outer_session = outer.get("trial"), outer.get("session")
     if as_mapping(trial).get("session") is session:
         trial = omit_keys(as_mapping(trial), "session")
-    rest = {"trial": trial, "session": None if own is session else own}
+    rest = {"trial": trial, "session": None if outer_session is session else outer_session}
     return {name: value for name, value in rest.items() if value not in (None, {})}
 
 
