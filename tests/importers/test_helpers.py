@@ -41,9 +41,9 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             {"role": "model", "parts": [{"text": "Hi", "functionCall": None}]},
         ),
         (
-            message_parser._get_item_arguments(
+            message_parser._parse_call(
                 {"type": "web_search_call", "action": {"type": "search", "query": "Rome"}}
-            ),
+            ).arguments,
             {"type": "search", "query": "Rome"},
         ),
         (message_parser._get_hosted_result({"type": "web_search_call", "status": "completed"}), "completed"),

@@ -243,7 +243,7 @@ def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, An
     """Put the system message of an agent span before the first request, if no request has one."""
     completed = list(steps)
     requests = [
-        (step.began or 0, number, step.span_call)
+        (step.start or 0, number, step.span_call)
         for number, step in enumerate(completed)
         if step.span_call is not None and step.span_call.call_type == "model" and step.span_call.inputs
     ]
@@ -273,7 +273,7 @@ def fold_phases(steps: Sequence[Step]) -> list[Step]:
             key = step.parent, step.span_call.call_type, step.phase.rpartition(".")[0]
             siblings.setdefault(key, []).append(number)
     for numbers in siblings.values():
-        _fold_siblings(folded, sorted(numbers, key=lambda number: (steps[number].began or 0, number)))
+        _fold_siblings(folded, sorted(numbers, key=lambda number: (steps[number].start or 0, number)))
     return folded
 
 

@@ -15,8 +15,8 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.records import codec
-from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
-from proctor.records.session_events import UNANSWERED
+from proctor.records.session import Event, Message, ModelCall, Session, ToolCall, Usage
+from proctor.records.session_events import find_call
 from proctor.sessions.genai.bodies import parse_response
 from proctor.sessions.genai.message_parser import is_message, parse_messages
 from proctor.sessions.genai.transcript import Atom, split_message
@@ -84,7 +84,8 @@ def read_conversation(output: Any, target_input: Any = None) -> Conversation | N
             add = add_openai_message if classify_message(message) is None else add_langchain_message
             add(builder, number, message)
     session = builder.build("", "", "").session
-    if not parsed.is_state and not any(map(_is_agent_event, session)):
+    has_answers = any(message.role == "assistant" for message in session[Message])
+    if not parsed.is_state and not has_answers and not any(map(find_call, session)):
         return None
     for call in _find_missing_model_calls(session, parsed):
         session.append(call)
@@ -141,7 +142,7 @@ def merge_sessions(recorded: Session, conversation: Session) -> Session:
 
     Messages and model calls are added only if none were recorded, tool calls only if no recorded call matches.
     """
-    calls = [call for event in recorded if (call := _get_call(event)) is not None]
+    calls = [call for event in recorded if (call := find_call(event)) is not None]
     if not calls and any(message.tool_calls for message in recorded[Message]):
         # The recorded messages contain the tool calls.
         return recorded
@@ -149,7 +150,7 @@ def merge_sessions(recorded: Session, conversation: Session) -> Session:
     names = [call.name for call in calls if call.call_id is None]
     added: list[Event] = []
     for event in conversation:
-        call = _get_call(event)
+        call = find_call(event)
         if call is None:
             is_recorded = bool(recorded[ModelCall if isinstance(event, ModelCall) else Message])
         elif not (is_recorded := call.call_id in ids) and call.name in names:
@@ -160,24 +161,8 @@ def merge_sessions(recorded: Session, conversation: Session) -> Session:
     return Session([*recorded, *added])
 
 
-def _get_call(event: Event) -> ToolCall | None:
-    if isinstance(event, ToolCall):
-        return event
-    if isinstance(event, CustomEvent) and event.kind == UNANSWERED:
-        data = as_mapping(event.data)
-        return ToolCall(str(data.get("tool_name")), call_id=as_text(data.get("call_id")))
-    return None
-
-
-def _is_agent_event(event: Event) -> bool:
-    """Return True for an answer or a tool call."""
-    if isinstance(event, Message):
-        return event.role == "assistant"
-    return _get_call(event) is not None
-
-
 def _find_messages(output: Any) -> _Messages | None:
-    """Return the messages in an output as data; None if it contains none."""
+    """Return the messages in an output as data, or None if it contains no messages."""
     if isinstance(output, str):
         return _find_messages(decode_json(output)) if is_langchain_json(output) else None
     if isinstance(output, list | tuple):
@@ -215,7 +200,7 @@ def _is_body(fields: dict[str, Any]) -> bool:
 
 
 def _read_list(items: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """Return all items as messages; None if one is something else, or there is none."""
+    """Return all items as messages, or None if the list is empty or contains other items."""
     messages: list[dict[str, Any]] = []
     for item in items:
         message = _to_data(item)
@@ -275,14 +260,11 @@ def _to_json(value: Any) -> Any:
 
 
 def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> int:
-    """Return how many messages existed before the target began: up to the end of its input."""
+    """Return the number of messages that existed before the target started: up to the end of its input."""
     inputs = parse_messages(_read_input(target_input)).messages
     atoms = [[atom for item in parse_messages([m]).messages for atom in split_message(item)] for m in messages]
     users = [message for message in inputs if message.role == "user"]
-    for candidates in (inputs, users[-1:]):
-        if candidates and (end := _find_end(atoms, [split_message(item) for item in candidates])):
-            return end
-    return 0
+    return _find_end(atoms, inputs) or _find_end(atoms, users[-1:])
 
 
 def _read_input(target_input: Any) -> Sequence[Any]:
@@ -301,11 +283,12 @@ def _expand_item(item: Any) -> Any:
     return {"role": "user", "content": item} if isinstance(item, str) else item
 
 
-def _find_end(atoms: Sequence[Sequence[Atom]], wanted: Sequence[Sequence[Atom]]) -> int:
-    """Return the index after the last of the wanted messages, in order; 0 if one is missing."""
+def _find_end(atoms: Sequence[Sequence[Atom]], inputs: Sequence[Message]) -> int:
+    """Return the index after the last of the inputs, in order; 0 if an input is missing."""
     index = 0
-    for message in wanted:
-        while index < len(atoms) and not set(message) <= set(atoms[index]):
+    for message in inputs:
+        wanted = set(split_message(message))
+        while index < len(atoms) and not wanted <= set(atoms[index]):
             index += 1
         if index == len(atoms):
             return 0
@@ -314,7 +297,7 @@ def _find_end(atoms: Sequence[Sequence[Atom]], wanted: Sequence[Sequence[Atom]])
 
 
 def _read_history(parsed: _Messages, end: int) -> list[Message]:
-    """Return the messages before this trial, without their tool calls: those are not its own."""
+    """Return the messages before this trial, without their tool calls, which earlier trials made."""
     history = parse_messages(parsed.messages[:end]).messages
     system = as_text(parsed.extra.get("system"))
     if system is not None and not any(message.role == "system" for message in history):
@@ -323,7 +306,7 @@ def _read_history(parsed: _Messages, end: int) -> list[Message]:
 
 
 def _find_missing_model_calls(session: Session, parsed: _Messages) -> list[ModelCall]:
-    """Return the model calls that no message contains: one sum, or the answers without a usage.
+    """Return the model calls that no message contains: one call with the total usage, or the answers without a usage.
 
     If only some answers have a usage, the total is unknown.
     """
@@ -339,7 +322,7 @@ def _find_missing_model_calls(session: Session, parsed: _Messages) -> list[Model
 
 
 def _is_handoff(message: Mapping[str, Any]) -> bool:
-    """Return True for an answer that LangGraph wrote, not a model."""
+    """Return True for an answer that LangGraph wrote instead of a model."""
     fields = as_mapping(message.get("data")) or as_mapping(message.get("kwargs"))
     return _HANDOFF in as_mapping(fields.get("response_metadata"))
 
