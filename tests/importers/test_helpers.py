@@ -17,8 +17,8 @@ from proctor.sessions.importers import (
     langchain_messages,
     langfuse,
     langfuse_rows,
+    openai_messages,
     otlp_wire,
-    responses,
     session_files,
     trace,
 )
@@ -170,9 +170,9 @@ from proctor.sessions.importers.session_builder import SessionBuilder
         ),
         ((otlp_wire.is_document({"resourceSpans": []}), otlp_wire.is_document({"spans": []})), (True, False)),
         (otlp_wire.to_storable([1]), [1]),
-        (responses.read_usage({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens, 11),
+        (openai_messages.read_usage({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens, 11),
         (
-            responses.read_usage({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2}),
+            openai_messages.read_usage({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2}),
             Usage(input_tokens=105, output_tokens=2, cached_tokens=100),
         ),
         (
@@ -213,7 +213,7 @@ def test_the_input_and_output_of_a_trace_become_messages() -> None:
 
 def test_fields_that_the_session_lacks_are_found() -> None:
     call = {"type": "tool_use", "id": "c1", "name": "find", "input": {"q": 1}}
-    matcher = responses.add_parsed(
+    matcher = openai_messages.add_parsed(
         SessionBuilder(), message_parser.parse_messages([{"role": "assistant", "content": [call]}])
     )
     assert matcher.unmatched_fields({"content": [call], "stop_reason": "tool_use"}) == {"stop_reason": "tool_use"}

@@ -208,9 +208,11 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
     files = SessionFiles(path)
     (session,) = files
     assert (session.id, session.unknown_parts) == ("b", {})
-    assert [str(problem) for problem in files.problems] == [f"{path}:1: the file contains no openai session (the session is empty)"]
+    assert [str(problem) for problem in files.problems] == [
+        f"{path}:1: the file contains no openai session (no messages)"
+    ]
     alone = put(tmp_path, "alone.json", json.dumps(rows[0]))
-    with pytest.raises(DatasetError, match=r"the file contains no openai session \(the session is empty\)"):
+    with pytest.raises(DatasetError, match=r"the file contains no openai session \(no messages\)"):
         list(SessionFiles(alone))
 
 

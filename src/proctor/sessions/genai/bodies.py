@@ -88,7 +88,8 @@ def _split_choices(value: Any, key: str) -> tuple[Any, list[Any]]:
 
 def _split_first(choices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Return the pieces of the first choice, which some services split, and the other choices."""
-    pieces, others = list(choices[:1]), []
+    pieces: list[Any] = list(choices[:1])
+    others: list[Any] = []
     indexes = [choice.get("index") if isinstance(choice, Mapping) else None for choice in choices]
     for choice, index in zip(choices[1:], indexes[1:], strict=True):
         (pieces if index is not None and index == indexes[0] else others).append(choice)

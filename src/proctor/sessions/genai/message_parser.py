@@ -292,11 +292,11 @@ def _get_parts(fields: Mapping[str, Any], role: Role) -> Sequence[Any]:
     content = _first_value(fields, ("parts", "contents", "content"))
     if isinstance(content, list | tuple):
         return content
-    decoded = decode_json(content)
+    decoded: Any = decode_json(content)
     types = ("text", *_THOUGHT_TYPES, *_CALL_TYPES, *_RESULT_TYPES)
-    is_list = role != "tool" and isinstance(decoded, list) and bool(decoded)
-    if is_list and all(isinstance(part, Mapping) and part.get("type") in types for part in decoded):
-        return decoded
+    items = decoded if role != "tool" and isinstance(decoded, list) else []
+    if items and all(isinstance(part, Mapping) and part.get("type") in types for part in items):
+        return items
     if content is None and role != "tool":
         content = _find_spoken_text(fields)
     return [] if content is None else [content]

@@ -56,8 +56,8 @@ def read_span(span: SpanData) -> SpanCall | None:
     if call_type is None:
         return None
     if call_type == "tool":
-        sources = (_find_name(span.attributes, names) for names in (conventions.ARGUMENTS, conventions.RESULT))
-        return SpanCall("tool", _read_tool_call(span), sources=tuple(filter(None, sources)))
+        attributes = (_find_name(span.attributes, names) for names in (conventions.ARGUMENTS, conventions.RESULT))
+        return SpanCall("tool", _read_tool_call(span), sources=tuple(filter(None, attributes)))
     if call_type == "embeddings":
         return SpanCall(call_type, _read_model_call(span, details={"operation": "embeddings"}))
     messages = read_call_messages(span.attributes, [(e.name, e.attributes) for e in span.events])

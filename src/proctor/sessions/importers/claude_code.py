@@ -26,7 +26,7 @@ from proctor.sessions.importers.json_values import (
     omit_keys,
     unread_fields,
 )
-from proctor.sessions.importers.responses import read_usage
+from proctor.sessions.importers.openai_messages import read_usage
 from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "claude-code"
@@ -421,16 +421,9 @@ class _SessionReader:
 
     def _add_other_part(self, line: LogLine, part: Any, details: Any = None) -> None:
         """Add a tool result or an unknown part; `details` is Claude Code's own record of the result."""
-        if _is_result(part):
-            self._add_result(line, part, details)
-        else:
+        if not _is_result(part):
             self._builder.add_unknown(f"content: {describe_type(part)}", part)
-
-    def _note_call(self, line: LogLine, fields: Mapping[str, Any], call_id: str | None) -> None:
-        if fields:
-            self._builder.add_note(line.number, {"of": call_id, **fields})
-
-    def _add_result(self, line: LogLine, part: Mapping[str, Any], details: Any) -> None:
+            return
         content = part.get("content")
         result = join_parts(content) if isinstance(content, list) else content
         is_error, call_id = part.get("is_error") is True, as_text(part.get("tool_use_id"))
@@ -443,6 +436,10 @@ class _SessionReader:
         if details is not None and details != content:
             self._builder.add_event("toolUseResult", {"call_id": call_id, "details": details})
         self._note_call(line, unread_fields(part, read), call_id)
+
+    def _note_call(self, line: LogLine, fields: Mapping[str, Any], call_id: str | None) -> None:
+        if fields:
+            self._builder.add_note(line.number, {"of": call_id, **fields})
 
 
 def _get_agent_line(fields: Mapping[str, Any]) -> Mapping[str, Any]:

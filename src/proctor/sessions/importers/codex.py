@@ -322,7 +322,11 @@ class _SessionReader:
         builder.add_time(fields.get("timestamp"))
         line_type, payload = fields.get("type"), as_mapping(fields.get("payload"))
         if header := _get_header(value):
-            self._add_header(header)
+            if "about" in builder.recorded:
+                builder.add_event("session_meta", header)
+            else:
+                builder.recorded["about"] = header
+                self._model = as_text(header.get("model")) or self._model
             builder.add_note(line, omit_keys(fields, "type", "payload") if payload else {})
         elif line_type in ("turn_context", "compacted"):
             if line_type == "turn_context":
@@ -337,13 +341,6 @@ class _SessionReader:
             builder.add_event("state", fields)
         else:
             builder.add_unknown(None, value)
-
-    def _add_header(self, header: Mapping[str, Any]) -> None:
-        if "about" in self._builder.recorded:
-            self._builder.add_event("session_meta", header)
-        else:
-            self._builder.recorded["about"] = header
-            self._model = as_text(header.get("model")) or self._model
 
     def _add_item(self, line: int, item: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
         handler = self._item_handlers.get(str(item.get("type")))
@@ -469,9 +466,9 @@ def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str,
         return join_parts(output, types=_TEXT_TYPES), None, None, {}
     if not isinstance(output, str):
         return output, None, None, {}
-    decoded = decode_json(output) if output.startswith("{") else None
-    metadata = as_mapping(as_mapping(decoded).get("metadata"))
-    if "output" not in as_mapping(decoded) or not metadata:
+    decoded = as_mapping(decode_json(output))
+    metadata = as_mapping(decoded.get("metadata"))
+    if "output" not in decoded or not metadata:
         return output, _find_exit_code(output), None, {}
     code, seconds = metadata.get("exit_code"), as_number(metadata.get("duration_seconds"))
     rest = {"beside output": omit_keys(decoded, "output")}

@@ -15,7 +15,7 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.records import codec
-from proctor.records.session import Event, Message, ModelCall, Session, ToolCall, Usage
+from proctor.records.session import Event, Message, ModelCall, Session, Usage
 from proctor.records.session_events import find_call
 from proctor.sessions.genai.bodies import parse_response
 from proctor.sessions.genai.message_parser import is_message, parse_messages
@@ -25,7 +25,7 @@ from proctor.sessions.importers.json_values import as_list, as_mapping, as_text,
 from proctor.sessions.importers.langchain_messages import add_message as add_langchain_message
 from proctor.sessions.importers.langchain_messages import classify_message
 from proctor.sessions.importers.openai_messages import add_message as add_openai_message
-from proctor.sessions.importers.responses import add_response, is_response, read_usage
+from proctor.sessions.importers.openai_messages import add_response, is_response, read_usage
 from proctor.sessions.importers.session_builder import UNKNOWN_MODEL, SessionBuilder
 
 MESSAGES = "messages"

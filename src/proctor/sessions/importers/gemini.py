@@ -238,7 +238,10 @@ class _SessionReader:
                 self._add_usage((line, len(builder)), removed)
         elif value_type in _TURNS and "content" in fields:
             (self._add_user if value_type == "user" else self._add_gemini)(line, fields)
-            builder.add_note(line, unread_fields(omit_keys(fields, "type"), _get_read_fields(fields)))
+            lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
+            read = {name: fields.get(name) for name in ("content", "displayContent")}
+            read |= {**lists, "model": as_text(fields.get("model"))}
+            builder.add_note(line, unread_fields(omit_keys(fields, "type"), read))
         elif value_type in _NOTICES and "content" in fields:
             builder.add_event(str(value_type), omit_keys(fields, "type"))
         elif _is_checkpoint(fields):
@@ -320,13 +323,6 @@ class _SessionReader:
         if call_id is not None:
             self._results[call_id] = as_list(result)
         self._builder.add_note(line, note | unread_fields(rest, {"id": call_id, "name": name}))
-
-
-def _get_read_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a message that the reader uses, if they have the expected type."""
-    lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
-    read = {"content": fields["content"], "displayContent": fields.get("displayContent")}
-    return {**read, **lists, "model": as_text(fields.get("model"))}
 
 
 class _Rewound(dict[str, Any]):

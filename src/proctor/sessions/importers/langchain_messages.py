@@ -18,8 +18,8 @@ from proctor.sessions.importers.json_values import (
     omit_keys,
     unread_fields,
 )
-from proctor.sessions.importers.responses import add_parsed
-from proctor.sessions.importers.responses import read_usage as read_openai_usage
+from proctor.sessions.importers.openai_messages import add_parsed
+from proctor.sessions.importers.openai_messages import read_usage as read_openai_usage
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
 
 NAME = "langchain"

@@ -228,7 +228,7 @@ class SessionFiles:
                 yield session
                 continue
             types = ", ".join(f"{n} × {name}" for name, n in session.unknown_parts.items())
-            text = f"the file contains no {log_format.NAME} session ({types or 'the session is empty'})"
+            text = f"the file contains no {log_format.NAME} session ({types or 'no messages'})"
             detected = detect_format([value for _, value in first])
             if detected is not None and detected.NAME != log_format.NAME:
                 text += f"; it looks like {detected.NAME}"
