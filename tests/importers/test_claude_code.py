@@ -218,7 +218,7 @@ def test_real_edge_cases() -> None:
 def test_a_document_of_lines_is_read_like_the_lines() -> None:
     """`loglines` and a plain list give the same session; other fields are kept."""
     imported = only(claude_code, {"loglines": CLAUDE, "more": 1})
-    assert imported.unknown_parts == {"about": 1}
+    assert imported.unknown_parts == {"document": 1}
     assert imported.session.usage == only(claude_code, CLAUDE).session.usage
 
 
