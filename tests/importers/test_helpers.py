@@ -127,11 +127,11 @@ from proctor.sessions.importers.session_builder import SessionBuilder
         ),
         (
             json_values.describe_value([{"from": "human", "value": "Hi"}, {"from": "gpt"}]),
-            'a list of 2, first a mapping with from "human", value',
+            'a list of 2, first an object with the keys from "human", value',
         ),
         (
             json_values.describe_value({"id": 1, "turns": [{"role": "critic", "said": "No."}]}),
-            'a mapping with id, turns (a list of 1, first a mapping with role "critic", said)',
+            'an object with the keys id, turns (a list of 1, first an object with the keys role "critic", said)',
         ),
         (json_values.join_parts([{"text": "a"}, {"text": "b"}], types=()), "a\nb"),
         (
@@ -207,8 +207,8 @@ def test_content_lines_have_the_keys_above_them() -> None:
 
 def test_the_input_and_output_of_a_trace_become_messages() -> None:
     messages = langfuse.read_trace_messages({"question": "Where?"}, {"answer": "There.", "sources": 2}, [])
-    assert messages.before == [Message(role="user", content="Where?")]
-    assert messages.after == [Message(role="assistant", content={"answer": "There.", "sources": 2})]
+    assert messages.inputs == [Message(role="user", content="Where?")]
+    assert messages.outputs == [Message(role="assistant", content={"answer": "There.", "sources": 2})]
 
 
 def test_fields_that_the_session_lacks_are_found() -> None:

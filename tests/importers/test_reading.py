@@ -174,7 +174,7 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
         with pytest.raises(DatasetError, match=message) as raised:
             list(SessionFiles(path, pattern=pattern))
         assert "--format" not in raised.value.fix  # no format would help
-    with pytest.raises(DatasetError, match="begins with an empty mapping") as raised:
+    with pytest.raises(DatasetError, match="the first record is an empty object") as raised:
         list(SessionFiles(put(tmp_path / "x", "braces.jsonl", "{}\n{}\n")))
     assert "with --format" in raised.value.fix
     with pytest.raises(DatasetError, match=r"the file contains no codex session \(1 × mapping with a\)"):
@@ -219,14 +219,14 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
 def test_an_unknown_format_is_described(tmp_path: Path) -> None:
     """Keys and roles of the first item describe the file and the likely format."""
     for data, result in (
-        ([{"role": "critic", "text": "x"}], 'a list of 1, first a mapping with role "critic", text'),
-        ([{"conversations": []}, 1], "a list of 2, first a mapping with conversations"),
+        ([{"role": "critic", "text": "x"}], 'a list of 1, first an object with the keys role "critic", text'),
+        ([{"conversations": []}, 1], "a list of 2, first an object with the keys conversations"),
         (
             {"conversations": [{"from": "human", "value": "x"}]},
-            'conversations (a list of 1, first a mapping with from "human", value)',
+            'conversations (a list of 1, first an object with the keys from "human", value)',
         ),
         ([[]], "a list of 1, first a list"),
-        ([], "the file begins with an empty list"),
+        ([], "the first record is an empty list"),
     ):
         path = put(tmp_path, "a.json", json.dumps(data))
         with pytest.raises(DatasetError) as caught:

@@ -60,23 +60,22 @@ def parse_response(body: Any) -> ParsedMessages | None:
     value = _wrap_parts(to_camel_case(decode_json(body)), "assistant")
     if is_message(value):
         return parse_messages([value], "assistant")
-    others: list[Any] = []
+    alternatives: list[Any] = []
     if isinstance(value, Mapping):
         if _has_content_parts(value):
             return parse_messages([value], "assistant")
         key = next((key for key in _OUTPUTS if value.get(key)), "")
-        value, others = _split_choices(decode_json(value.get(key)), key)
+        value, alternatives = _split_choices(decode_json(value.get(key)), key)
         value = [value] if isinstance(value, Mapping) else value
     items = _flatten(value)
     if items is None:
         return None
     parsed = parse_messages(items, "assistant")
-    parsed.alternatives.extend(map(to_plain, others))
+    parsed.alternatives.extend(map(to_plain, alternatives))
     return parsed
 
 
 def _split_choices(value: Any, key: str) -> tuple[Any, list[Any]]:
-    """Return the first choice, and the alternatives to it."""
     if not isinstance(value, list | tuple) or key not in (*_CHOICES, _GENERATIONS):
         return value, []
     if key in _CHOICES:

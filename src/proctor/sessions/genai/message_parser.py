@@ -106,7 +106,6 @@ def is_message(value: Any) -> bool:
 
 
 def _first_value(fields: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """Return the first value that is not empty, or None."""
     return next((fields[key] for key in keys if fields.get(key)), None)
 
 
@@ -254,7 +253,6 @@ def _is_tool_definition(fields: Mapping[str, Any], role: Role) -> bool:
 
 
 def _get_calls(fields: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the calls that a message lists next to its content."""
     for source in _with_kwargs(fields):
         for key in _CALL_LISTS:
             calls = decode_json(source.get(key))
@@ -314,7 +312,6 @@ def _find_spoken_text(fields: Mapping[str, Any]) -> str | None:
 
 
 def _join_content(parts: Sequence[Any], role: str) -> Any:
-    """Return the text of a message, or its parts if some are not text."""
     texts = [BREAK if part is BREAK else _get_text(part) for part in parts]
     if all(text is not None for text in texts):
         # OpenTelemetry's texts, under "content", are separate texts: each begins a line.
@@ -381,14 +378,12 @@ def _parse_result(part: Mapping[str, Any]) -> Message:
 
 
 def _get_hosted_result(item: Any) -> Any:
-    """Return the result inside a call item, or None."""
     if not isinstance(item, Mapping) or item.get("type") not in _HOSTED_ITEMS:
         return None
     return next((item[name] for name in _RESULT_KEYS if item.get(name) is not None), None)
 
 
 def _has_failed(part: Mapping[str, Any]) -> bool:
-    """Return True if a call item or a result is marked as failed."""
     part_type, content = part.get("type"), part.get("content")
     if str(part_type).endswith(_RESULT) and isinstance(content, Mapping):
         return str(content.get("type")).endswith("_error")

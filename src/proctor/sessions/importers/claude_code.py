@@ -142,10 +142,10 @@ class _LineTree:
                 self.parents[uuid] = parent
                 self.children[parent].append(uuid)
         self.order: list[str] = []
-        waiting = [uuid for uuid in self._lines if uuid not in self.parents]
-        while waiting:
-            self.order.append(uuid := waiting.pop())
-            waiting += self.children.get(uuid, ())
+        stack = [uuid for uuid in self._lines if uuid not in self.parents]
+        while stack:
+            self.order.append(uuid := stack.pop())
+            stack += self.children.get(uuid, ())
         # For each branch: the position of its last message, and whether the model speaks in it.
         self._last_position: dict[str, int] = {}
         self._answered: set[str] = set()
@@ -388,8 +388,8 @@ class _SessionReader:
             elif part_type in _CALL_TYPES and as_text(part.get("name")):
                 call_id, arguments = as_text(part.get("id")), part.get("input")
                 calls.append(ToolCall(part["name"], parse_arguments(arguments), call_id=call_id))
-                read = {"type": _CALL_TYPES[0], "id": call_id, "name": part["name"], "input": arguments}
-                self._note_call(line, unread_fields(part, read), call_id)
+                read_fields = {"type": _CALL_TYPES[0], "id": call_id, "name": part["name"], "input": arguments}
+                self._note_call(line, unread_fields(part, read_fields), call_id)
             else:
                 self._add_other_part(line, part)
             content.append(BREAK)
@@ -427,15 +427,15 @@ class _SessionReader:
         content = part.get("content")
         result = join_parts(content) if isinstance(content, list) else content
         is_error, call_id = part.get("is_error") is True, as_text(part.get("tool_use_id"))
-        read = {"type": "tool_result", "content": content, "tool_use_id": call_id, "is_error": is_error}
+        read_fields = {"type": "tool_result", "content": content, "tool_use_id": call_id, "is_error": is_error}
         if details is None and (details := part.get("toolUseResult")) is not None:
-            read["toolUseResult"] = details
+            read_fields["toolUseResult"] = details
         record = as_mapping(details)
         duration = as_number(record.get("totalDurationMs", record.get("durationMs")))
         self._builder.add_result(call_id, result, has_failed=is_error, duration_ms=duration)
         if details is not None and details != content:
             self._builder.add_event("toolUseResult", {"call_id": call_id, "details": details})
-        self._note_call(line, unread_fields(part, read), call_id)
+        self._note_call(line, unread_fields(part, read_fields), call_id)
 
     def _note_call(self, line: LogLine, fields: Mapping[str, Any], call_id: str | None) -> None:
         if fields:

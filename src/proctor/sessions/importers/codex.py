@@ -355,7 +355,7 @@ class _SessionReader:
         if role is None or not isinstance(content, str | list):
             other_role = as_text(item.get("role"))
             if role is None and other_role is not None and content not in (None, "", []):
-                builder.add_foreign_message(other_role, content, omit_keys(item, "role", "content"))
+                builder.add_unknown_role(other_role, content, omit_keys(item, "role", "content"))
             else:
                 builder.add_unknown("message", item)
             return
@@ -375,8 +375,8 @@ class _SessionReader:
         call_id = as_text(item.get("call_id")) or as_text(item.get("id"))
         name = name or item_type.removesuffix("_call")
         self._builder.add_call(ToolCall(name, parse_arguments(item.get(key)), call_id=call_id))
-        read = {"call_id": call_id, "name": name, "type": item_type}
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read))
+        read_fields = {"call_id": call_id, "name": name, "type": item_type}
+        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
 
     def _add_hosted_call(self, line: int, item: Mapping[str, Any]) -> None:
         """Add a call that the provider ran; the log may lack its result."""
@@ -384,15 +384,15 @@ class _SessionReader:
         key = "action" if "action" in item else "revised_prompt"
         result = item.get("result")
         call = ToolCall(item_type.removesuffix("_call"), parse_arguments(item.get(key)), call_id=call_id)
-        read: dict[str, Any] = {"type": item_type, "id": call_id}
+        read_fields: dict[str, Any] = {"type": item_type, "id": call_id}
         if status in ("completed", "failed"):
             error = CALL_FAILED if status == "failed" else None
             outcome = status if result is None and error is None else result
             self._builder.add_finished_call(msgspec.structs.replace(call, result=outcome, error=error))
-            read["result"] = result
+            read_fields["result"] = result
         else:
             self._builder.add_call(call)
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read))
+        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
 
     def _add_output(self, line: int, item: Mapping[str, Any]) -> None:
         call_id, output = as_text(item.get("call_id")), item.get("output")

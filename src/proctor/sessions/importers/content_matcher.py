@@ -59,7 +59,7 @@ class _Positions:
 
     def __init__(self) -> None:
         self._positions: list[int] = []
-        # For each position the number of the next candidate, which is its own while it is free.
+        # For each number the next free number, which is the number itself while its position is free.
         self._next = [0]
 
     def add(self, position: int) -> None:
@@ -69,9 +69,9 @@ class _Positions:
     def first_after(self, position: int) -> int | None:
         """Return the number of the first free position after another."""
         number = bisect_right(self._positions, position)
-        while (after := self._next[number]) != number:
-            self._next[number] = self._next[after]
-            number = after
+        while (next_number := self._next[number]) != number:
+            self._next[number] = self._next[next_number]
+            number = next_number
         return number if number < len(self._positions) else None
 
     def __getitem__(self, number: int) -> int:
@@ -144,7 +144,6 @@ class ContentMatcher:
 
 
 def _join_texts(value: Any) -> Any:
-    """Return the value with adjacent text parts of each list joined."""
     try:
         return _join_adjacent(decode_json(value))
     except RecursionError:

@@ -192,7 +192,6 @@ def is_langchain_json(output: str) -> bool:
 
 
 def _is_body(fields: dict[str, Any]) -> bool:
-    """Return True for a response of one of OpenAI's APIs."""
     choices = as_list(fields.get("choices"))
     if choices and all(isinstance(as_mapping(item).get("message"), dict) for item in choices):
         return True

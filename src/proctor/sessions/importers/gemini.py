@@ -55,9 +55,9 @@ def add_parts(
             builder.add_event("thinking", omit_keys(fields, "thought"))
         elif as_text(function.get("name")):
             calls.append(call := _read_call(function, as_text(fields.get("thoughtSignature"))))
-            read = {"id": call.call_id, "name": call.name, "args": function.get("args")}
+            read_fields = {"id": call.call_id, "name": call.name, "args": function.get("args")}
             signed = {"functionCall": function, "thoughtSignature": call.signature}
-            rest += _note_call(call.call_id, unread_fields(fields, signed) | unread_fields(function, read))
+            rest += _note_call(call.call_id, unread_fields(fields, signed) | unread_fields(function, read_fields))
         elif isinstance(fields.get("functionResponse"), dict):
             rest += _add_response(builder, fields, status)
         elif isinstance(fields.get("text"), str) or any(key in fields for key in _MEDIA):
@@ -78,7 +78,6 @@ def _read_call(call: Mapping[str, Any], signature: str | None = None) -> ToolCal
 
 
 def _add_response(builder: SessionBuilder, part: Mapping[str, Any], status: str | None) -> list[Any]:
-    """Add a tool result; return the unread fields."""
     response = part["functionResponse"]
     output, call_id = response.get("response"), as_text(response.get("id"))
     message = as_mapping(output).get("error")
@@ -88,8 +87,8 @@ def _add_response(builder: SessionBuilder, part: Mapping[str, Any], status: str 
         error = message if is_text else f"the call ended with {status or 'an error'}"
     result = output["output"] if isinstance(output, dict) and set(output) == {"output"} else output
     name = builder.add_result(call_id, result, error=error, name=as_text(response.get("name")))
-    read = {"id": call_id, "name": name, "response": output}
-    return _note_call(call_id, omit_keys(part, "functionResponse") | unread_fields(response, read))
+    read_fields = {"id": call_id, "name": name, "response": output}
+    return _note_call(call_id, omit_keys(part, "functionResponse") | unread_fields(response, read_fields))
 
 
 def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
@@ -179,8 +178,8 @@ class _SessionReader:
         turns = {key for key, (_, item) in self._values.items() if as_mapping(item).get("type") in _TURNS}
         if turns <= set(ids):
             return set()
-        known = [index for index, message_id in enumerate(ids) if message_id in self._values]
-        candidates = ids[: known[-1]] if known else ids
+        known_indexes = [index for index, message_id in enumerate(ids) if message_id in self._values]
+        candidates = ids[: known_indexes[-1]] if known_indexes else ids
         return {item for item in candidates if item is not None and item not in self._values}
 
     def _add_value(self, line: int, value: Any) -> None:
@@ -239,9 +238,9 @@ class _SessionReader:
         elif value_type in _TURNS and "content" in fields:
             (self._add_user if value_type == "user" else self._add_gemini)(line, fields)
             lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
-            read = {name: fields.get(name) for name in ("content", "displayContent")}
-            read |= {**lists, "model": as_text(fields.get("model"))}
-            builder.add_note(line, unread_fields(omit_keys(fields, "type"), read))
+            read_fields = {name: fields.get(name) for name in ("content", "displayContent")}
+            read_fields |= {**lists, "model": as_text(fields.get("model"))}
+            builder.add_note(line, unread_fields(omit_keys(fields, "type"), read_fields))
         elif value_type in _NOTICES and "content" in fields:
             builder.add_event(str(value_type), omit_keys(fields, "type"))
         elif _is_checkpoint(fields):

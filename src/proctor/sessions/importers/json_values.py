@@ -108,10 +108,10 @@ def describe_value(value: Any) -> str:
     if not isinstance(value, dict):
         return _describe_list(value) or type_name(value)
     if not value:
-        return describe_type(value)
+        return "an empty object"
     lists = ((key, value[key], _describe_list(value[key])) for key in list(value)[:6])
     fields = (_describe_field(key, item) + (f" ({inner})" if inner else "") for key, item, inner in lists)
-    return f"a mapping with {', '.join(fields)}"
+    return f"an object with the keys {', '.join(fields)}"
 
 
 def _describe_list(value: Any) -> str:
@@ -120,7 +120,7 @@ def _describe_list(value: Any) -> str:
     first = value[0]
     if isinstance(first, dict) and first:
         fields = (_describe_field(key, first[key]) for key in list(first)[:6])
-        description = f"a mapping with {', '.join(fields)}"
+        description = f"an object with the keys {', '.join(fields)}"
     else:
         description = describe_type(first)
     return f"a list of {len(value):,}, first {description}"

@@ -107,7 +107,7 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
         role = as_text(fields.get("role"))
         is_known = parse_role(role or "") in _CHAT_ROLES
     if not is_known:
-        _add_foreign(builder, role, message, fields)
+        _add_unknown_role(builder, role, message, fields)
         return
     matcher = add_parsed(builder, parse_messages([message]))
     invalid = as_list(fields.get("invalid_tool_calls")) if message_type == "ai" else ()
@@ -116,8 +116,8 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
     if message_type == "ai":
         _add_usage(builder, number, fields)
     outer = unread_fields(omit_keys(message, "data", "kwargs"), {"type": fields.get("type"), "lc": 1})
-    read = {"type": message_type, "status": "success", "invalid_tool_calls": invalid}
-    unmatched = matcher.unmatched_fields(unread_fields(fields, read))
+    read_fields = {"type": message_type, "status": "success", "invalid_tool_calls": invalid}
+    unmatched = matcher.unmatched_fields(unread_fields(fields, read_fields))
     rest = {key: value for key, value in unmatched.items() if value not in (None, {}, [])}
     if message_type == "chat" and role not in _CHAT_ROLES:
         rest["role"] = role
@@ -125,14 +125,14 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
     builder.add_note(number, merge_distinct(rest, outer))
 
 
-def _add_foreign(builder: SessionBuilder, role: str | None, message: Any, fields: Mapping[str, Any]) -> None:
+def _add_unknown_role(builder: SessionBuilder, role: str | None, message: Any, fields: Mapping[str, Any]) -> None:
     content = fields.get("content")
     if role is None or content in (None, "", []):
         builder.add_unknown(f"message: {role or describe_type(message)}", message)
         return
     outer = omit_keys(message, "data", "kwargs")
     extra = {**outer, "fields": omit_keys(fields, "role", "content")}
-    builder.add_foreign_message(role, content, extra)
+    builder.add_unknown_role(role, content, extra)
 
 
 def _add_usage(builder: SessionBuilder, number: int, fields: Mapping[str, Any]) -> None:

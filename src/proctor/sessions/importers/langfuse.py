@@ -83,8 +83,8 @@ _CONTAINER_TYPES = ("SPAN", "AGENT", "CHAIN")
 class TraceMessages(NamedTuple):
     """The messages before and after the steps; `parsed` are the ones that were logged as messages."""
 
-    before: list[Event]
-    after: list[Event]
+    inputs: list[Event]
+    outputs: list[Event]
     parsed: list[Event]
 
 
@@ -93,13 +93,13 @@ def read_trace_messages(trace_input: Any, trace_output: Any, events: Iterable[Ev
     roles = {event.role for event in events if isinstance(event, Message)}
     trace_input, trace_output = _unwrap_arguments(decode_value(trace_input)), decode_value(trace_output)
     request, response = parse_request(trace_input), parse_response(trace_output)
-    before = _select_messages(request, trace_input, "user", roles)
-    after = _select_messages(response, trace_output, "assistant", roles)
-    if before and after[: len(before)] == before:
+    inputs = _select_messages(request, trace_input, "user", roles)
+    outputs = _select_messages(response, trace_output, "assistant", roles)
+    if inputs and outputs[: len(inputs)] == inputs:
         # A graph returns the whole conversation.
-        after = after[len(before) :]
-    parsed = [*(before if request else ()), *(after if response else ())]
-    return TraceMessages([*before], [*after], [*parsed])
+        outputs = outputs[len(inputs) :]
+    parsed = [*(inputs if request else ()), *(outputs if response else ())]
+    return TraceMessages([*inputs], [*outputs], [*parsed])
 
 
 def decode_value(value: Any) -> Any:
@@ -322,8 +322,8 @@ class _TraceReader:
         steps = add_instructions(steps, (get_attributes(row) for _, row in rows))
         assembled, indexes, contents, inputs = assemble_trace(steps)
         messages = self._read_messages(steps, assembled)
-        offset = len(messages.before)
-        events = [*messages.before, *assembled, *messages.after]
+        offset = len(messages.inputs)
+        events = [*messages.inputs, *assembled, *messages.outputs]
         observations: list[dict[str, Any]] = []
         for number, ((_, row), step) in enumerate(zip(rows, steps, strict=True)):
             index = offset + indexes[number]
@@ -340,7 +340,7 @@ class _TraceReader:
             events.append(wrap_raw_event(kind, to_storable(value)))
             self._unknown[kind] += 1
         self._unknown.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
-        matcher = ContentMatcher([*messages.before, *messages.after])
+        matcher = ContentMatcher([*messages.inputs, *messages.outputs])
         return self._build(source, Session(events), observations, matcher)
 
     def _read_messages(self, steps: Sequence[Step], events: Sequence[Event]) -> TraceMessages:

@@ -74,9 +74,8 @@ def _is_exchange(fields: Mapping[str, Any]) -> bool:
 
 
 def _find_list(fields: Mapping[str, Any]) -> str | None:
-    """Return the key under which an object has its messages."""
     key = next((key for key in _LISTS if _is_message_list(fields.get(key))), None)
-    # An empty session: this format is the last one to be detected.
+    # An empty session; this format is detected last.
     return "messages" if key is None and fields.get("messages") == [] else key
 
 
@@ -124,7 +123,6 @@ def _find_id(extra: Mapping[str, Any]) -> str | None:
 
 
 def _split_fields(value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Return the messages of a session, and its other fields."""
     fields = as_mapping(value)
     if (key := _find_list(fields)) is not None:
         return fields[key], omit_keys(fields, key)
@@ -141,7 +139,7 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
     fields = as_mapping(message)
     role, content = as_text(fields.get("role")), fields.get("content")
     if role is not None and parse_role(role) is None and content not in (None, "", []):
-        builder.add_foreign_message(role, content, omit_keys(fields, "role", "content"))
+        builder.add_unknown_role(role, content, omit_keys(fields, "role", "content"))
         return
     # Items of OpenAI's responses have a type instead of a role.
     if not (_is_message(message) or ("role" not in fields and is_message(fields))):
@@ -160,8 +158,8 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
 def _add_system(builder: SessionBuilder, content: Any, messages: Sequence[Any]) -> None:
     """Add the system prompt that a request has outside its messages."""
     content = as_mapping(content).get("parts", content)
-    known = [item.get("content") for item in map(as_mapping, messages) if item.get("role") in _SYSTEM_ROLES]
-    if isinstance(content, str | list) and content not in known:
+    contents = [item.get("content") for item in map(as_mapping, messages) if item.get("role") in _SYSTEM_ROLES]
+    if isinstance(content, str | list) and content not in contents:
         add_parsed(builder, parse_messages([{"role": "system", "content": content}]))
 
 

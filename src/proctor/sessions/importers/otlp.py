@@ -104,17 +104,17 @@ class Trace:
     def _group_logs(self) -> tuple[dict[str | None, list[Record]], list[Record]]:
         """Return the log records by span, and the records whose span is not in the file."""
         by_span: dict[str | None, list[Record]] = {}
-        others: list[Record] = []
+        other_logs: list[Record] = []
         for log in self._logs:
             if log.id in self._by_id:
                 by_span.setdefault(log.id, []).append(log)
             elif log.id is not None and log.name.startswith("gen_ai."):
                 if log.id not in by_span:
-                    others.append(log._replace(kind=_LOG_SPAN))
+                    other_logs.append(log._replace(kind=_LOG_SPAN))
                 by_span.setdefault(log.id, []).append(log)
             else:
-                others.append(log)
-        return by_span, others
+                other_logs.append(log)
+        return by_span, other_logs
 
     def _make_entry(
         self, record: Record, logs: Sequence[Record], span_call: SpanCall | None, matcher: ContentMatcher
@@ -238,7 +238,6 @@ def _read_log_messages(data: SpanData) -> SpanCall | None:
 
 
 def _make_event_entry(event: Record, matcher: ContentMatcher) -> dict[str, Any]:
-    """Return the fields of a span event without the content that the session contains."""
     has_content = event.name.startswith("gen_ai.") and event.name != _SCORE
     attributes = {
         name: value

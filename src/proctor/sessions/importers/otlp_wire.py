@@ -116,8 +116,8 @@ def _parse_scope(raw: Any, kind: str, resource: dict[str, Any]) -> Iterator[Reco
         yield UnknownItem("scope", raw)
         return
     scope_fields, key = next(((fields[key], key) for key in _SCOPE if key in fields), ({}, ""))
-    own = _simplify_attributes(scope_fields) if isinstance(scope_fields, dict) else {"scope": scope_fields}
-    scope = merge_distinct(own, omit_keys(fields, name, key))
+    scope_data = _simplify_attributes(scope_fields) if isinstance(scope_fields, dict) else {"scope": scope_fields}
+    scope = merge_distinct(scope_data, omit_keys(fields, name, key))
     for record in records:
         if isinstance(record, dict):
             yield (_parse_span if kind == "span" else _parse_log)(record, scope, resource)

@@ -16,12 +16,11 @@ from proctor.sessions.importers.json_values import (
     as_text,
     default_session_id,
     describe_type,
-    extract_text,
     flatten_lists,
     omit_keys,
     unread_fields,
 )
-from proctor.sessions.importers.session_builder import SessionBuilder, group_items, merge_distinct
+from proctor.sessions.importers.session_builder import SessionBuilder, find_first_text, group_items, merge_distinct
 
 NAME = "proctor"
 
@@ -77,10 +76,10 @@ def _build(value: Any, location: str) -> ImportedSession:
     recorded_id = next(filter(None, ids), None)
     name = recorded_id or default_session_id(location)
     id_fields = dict.fromkeys(_IDS, name)
-    read = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
-    rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read)
-    read_session = {"events": session.get("events")} | id_fields
-    recorded = merge_distinct(rest, unread_fields(session, read_session)) | _get_rest(outer, session)
+    read_fields = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
+    rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read_fields)
+    read_session_fields = {"events": session.get("events")} | id_fields
+    recorded = merge_distinct(rest, unread_fields(session, read_session_fields)) | _get_rest(outer, session)
     previous = outer.get("recorded")
     if previous is not None:
         extra = previous if isinstance(previous, dict) else {"recorded": previous}
@@ -92,8 +91,8 @@ def _build(value: Any, location: str) -> ImportedSession:
         Session(events),
         NAME,
         location,
-        _first_text(events, "user") if first_input is None else first_input,
-        _first_text(events[::-1], "assistant") if last_output is None else last_output,
+        find_first_text(events, "user") if first_input is None else first_input,
+        find_first_text(events[::-1], "assistant") if last_output is None else last_output,
         recorded,
         unknown,
         is_named=bool(recorded_id) and not session.get("events"),
@@ -101,7 +100,6 @@ def _build(value: Any, location: str) -> ImportedSession:
 
 
 def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the trial and the session of a result, without the session that was read."""
     trial, outer_session = outer.get("trial"), outer.get("session")
     if as_mapping(trial).get("session") is session:
         trial = omit_keys(as_mapping(trial), "session")
@@ -110,7 +108,6 @@ def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str,
 
 
 def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int]]:
-    """Return the events, and the counts of unknown ones by type."""
     events: list[Event] = []
     unknown: Counter[str] = Counter()
     for raw in as_list(session.get("events")):
@@ -120,11 +117,6 @@ def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int
             unknown[kind := describe_type(raw)] += 1
             events.append(CustomEvent(kind, raw))
     return events, dict(unknown)
-
-
-def _first_text(events: Sequence[Event], role: str) -> str | None:
-    messages = (event for event in events if isinstance(event, Message) and event.role == role)
-    return next((text for item in messages if (text := extract_text(item.content, role))), None)
 
 
 def _add_strays(imported: ImportedSession, strays: Sequence[Any]) -> ImportedSession:

@@ -65,6 +65,6 @@ def _add_line(builder: SessionBuilder, line: int, value: Any) -> None:
         key = as_text(fields.get("uuid")) or (line, len(builder))
         builder.add_model_call(key, model, read_gemini_usage(usage))
     inner = unread_fields(message, {"role": role, "parts": message["parts"]})
-    read = {"type": line_type, "message": message, "toolCallResult": outcome}
-    read["sessionId"] = as_text(fields.get("sessionId"))
-    builder.add_note(line, unread_fields(fields, read) | ({"message": inner} if inner else {}) | rest)
+    read_fields = {"type": line_type, "message": message, "toolCallResult": outcome}
+    read_fields["sessionId"] = as_text(fields.get("sessionId"))
+    builder.add_note(line, unread_fields(fields, read_fields) | ({"message": inner} if inner else {}) | rest)

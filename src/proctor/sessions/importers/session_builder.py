@@ -205,7 +205,7 @@ class SessionBuilder:
         self._unknown[kind] += 1
         self._events.append(wrap_raw_event(kind, data))
 
-    def add_foreign_message(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
+    def add_unknown_role(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
         """Add a message whose role sessions do not have."""
         kind = f"message: {role[:60]}"
         self._unknown[kind] += 1
@@ -237,8 +237,8 @@ class SessionBuilder:
             Session(events),
             format_name,
             source,
-            _first_text(events, "user"),
-            _first_text(events[::-1], "assistant"),
+            find_first_text(events, "user"),
+            find_first_text(events[::-1], "assistant"),
             merge_distinct(self.recorded, extra),
             dict(self._unknown),
         )
@@ -287,7 +287,7 @@ def group_items(
         yield PendingSession(messages, source, strays)
 
 
-def _first_text(events: Sequence[Event], role: Role) -> str | None:
+def find_first_text(events: Sequence[Event], role: Role) -> str | None:
     """Return the first text of a role; named messages, which come from programs, are searched last."""
     messages = [event for event in events if isinstance(event, Message) and event.role == role]
     unnamed = (message for message in messages if message.name is None)

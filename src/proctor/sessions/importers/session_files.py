@@ -23,7 +23,7 @@ from proctor.sessions.genai.values import is_too_deep
 from proctor.sessions.importers.json_values import ImportedSession, describe_value
 
 MAX_PROBLEMS = 1000
-# Format names and their modules, in order of detection: a format that another one could claim comes before that one.
+# Format names and their modules, in order of detection: specific formats come before general ones.
 FORMATS = {
     "otlp": "otlp", "langfuse": "langfuse", "codex": "codex", "qwen": "qwen", "gemini": "gemini",
     "claude-code": "claude_code", "langchain": "langchain_messages", "proctor": "proctor_sessions",
@@ -208,7 +208,7 @@ class SessionFiles:
             if is_empty and self.problem_count == previous_count:
                 self.read_problems.add(file, f"the file contains no {log_format.NAME} session")
         elif first:
-            self.read_problems.add(file, f"unknown log format; the file begins with {describe_value(first[0][1])}")
+            self.read_problems.add(file, f"unknown log format; the first record is {describe_value(first[0][1])}")
         elif self.problem_count == previous_count:
             self.read_problems.add(file, "the file is empty")
 
@@ -263,7 +263,8 @@ class SessionFiles:
         if not self.files and not self.problems:
             ending = f"ends in {', '.join(ENDINGS[:3])}"
             condition = ending if self._pattern is None else f"matches {self._pattern!r}"
-            return DatasetError(f"no file in this folder {condition}", where=where)
+            fix = "choose other files with --pattern, such as --pattern '*.log'"
+            return DatasetError(f"no file in this folder {condition}", where=where, fix=fix)
         # A format helps only if there are values that no format understands.
         fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
         by_file = self.read_problems.by_file
@@ -361,7 +362,6 @@ def decode_line(line: bytes) -> tuple[Any, str | None]:
 
 
 def _repair(value: Any) -> Any:
-    """Replace values that JSON does not allow with text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

@@ -65,7 +65,7 @@ def _find_setting(environment: Mapping[str, str], names: Sequence[str]) -> str:
 class ExportPipeline:
     """A tracer provider that exports in the background and counts its spans.
 
-    It is not the global provider: that one can be set only once, by the program.
+    It is not the global provider, which only the program sets, and only once.
     """
 
     def __init__(self, exporters: Sequence[Any], environment: Mapping[str, str]) -> None:
