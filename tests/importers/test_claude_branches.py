@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ToolCall, Usage
 from proctor.sessions.importers import claude_code
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.importers.growth import assert_linear
 from tests.importers.logs import only
 

@@ -11,7 +11,7 @@ from proctor.evaluators.session import tool_called
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
 from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import codex
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.importers.examples import CODEX
 from tests.importers.growth import assert_linear
 from tests.importers.logs import kinds, only, read, real, values_in

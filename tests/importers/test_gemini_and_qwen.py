@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.importers import gemini, qwen
-from proctor.sessions.importers.json_values import read_gemini_usage
+from proctor.sessions.importers.gemini import read_api_usage as read_gemini_usage
 from tests.importers.examples import GEMINI, QWEN
 from tests.importers.logs import kinds, only, read, real, values_in, written
 

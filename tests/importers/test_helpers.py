@@ -13,10 +13,12 @@ from proctor.sessions.importers import (
     content_matcher,
     conversation,
     gemini,
+    imported_session,
     json_values,
     langchain_messages,
     langfuse,
     langfuse_rows,
+    message_parts,
     openai_messages,
     otlp_wire,
     session_files,
@@ -110,7 +112,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             Usage(input_tokens=40, output_tokens=8, cached_tokens=8),
         ),
         (
-            json_values.wrap_raw_event("observation: span", {"name": "plan", "input": "Go"}).data,
+            imported_session.wrap_raw_event("observation: span", {"name": "plan", "input": "Go"}).data,
             {"found": {"name": "plan", "input": "Go"}},
         ),
         (
@@ -119,34 +121,37 @@ from proctor.sessions.importers.session_builder import SessionBuilder
         ),
         (
             (
-                json_values.describe_type({"type": "hologram"}),
-                json_values.describe_type({"a": 1, "b": 2}),
-                json_values.describe_type(3),
+                imported_session.describe_type({"type": "hologram"}),
+                imported_session.describe_type({"a": 1, "b": 2}),
+                imported_session.describe_type(3),
             ),
             ("hologram", "mapping with a, b", "a number"),
         ),
         (
-            json_values.describe_value([{"from": "human", "value": "Hi"}, {"from": "gpt"}]),
+            imported_session.describe_value([{"from": "human", "value": "Hi"}, {"from": "gpt"}]),
             'a list of 2, first an object with the keys from "human", value',
         ),
         (
-            json_values.describe_value({"id": 1, "turns": [{"role": "critic", "said": "No."}]}),
+            imported_session.describe_value({"id": 1, "turns": [{"role": "critic", "said": "No."}]}),
             'an object with the keys id, turns (a list of 1, first an object with the keys role "critic", said)',
         ),
-        (json_values.join_parts([{"text": "a"}, {"text": "b"}], types=()), "a\nb"),
+        (message_parts.join_parts([{"text": "a"}, {"text": "b"}], types=()), "a\nb"),
         (
             (
-                json_values.extract_text([{"type": "image"}, {"type": "text", "text": "Hi"}]),
-                json_values.extract_text([]),
+                message_parts.extract_text([{"type": "image"}, {"type": "text", "text": "Hi"}]),
+                message_parts.extract_text([]),
             ),
             ("Hi", None),
         ),
         (
-            json_values.find_unknown_parts([{"type": "image"}, {"type": "hologram"}, {"text": "Hi"}]),
+            message_parts.find_unknown_parts([{"type": "image"}, {"type": "hologram"}, {"text": "Hi"}]),
             [{"type": "hologram"}],
         ),
         (
-            (json_values.default_session_id("logs/chat.jsonl.gz"), json_values.default_session_id("logs/chat.jsonl:3")),
+            (
+                imported_session.default_session_id("logs/chat.jsonl.gz"),
+                imported_session.default_session_id("logs/chat.jsonl:3"),
+            ),
             ("chat", "chat:3"),
         ),
         (

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message
 from proctor.sessions.importers import langfuse
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
 from tests.importers.logs import kinds, only, read
 from tests.importers.traces import row

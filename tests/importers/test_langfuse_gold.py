@@ -22,7 +22,7 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.langfuse_rows import get_attributes, read_observation_messages
 from tests.support import ROOT
 

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import detect_format
 from tests.importers.logs import only, read
 from tests.importers.traces import LANGFUSE_SESSION, REPLY, SECOND, row, turn

@@ -15,7 +15,7 @@ import pytest
 
 from proctor.records.session import Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

@@ -16,7 +16,7 @@ import pytest
 
 from proctor.errors import ConfigError, DatasetError
 from proctor.sessions.importers import codex
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import (
     FORMATS,
     IMPORTER_FAILED,

@@ -17,7 +17,7 @@ from proctor.reports.format import single_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proctor.sessions.importers.json_values import ImportedSession
+    from proctor.sessions.importers.imported_session import ImportedSession
     from proctor.sessions.importers.session_files import SessionFiles
 
 MAX_PROBLEMS = 20

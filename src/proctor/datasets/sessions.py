@@ -17,7 +17,7 @@ from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import CLUSTER, Sample, find_metadata_problems
 from proctor.sessions import current as sessions
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
 
 PROBLEMS_SHOWN = 20

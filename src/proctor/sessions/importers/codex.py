@@ -17,21 +17,9 @@ import msgspec
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import decode_json, parse_arguments
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_count,
-    as_mapping,
-    as_number,
-    as_text,
-    describe_type,
-    extract_text,
-    first_count,
-    flatten_lists,
-    join_parts,
-    omit_keys,
-    plain_text,
-    unread_fields,
-)
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.message_parts import extract_text, join_parts, plain_text
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
 NAME = "codex"
@@ -457,7 +445,7 @@ class _SessionReader:
 def read_usage(fields: Mapping[str, Any]) -> Usage:
     """Return the usage of a call; cached tokens are part of the input."""
     names = ("input_tokens", "output_tokens", "cached_input_tokens")
-    return Usage(*(first_count(fields, name) for name in names))
+    return Usage(*(as_count(fields.get(name)) for name in names))
 
 
 def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:

@@ -12,18 +12,9 @@ from typing import Any
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_count,
-    as_list,
-    as_mapping,
-    as_text,
-    describe_type,
-    flatten_lists,
-    join_parts,
-    omit_keys,
-    unread_fields,
-)
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.json_values import as_count, as_list, as_mapping, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.message_parts import join_parts
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
 NAME = "gemini"
@@ -351,3 +342,16 @@ def read_usage(tokens: Mapping[str, Any]) -> Usage:
 def _add_counts(tokens: Mapping[str, Any], *names: str) -> int | None:
     counts = [n for name in names if (n := as_count(tokens.get(name))) is not None]
     return sum(counts) if counts else None
+
+
+def read_api_usage(fields: Mapping[str, Any]) -> Usage:
+    """Return the token usage in the format of the Gemini API.
+
+    Gemini counts thoughts separately from the answer; compatible servers include them. The total
+    shows which of the two it is.
+    """
+    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount")
+    input_tokens, output_tokens, thoughts, total = (as_count(fields.get(name)) for name in names)
+    if thoughts is not None and total != (input_tokens or 0) + (output_tokens or 0):
+        output_tokens = (output_tokens or 0) + thoughts
+    return Usage(input_tokens, output_tokens, as_count(fields.get("cachedContentTokenCount")))

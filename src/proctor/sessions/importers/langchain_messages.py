@@ -7,17 +7,8 @@ from typing import Any
 
 from proctor.records.session import Usage
 from proctor.sessions.genai.message_parser import parse_messages, parse_role
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_list,
-    as_mapping,
-    as_text,
-    describe_type,
-    first_count,
-    flatten_lists,
-    omit_keys,
-    unread_fields,
-)
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, first_count, omit_keys, unread_fields
 from proctor.sessions.importers.openai_messages import add_parsed
 from proctor.sessions.importers.openai_messages import read_usage as read_openai_usage
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct

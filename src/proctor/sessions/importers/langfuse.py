@@ -19,16 +19,8 @@ from proctor.sessions.genai.message_parser import ParsedMessages
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.values import decode_json, is_known_attribute
 from proctor.sessions.importers.content_matcher import ContentMatcher, add_instructions, fold_phases, read_phase
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_mapping,
-    as_number,
-    as_text,
-    default_session_id,
-    omit_keys,
-    parse_time,
-    wrap_raw_event,
-)
+from proctor.sessions.importers.imported_session import ImportedSession, default_session_id, parse_time, wrap_raw_event
+from proctor.sessions.importers.json_values import as_mapping, as_number, as_text, omit_keys
 from proctor.sessions.importers.langfuse_rows import (
     OBSERVATION_TYPES,
     TraceRows,

@@ -12,15 +12,8 @@ from proctor.sessions.genai.bodies import parse_request, parse_response, parse_r
 from proctor.sessions.genai.messages import CallMessages, read_call_messages, read_instructions
 from proctor.sessions.genai.spans import SpanCall, SpanData, classify_span, read_span
 from proctor.sessions.genai.values import CallType, decode_json, is_too_deep, parse_arguments, text_or_none, to_plain
-from proctor.sessions.importers.json_values import (
-    as_count,
-    as_mapping,
-    as_number,
-    as_text,
-    first_count,
-    omit_keys,
-    parse_time,
-)
+from proctor.sessions.importers.imported_session import parse_time
+from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, first_count, omit_keys
 
 _INPUT = ("input", "input_tokens", "prompt_tokens", "promptTokens")
 _OUTPUT = ("output", "output_tokens", "completion_tokens", "completionTokens")

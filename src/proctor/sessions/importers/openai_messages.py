@@ -17,20 +17,18 @@ from proctor.sessions.genai.bodies import parse_response
 from proctor.sessions.genai.message_parser import ParsedMessages, is_message, parse_messages, parse_role
 from proctor.sessions.genai.values import decode_json
 from proctor.sessions.importers.content_matcher import ContentMatcher
+from proctor.sessions.importers.gemini import read_api_usage as read_gemini_usage
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
 from proctor.sessions.importers.json_values import (
-    ImportedSession,
     as_count,
     as_list,
     as_mapping,
     as_number,
     as_text,
-    describe_type,
-    find_unknown_parts,
     first_count,
-    flatten_lists,
     omit_keys,
-    read_gemini_usage,
 )
+from proctor.sessions.importers.message_parts import find_unknown_parts
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
 from proctor.sessions.importers.trace import THINKING
 

@@ -25,7 +25,7 @@ from proctor.sessions.genai.spans import (
 )
 from proctor.sessions.genai.values import decode_json, is_known_attribute
 from proctor.sessions.importers.content_matcher import ContentMatcher, add_instructions, fold_phases, read_phase
-from proctor.sessions.importers.json_values import ImportedSession, default_session_id, wrap_raw_event
+from proctor.sessions.importers.imported_session import ImportedSession, default_session_id, wrap_raw_event
 from proctor.sessions.importers.otlp_wire import Record, UnknownItem, is_document, parse_document
 from proctor.sessions.importers.trace import (
     Step,

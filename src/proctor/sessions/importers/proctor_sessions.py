@@ -9,17 +9,13 @@ from typing import Any
 import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
-from proctor.sessions.importers.json_values import (
+from proctor.sessions.importers.imported_session import (
     ImportedSession,
-    as_list,
-    as_mapping,
-    as_text,
     default_session_id,
     describe_type,
     flatten_lists,
-    omit_keys,
-    unread_fields,
 )
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys, unread_fields
 from proctor.sessions.importers.session_builder import SessionBuilder, find_first_text, group_items, merge_distinct
 
 NAME = "proctor"

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.sessions.importers.gemini import add_parts
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_mapping,
-    as_text,
-    flatten_lists,
-    read_gemini_usage,
-    unread_fields,
-)
+from proctor.sessions.importers.gemini import add_parts, read_api_usage
+from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists
+from proctor.sessions.importers.json_values import as_mapping, as_text, unread_fields
 from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "qwen"
@@ -63,7 +57,7 @@ def _add_line(builder: SessionBuilder, line: int, value: Any) -> None:
     model = as_text(fields.get("model"))
     if line_type == "assistant" and (usage or model):
         key = as_text(fields.get("uuid")) or (line, len(builder))
-        builder.add_model_call(key, model, read_gemini_usage(usage))
+        builder.add_model_call(key, model, read_api_usage(usage))
     inner = unread_fields(message, {"role": role, "parts": message["parts"]})
     read_fields = {"type": line_type, "message": message, "toolCallResult": outcome}
     read_fields["sessionId"] = as_text(fields.get("sessionId"))

@@ -13,14 +13,14 @@ import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Role, Session, ToolCall, Usage
 from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
-from proctor.sessions.importers.json_values import (
+from proctor.sessions.importers.imported_session import (
     ImportedSession,
     default_session_id,
     describe_type,
-    extract_text,
     parse_time,
     wrap_raw_event,
 )
+from proctor.sessions.importers.message_parts import extract_text
 
 UNKNOWN_MODEL = "unknown"
 # The error of a call that failed without a message.

@@ -20,7 +20,7 @@ from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.formatting import format_count
 from proctor.records.session import CustomEvent
 from proctor.sessions.genai.values import is_too_deep
-from proctor.sessions.importers.json_values import ImportedSession, describe_value
+from proctor.sessions.importers.imported_session import ImportedSession, describe_value
 
 MAX_PROBLEMS = 1000
 # Format names and their modules, in order of detection: specific formats come before general ones.

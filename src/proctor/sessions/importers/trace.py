@@ -12,7 +12,8 @@ from proctor.core.names import UniqueNames
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.transcript import Transcript
-from proctor.sessions.importers.json_values import describe_type, extract_text, find_unknown_parts
+from proctor.sessions.importers.imported_session import describe_type
+from proctor.sessions.importers.message_parts import extract_text, find_unknown_parts
 from proctor.sessions.importers.session_builder import KeyedQueue, unanswered_event
 
 THINKING = "thinking"
