@@ -6,7 +6,7 @@ attributes (`gen_ai.prompt.0.content`, OpenInference), the Vercel AI SDK, and bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from proctor.records.session import Message
@@ -47,7 +47,9 @@ class CallMessages(NamedTuple):
 def read_call_messages(attributes: Mapping[str, Any], events: Iterable[_NamedEvent] = ()) -> CallMessages:
     """Read the messages of a model call, each direction by the first convention that has it."""
     messages = _read_json(attributes)
-    events = [*events, *_read_event_list(attributes)]
+    listed = decode_json(attributes.get("events"))
+    listed_events = [event for event in listed if isinstance(event, Mapping)] if isinstance(listed, list) else []
+    events = [*events, *((str(event.get("event.name", "")), event) for event in listed_events)]
     if not (messages.inputs and messages.outputs):
         messages = _merge(messages, _read_events(events))
     for read, *names in _OTHER_READERS:
@@ -136,13 +138,6 @@ def _read_json(attributes: Mapping[str, Any]) -> CallMessages:
     outputs, output_sources = read("gen_ai.output.messages", "gen_ai.completion", parse_response, "assistant")
     messages = _combine(inputs, outputs, input_sources, output_sources)
     return messages._replace(unreadable=tuple(unreadable))
-
-
-def _read_event_list(attributes: Mapping[str, Any]) -> Iterator[_NamedEvent]:
-    events = decode_json(attributes.get("events"))
-    for event in events if isinstance(events, list) else ():
-        if isinstance(event, Mapping):
-            yield str(event.get("event.name", "")), event
 
 
 def _read_events(events: Sequence[_NamedEvent]) -> CallMessages:

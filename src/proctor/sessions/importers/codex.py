@@ -419,7 +419,9 @@ class _SessionReader:
         error = None
         if has_failed or (isinstance(code, int) and code != 0):
             error = f"exit code {code}" if isinstance(code, int) else CALL_FAILED
-        duration = _to_milliseconds(event.get("duration"))
+        times = as_mapping(event.get("duration"))
+        seconds, nanoseconds = as_number(times.get("secs")), as_number(times.get("nanos"))
+        duration = None if seconds is None else seconds * 1e3 + (nanoseconds or 0.0) / 1e6
         if call_id is not None and not self._builder.set_call_outcome(call_id, error, duration):
             self._outcomes[call_id] = error, duration
 
@@ -469,9 +471,3 @@ def _find_exit_code(output: str) -> int | None:
     codes = _EXIT.findall(output, 0, start.start()) if start else []
     codes = codes or _LAST_LINE.findall(output)
     return int(codes[-1]) if codes else None
-
-
-def _to_milliseconds(duration: Any) -> float | None:
-    fields = as_mapping(duration)
-    seconds, nanoseconds = as_number(fields.get("secs")), as_number(fields.get("nanos"))
-    return None if seconds is None else seconds * 1e3 + (nanoseconds or 0.0) / 1e6

@@ -313,18 +313,14 @@ def _find_missing_model_calls(session: Session, parsed: _Messages) -> list[Model
     counted = len(session[ModelCall])
     if counted and parsed.response is None:
         answers = sum(message.role == "assistant" for message in session[Message])
-        uncounted = answers - counted - sum(map(_is_handoff, parsed.messages))
+        fields = (as_mapping(item.get("data")) or as_mapping(item.get("kwargs")) for item in parsed.messages)
+        handoffs = sum(_HANDOFF in as_mapping(item.get("response_metadata")) for item in fields)
+        uncounted = answers - counted - handoffs
         return [ModelCall(UNKNOWN_MODEL)] * uncounted
     usage = read_usage(as_mapping(parsed.extra.get("usage")))
     if counted or usage == Usage():
         return []
     return [ModelCall(as_text(parsed.extra.get("model")) or UNKNOWN_MODEL, usage)]
-
-
-def _is_handoff(message: Mapping[str, Any]) -> bool:
-    """Return True for an answer that LangGraph wrote instead of a model."""
-    fields = as_mapping(message.get("data")) or as_mapping(message.get("kwargs"))
-    return _HANDOFF in as_mapping(fields.get("response_metadata"))
 
 
 def _get_last_message(parsed: _Messages) -> Message | None:

@@ -101,7 +101,7 @@ def _build(pending: PendingSession) -> ImportedSession:
     messages, extra = _split_fields(pending.value)
     scores = {name: item for name in _SCORES if isinstance(item := extra.get(name), bool | int | float)}
     builder.recorded = merge_distinct(extra, {"scores": scores} if scores else {})
-    _add_system(builder, _find_system(fields, extra), messages)
+    _add_system(builder, fields, extra, messages)
     for number, message in enumerate(messages, start=1):
         add_message(builder, number, message)
     add_response(builder, fields, messages)
@@ -153,19 +153,17 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
     builder.add_note(number, rest)
 
 
-def _add_system(builder: SessionBuilder, content: Any, messages: Sequence[Any]) -> None:
+def _add_system(
+    builder: SessionBuilder, fields: Mapping[str, Any], extra: Mapping[str, Any], messages: Sequence[Any]
+) -> None:
     """Add the system prompt that a request has outside its messages."""
+    content = next((extra[key] for key in _SYSTEM if extra.get(key)), None)
+    if content is None and _is_exchange(fields):
+        content = as_mapping(get_body(fields)).get("instructions") or extra.get("instructions") or None
     content = as_mapping(content).get("parts", content)
     contents = [item.get("content") for item in map(as_mapping, messages) if item.get("role") in _SYSTEM_ROLES]
     if isinstance(content, str | list) and content not in contents:
         add_parsed(builder, parse_messages([{"role": "system", "content": content}]))
-
-
-def _find_system(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
-    content = next((extra[key] for key in _SYSTEM if extra.get(key)), None)
-    if content is None and _is_exchange(fields):
-        return as_mapping(get_body(fields)).get("instructions") or extra.get("instructions") or None
-    return content
 
 
 def add_parsed(builder: SessionBuilder, parsed: ParsedMessages) -> ContentMatcher:

@@ -231,7 +231,12 @@ class SessionBuilder:
         extra: dict[str, Any] = {"started_at": times[0], "ended_at": times[-1]} if times else {}
         if self._notes:
             extra["log"] = self._notes
-        events = [*self._ordered_events()]
+        events: list[Event] = []
+        for index, event in enumerate(self._events):
+            continuations = self._continuations.get(index)
+            merged = event if continuations is None else _merge_message(event, continuations)
+            events += [*self._inserted.get(index, ()), merged]
+        events += self._inserted.get(len(self._events), ())
         return ImportedSession(
             name or default_session_id(source),
             Session(events),
@@ -242,13 +247,6 @@ class SessionBuilder:
             merge_distinct(self.recorded, extra),
             dict(self._unknown),
         )
-
-    def _ordered_events(self) -> Iterator[Event]:
-        for index, event in enumerate(self._events):
-            yield from self._inserted.get(index, ())
-            continuations = self._continuations.get(index)
-            yield event if continuations is None else _merge_message(event, continuations)
-        yield from self._inserted.get(len(self._events), ())
 
 
 class PendingSession(NamedTuple):

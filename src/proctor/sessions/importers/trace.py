@@ -210,7 +210,10 @@ class _Assembler:
             self._add_messages(span_call)
         self.indexes[number] = len(self.events)
         if self._nested.is_innermost(number):
-            self.events.append(self._nested.complete_call(number, span_call.call))
+            call, outer_usage = span_call.call, self._nested.outer_usage.get(number)
+            if outer_usage is not None and isinstance(call, ModelCall):
+                call = msgspec.structs.replace(call, usage=msgspec.structs.replace(call.usage, **outer_usage))
+            self.events.append(call)
         else:
             self.events.append(CustomEvent(step.label, None))
         if has_messages:
@@ -317,17 +320,10 @@ class _NestedCalls:
         for number, parent in reversed(outer.items()):
             detail = max(_rate_detail(steps[number]), self._best_inside.get(number, 0))
             self._best_inside[parent] = max(self._best_inside.get(parent, 0), detail)
-        self._outer_usage = _collect_outer_usage(steps, outer, depths)
+        self.outer_usage = _collect_outer_usage(steps, outer, depths)
 
     def is_innermost(self, number: int) -> bool:
         return number not in self._best_inside
-
-    def complete_call(self, number: int, call: ModelCall | ToolCall) -> ModelCall | ToolCall:
-        """Add the usage that only outer spans contain."""
-        usage = self._outer_usage.get(number)
-        if usage is None or not isinstance(call, ModelCall):
-            return call
-        return msgspec.structs.replace(call, usage=msgspec.structs.replace(call.usage, **usage))
 
     def has_messages(self, number: int) -> bool:
         """Return True if the messages of the call come from this span."""
