@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
-from proctor.sessions.genai.spans import SpanData, SpanEvent, classify_span, read_span
+from proctor.sessions.genai.messages import SpanEvent
+from proctor.sessions.genai.spans import SpanData, classify_span, read_span
 
 
 def chat(**attributes: Any) -> dict[str, Any]:

@@ -24,7 +24,10 @@ _INSTRUCTIONS = "gen_ai.system_instructions"
 # The source name of messages in span events.
 EVENTS = "events"
 
-_NamedEvent = tuple[str, Mapping[str, Any]]
+
+class SpanEvent(NamedTuple):
+    name: str
+    attributes: Mapping[str, Any] = {}
 
 
 class CallMessages(NamedTuple):
@@ -44,12 +47,12 @@ class CallMessages(NamedTuple):
     output_sources: tuple[str, ...] = ()
 
 
-def read_call_messages(attributes: Mapping[str, Any], events: Iterable[_NamedEvent] = ()) -> CallMessages:
+def read_call_messages(attributes: Mapping[str, Any], events: Iterable[SpanEvent] = ()) -> CallMessages:
     """Read the messages of a model call, each direction by the first convention that has it."""
     messages = _read_json(attributes)
     listed = decode_json(attributes.get("events"))
     listed_events = [event for event in listed if isinstance(event, Mapping)] if isinstance(listed, list) else []
-    events = [*events, *((str(event.get("event.name", "")), event) for event in listed_events)]
+    events = [*events, *(SpanEvent(str(event.get("event.name", "")), event) for event in listed_events)]
     if not (messages.inputs and messages.outputs):
         messages = _merge(messages, _read_events(events))
     for read, *names in _OTHER_READERS:
@@ -69,7 +72,7 @@ def read_instructions(attributes: Mapping[str, Any]) -> list[Message]:
 
 
 def _add_instructions(
-    messages: CallMessages, attributes: Mapping[str, Any], events: Iterable[_NamedEvent]
+    messages: CallMessages, attributes: Mapping[str, Any], events: Iterable[SpanEvent]
 ) -> CallMessages:
     system = read_instructions(attributes)
     source = [_INSTRUCTIONS] if system else []
@@ -140,7 +143,7 @@ def _read_json(attributes: Mapping[str, Any]) -> CallMessages:
     return messages._replace(unreadable=tuple(unreadable))
 
 
-def _read_events(events: Sequence[_NamedEvent]) -> CallMessages:
+def _read_events(events: Sequence[SpanEvent]) -> CallMessages:
     """Read one event per message, or one per direction."""
     inputs: list[Any] = []
     outputs: list[Any] = []

@@ -13,16 +13,11 @@ import msgspec
 from proctor.records.numbers import MAX_COST, token_count
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai import values as conventions
-from proctor.sessions.genai.messages import read_call_messages
+from proctor.sessions.genai.messages import SpanEvent, read_call_messages
 from proctor.sessions.genai.values import CallType, decode_json, parse_arguments, text_or_none
 
 # More digits than any token count has.
 _MAX_DIGITS = 15
-
-
-class SpanEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    name: str
-    attributes: dict[str, Any] = {}
 
 
 class SpanData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -60,7 +55,7 @@ def read_span(span: SpanData) -> SpanCall | None:
         return SpanCall("tool", _read_tool_call(span), sources=tuple(filter(None, attributes)))
     if call_type == "embeddings":
         return SpanCall(call_type, _read_model_call(span, details={"operation": "embeddings"}))
-    messages = read_call_messages(span.attributes, [(e.name, e.attributes) for e in span.events])
+    messages = read_call_messages(span.attributes, span.events)
     details = {"unreadable": list(messages.unreadable)} if messages.unreadable else {}
     call = _read_model_call(span, messages.finish_reason, details)
     sources = (*messages.input_sources, *messages.output_sources)

@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proctor.records.session import CustomEvent, Session
-from proctor.sessions.genai.messages import EVENTS, read_call_messages
+from proctor.sessions.genai.messages import EVENTS, SpanEvent, read_call_messages
 from proctor.sessions.genai.spans import (
     SpanCall,
     SpanData,
-    SpanEvent,
     classify_span,
     get_exception_message,
     get_operation,
@@ -231,7 +230,7 @@ def _to_span_data(record: Record, logs: Sequence[Record]) -> SpanData:
 
 def _read_log_messages(data: SpanData) -> SpanCall | None:
     """Read the messages in log records of a call whose span is not in the file."""
-    messages = read_call_messages({}, [(event.name, event.attributes) for event in data.events])
+    messages = read_call_messages({}, data.events)
     if not (messages.inputs or messages.outputs):
         return None
     return read_span(SpanData(data.name, {**data.attributes, "gen_ai.operation.name": "chat"}, data.events))

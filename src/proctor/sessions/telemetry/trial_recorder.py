@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from proctor.records.session import Event, Session, ToolCall
 from proctor.sessions import current as sessions
-from proctor.sessions.genai.spans import SpanCall, SpanData, SpanEvent, get_exception_message, read_span
+from proctor.sessions.genai.messages import SpanEvent
+from proctor.sessions.genai.spans import SpanCall, SpanData, get_exception_message, read_span
 from proctor.sessions.genai.transcript import Transcript
 
 # The scope of Proctor's own spans, which are not recorded.
