@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     chosen = [claim for claim in claims() if arguments.only in claim.name]
-    print(f"{len(chosen)} claims, seed {arguments.seed}, ± is the Monte Carlo standard error")
+    print(f"claims: {len(chosen)}, seed: {arguments.seed}; ± is the Monte Carlo standard error")
     failed = 0
     with ProcessPoolExecutor(arguments.jobs) as pool:
         trial = partial(simulate, replicates=arguments.replicates, seed=arguments.seed)
