@@ -67,7 +67,7 @@ def test_an_eval_file_names_sessions(project: Project) -> None:
     assert project.proctor("run", "s.yaml", "-q").code == 0
     project.write("t.yaml", "dataset: {path: logs/a.jsonl, format: codex}\n" + evaluators)
     result = project.proctor("run", "t.yaml", "-q")
-    assert (result.code, "it contains no codex session" in result.err) == (2, True)
+    assert (result.code, "the file contains no codex session" in result.err) == (2, True)
     bad = project.write("u.yaml", "dataset: data.jsonl\n" + evaluators)
     with pytest.raises(ConfigError, match=r"target is missing; .* format: auto"):
         load_eval_file(bad)

@@ -14,7 +14,7 @@ from proctor.errors import ConfigError, DatasetError
 from proctor.records.session import Session, ToolCall, Usage
 from proctor.sessions import current as sessions
 from proctor.sessions.importers import claude_code
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.wiring.prepare import Evaluation, prepare
 from proctor.wiring.registry import Registry
 from tests.importers.examples import CLAUDE, OPENAI

@@ -20,7 +20,7 @@ from proctor.datasets.table import make_cell_reader
 from proctor.datasets.typed import field_type, find_unknown_keys, make_reader
 from proctor.records.sample import Sample
 from proctor.records.session import Session
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.tables import each_row
 
 RECORD = {"id": 7, "input": "2 + 2", "expected": "4", "topic": "sums"}

@@ -21,7 +21,7 @@ from proctor.errors import ProctorError
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.importers.logs import only
 from tests.importers.traces import span, spans
 from tests.support import ROOT

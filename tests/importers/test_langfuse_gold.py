@@ -22,7 +22,7 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.langfuse_rows import get_attributes, read_observation_messages
 from tests.support import ROOT
 from tests.tables import each_row
@@ -221,7 +221,7 @@ def test_tokens_costs_latencies_scores_and_tags_are_recorded(framework: str) -> 
 
 def test_unknown_values_are_counted() -> None:
     """Three frameworks have attributes of no known convention."""
-    counted = {name: imported(name).passed_over for name in FRAMEWORKS}
+    counted = {name: imported(name).unknown_parts for name in FRAMEWORKS}
     assert {name: result for name, result in counted.items() if result} == {
         "agno-2025-06-11": {"attribute: agno{key_suffix}.tools": 1},
         "koog-2025-08-26": {"attribute: koog.agent.strategy.name": 1, "attribute: koog.node.name": 5},

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
-from proctor.sessions.genai.spans import SpanData, SpanEvent, classify_span, read_span
+from proctor.sessions.genai.messages import SpanEvent
+from proctor.sessions.genai.spans import SpanData, classify_span, read_span
 from tests.tables import each_row
 
 
@@ -102,7 +103,7 @@ def test_a_failed_call_has_its_error() -> None:
     kind = chat(error__type="NotFoundError")
     assert model_call(kind, error="404").details == {"error": "NotFoundError: 404"}
     assert model_call(kind).details == {"error": "NotFoundError"}
-    assert model_call(chat(), error="").details == {"error": "it failed without a message"}
+    assert model_call(chat(), error="").details == {"error": "unknown error"}
 
 
 def test_unreadable_messages_are_named_in_the_call() -> None:

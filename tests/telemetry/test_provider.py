@@ -216,7 +216,7 @@ def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     made, problem = build_pipeline(settings)
     assert made is None
     assert problem is not None
-    assert "its settings are wrong" in problem
+    assert "because of its settings" in problem
 
 
 NOTHING = """
@@ -233,9 +233,9 @@ class Runner:
 async def work():
     runner = Runner()
     async with observe_run(RunMetadata("r", "n", datetime.now(UTC))) as observed:
-        wrapped = observed.runner(runner)
+        wrapped = observed.wrap_runner(runner)
         assert await wrapped.run(None, None, None, 0) == "result"
-        assert observed.evaluators([]) == ()
+        assert observed.wrap_evaluators([]) == ()
         print(wrapped is runner)
 
 asyncio.run(work())

@@ -17,7 +17,7 @@ from proctor.reports.format import single_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proctor.sessions.importers.json_values import ImportedSession
+    from proctor.sessions.importers.imported_session import ImportedSession
     from proctor.sessions.importers.session_files import SessionFiles
 
 MAX_PROBLEMS = 20
@@ -122,8 +122,8 @@ def _describe_session(name: str, session: ImportedSession) -> Iterator[tuple[str
     if usage is not None and usage.total_tokens is not None:
         cached = f", {usage.cached_tokens:,} of them from a cache" if usage.cached_tokens else ""
         yield "tokens", f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,}{cached}"
-    if session.passed_over:
-        parts = ", ".join(f"{name} ({n})" for name, n in session.passed_over.items())
+    if session.unknown_parts:
+        parts = ", ".join(f"{name} ({n})" for name, n in session.unknown_parts.items())
         yield "unknown parts, stored unchanged", parts
 
 
@@ -140,7 +140,7 @@ def _build_row(name: str, session: ImportedSession) -> dict[str, Any]:
         "messages": len(session.session[Message]),
         "tool_calls": len(read_calls(session.session.view())),
         "tokens": session.session.usage.total_tokens,
-        "passed_over": session.passed_over,
+        "passed_over": session.unknown_parts,
     }
 
 

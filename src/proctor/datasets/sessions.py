@@ -17,7 +17,7 @@ from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import CLUSTER, Sample, find_metadata_problems
 from proctor.sessions import current as sessions
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
 
 PROBLEMS_SHOWN = 20
@@ -141,7 +141,7 @@ class SessionDataset:
         self._formats, self._passed_over = Counter(), Counter()
         for name, imported in name_sessions_uniquely(self._files):
             if self._only in (None, name):
-                self._passed_over.update(imported.passed_over)
+                self._passed_over.update(imported.unknown_parts)
                 self._formats[imported.format] += 1
                 yield make_sample(imported, name)
 
@@ -190,8 +190,8 @@ def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
     usage = imported.session.known_usage()
     if usage is not None:
         metadata["usage"] = {key: n for key, n in msgspec.structs.asdict(usage).items() if n is not None}
-    if imported.passed_over:
-        metadata["passed_over"] = dict(imported.passed_over)
+    if imported.unknown_parts:
+        metadata["passed_over"] = dict(imported.unknown_parts)
     metadata |= _rename_reserved(imported.recorded)
     if CLUSTER not in metadata and (cluster := _find_cluster(imported.recorded, name)):
         metadata[CLUSTER] = cluster

@@ -79,11 +79,11 @@ class TrialActor:
         await self._open.enter_async_context(lifetimes.in_use())
         self._open.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
-        observed = await self._open.enter_async_context(telemetry.observe_run(run, for_others=True))
-        traced = dataclasses.replace(setup, evaluators=observed.evaluators(setup.evaluators))
+        observed = await self._open.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
+        traced = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
-        self._runner = observed.runner(TrialRunner(traced, self._clock, CallThreads(), progress))
+        self._runner = observed.wrap_runner(TrialRunner(traced, self._clock, CallThreads(), progress))
         self._timeout = timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
         return codec.encode(ActorInfo(name, describe_setup(setup)))

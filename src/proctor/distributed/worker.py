@@ -136,10 +136,10 @@ class Worker:
                 notices=NoticeSender(self.expects, name),
             )
             try:
-                async with telemetry.observe_run(self._describe(name), for_others=True) as observed:
-                    evaluators = observed.evaluators(self._setup.evaluators)
+                async with telemetry.observe_run(self._describe(name), for_other_runs=True) as observed:
+                    evaluators = observed.wrap_evaluators(self._setup.evaluators)
                     setup = dataclasses.replace(self._setup, evaluators=evaluators)
-                    local = observed.runner(TrialRunner(setup, self._clock, threads, progress))
+                    local = observed.wrap_runner(TrialRunner(setup, self._clock, threads, progress))
                     pool = WorkerPool(
                         setup.options,
                         inbox,

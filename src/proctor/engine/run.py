@@ -124,7 +124,7 @@ class RunExecution:
         # Reset afterwards: the context belongs to the caller.
         token = call_context.set(CallContext(self.spending, is_stopping=lambda: progress.stopping))
         warnings_token = sessions.warnings.set(progress.warnings)
-        cut_off_token = sessions.cut_off.set(progress.cut_off)
+        cut_off_token = sessions.cut_off_outputs.set(progress.cut_off)
         try:
             async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
                 options, check = self.metadata.options, self.stop_check
@@ -142,7 +142,7 @@ class RunExecution:
         finally:
             call_context.reset(token)
             sessions.warnings.reset(warnings_token)
-            sessions.cut_off.reset(cut_off_token)
+            sessions.cut_off_outputs.reset(cut_off_token)
             threads.close()
             if threads.abandoned:
                 progress.warnings.append(
@@ -173,7 +173,7 @@ class RunExecution:
         """The warnings so far; the count of cut-off outputs includes earlier executions."""
         cut_off = len(self.progress.cut_off)
         for text in (*self.metadata.warnings, *self.progress.warnings):
-            earlier = sessions.count_cut_off(text)
+            earlier = sessions.parse_cut_off_count(text)
             if earlier is None:
                 yield text
             else:

@@ -307,11 +307,11 @@ def rescore_run(
     async def open_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         responses = _response_cache(metadata, history, writer, clock, controls)
         async with telemetry.observe_run(metadata) as observed:
-            evaluators = observed.evaluators(plan.evaluators)
+            evaluators = observed.wrap_evaluators(plan.evaluators)
             scorer = Scorer(evaluators, metadata.options.evaluator_timeout, threads, progress, responses)
             needs = evaluator_needs(plan.evaluators)
             peers = select_peers(plan.evaluators, metadata.baseline, metadata.options) if needs else None
-            yield observed.runner(stored.runner(scorer, peers, OutputLimits(metadata.options, threads)))
+            yield observed.wrap_runner(stored.runner(scorer, peers, OutputLimits(metadata.options, threads)))
 
     return RunExecution(
         metadata,
@@ -392,10 +392,10 @@ def _execution(
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observe_run(metadata) as observed:
-                traced = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
+                traced = dataclasses.replace(plan, evaluators=observed.wrap_evaluators(plan.evaluators))
                 peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
                 runner = TrialRunner(traced, clock, threads, progress, cache, responses, peers=peers)
-                yield observed.runner(runner)
+                yield observed.wrap_runner(runner)
         finally:
             await plan.target.close()
 
