@@ -179,7 +179,11 @@ def test_two_rates_are_refused() -> None:
 
 
 def test_the_model_must_be_named() -> None:
-    """An address without `of` says what is missing."""
-    with pytest.raises(ModelError, match="'of'") as caught:
+    """An address without a source model says what is missing; `of` is accepted as another name for it."""
+    with pytest.raises(ModelError, match="'source_model'") as caught:
         provider("paced:5/s")
-    assert "it takes of" in str(caught.value)
+    assert "choose from the options source_model" in str(caught.value)
+    assert (
+        provider({"model": "paced:5/s", "of": lambda messages: ""}).model
+        == "python:test_the_model_must_be_named.<locals>.<lambda>"
+    )
