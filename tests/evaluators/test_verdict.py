@@ -147,7 +147,7 @@ def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones()
             "the evaluator returned the score 'high'; …",
             "the evaluator returned the score 2; …",
             "the evaluator returned passed = 'yes', not a boolean",
-            "the evaluator returned details that are a string",
+            "the evaluator returned a string as details, not a mapping",
             "a plain function returned an awaitable; write it with `async def`",
             "a plain function returned an awaitable; write it with `async def`",
         ]

@@ -169,7 +169,7 @@ def combine(
     1.0
     """
     if not callable(function):
-        raise EvaluatorError(f"combine needs a function of the scores, got {function!r}", where=name)
+        raise EvaluatorError(f"function must take the scores by name, got {function!r}", where=name)
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
     named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
@@ -283,7 +283,7 @@ def _read_pairs(argument: Any) -> list[tuple[Any, Any]]:
     if isinstance(argument, list | tuple) and len(argument) == 2:
         return [(argument[0], argument[1])]
     raise EvaluatorError(
-        f"an evaluator has no weight: {argument!r}",
+        f"an evaluator without a weight: {argument!r}",
         where="weighted",
         fix="write pairs, weighted((exact_match, 1), (contains, 2)), or {evaluator, weight}",
     )

@@ -72,16 +72,16 @@ def _score_items(output: Any, find_broken_rule: Callable[[str], str]) -> Score:
         return Score.error(f"the output is neither a text nor a list of texts: {type_name(output)}")
     if not items:
         return Score(0.0, False, "there is no question in the output")
-    faults = [
+    violations = [
         {"item": index, "text": item, "rule": rule}
         for index, item in enumerate(items)
         if (rule := find_broken_rule(item))
     ]
-    if not faults:
+    if not violations:
         return Score(1.0, True)
-    listed = ", ".join(dict.fromkeys(str(fault["rule"]) for fault in faults))
-    reason = f"{len(faults)} of {len(items)} break a rule: {listed}"
-    return Score(1.0 - len(faults) / len(items), False, reason, {"faults": faults})
+    listed = ", ".join(dict.fromkeys(str(fault["rule"]) for fault in violations))
+    reason = f"{len(violations)} of {len(items)} break a rule: {listed}"
+    return Score(1.0 - len(violations) / len(items), False, reason, {"faults": violations})
 
 
 def _normalize_start(text: Any) -> str:

@@ -182,7 +182,7 @@ def _list_values(epochs: Sequence[Any], read_value: Callable[[], Any]) -> list[A
 
 
 def _to_numbers(values: Sequence[Any]) -> list[float] | str:
-    """Return finite numbers, or booleans as 0 and 1; otherwise a text that names the fault."""
+    """Return finite numbers, or booleans as 0 and 1; otherwise the reason why there are none."""
     if all(isinstance(value, bool) for value in values):
         return [float(value) for value in values]
     other = next((value for value in values if not is_number(value)), None)

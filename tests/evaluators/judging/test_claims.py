@@ -56,14 +56,14 @@ def test_claims_are_listed_with_the_words_they_come_from() -> None:
         "It opened in 1793",
         "It is closed on Mondays",
     ]
-    assert all(claim.found for claim in claims)
+    assert all(claim.is_quoted for claim in claims)
 
 
 def test_a_claim_with_a_made_up_quote_is_flagged() -> None:
     """A claim without a quote is not found either."""
     answer = [{"claim": "It is big", "quote": "a big museum"}, {"claim": "It is old", "quote": ""}]
     claims, _ = asyncio.run(extract(Scripted(lambda r: marked(r, {"claims": answer})), TEXT))
-    assert [claim.found for claim in claims] == [False, False]
+    assert [claim.is_quoted for claim in claims] == [False, False]
 
 
 def test_a_text_is_checked_claim_by_claim() -> None:

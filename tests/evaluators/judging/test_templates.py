@@ -89,7 +89,7 @@ def test_an_invalid_prompt_is_refused_on_creation(tmp_path: Path) -> None:
         select_template(file, "llm-judge", ("criterion",), "llm_judge")
     assert "$outputs: there is no such placeholder; did you mean 'output'?" in str(caught.value)
     assert "$low: there is no such placeholder" in str(caught.value)
-    assert "$output: the prompt does not contain it" in str(caught.value)
+    assert "$output: the prompt must contain this placeholder" in str(caught.value)
     with pytest.raises(ModelError, match="cannot be read"):
         select_template(str(tmp_path / "none.md"), "llm-judge", (), "llm_judge")
     with pytest.raises(EvaluatorError, match="a file or a PromptTemplate, got 3"):
