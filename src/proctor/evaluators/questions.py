@@ -26,7 +26,7 @@ _SENTENCE_END = re.compile(r"[!?？؟。！][\"'”’»)\]]*\s*\w|(?<=\w\w\w)\.
 def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
     """Passes if every question starts with one of the approved phrases.
 
-    The output is a text or a list of texts; the value is the share that starts with an approved
+    The output is a text or a list of texts; the value is the fraction that starts with an approved
     phrase. Case, quotation marks and spaces are ignored; the phrase must end at a word boundary.
 
     >>> starter_phrase(["Would you", "Interested in"])("Would you like an example?").passed
@@ -52,11 +52,11 @@ def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
 def question_format(output: Any, *, require_capital: bool = True, max_words: int | None = None) -> Score:
     """Passes if every output is a well-formed question.
 
-    The output is a text or a list of texts; the value is the share that is well formed. A well-formed question is not
-    empty, contains a word, ends with exactly one question mark (also full-width, Arabic or Greek), starts with a letter
-    or digit (a capital in scripts that have them), and is one sentence on one line. `details` names the broken rule. It
-    checks form, not meaning; the full stop of a longer abbreviation ("approx. How many?") counts as the end of a
-    sentence.
+    The output is a text or a list of texts; the value is the fraction that is well formed. A well-formed question is
+    not empty, contains a word, ends with exactly one question mark (also full-width, Arabic or Greek), starts with a
+    letter or digit (a capital in scripts that have them), and is one sentence on one line. `details` names the broken
+    rule. It checks form, not meaning; the full stop of a longer abbreviation ("approx. How many?") counts as the end of
+    a sentence.
 
     >>> question_format("Would you like to see an example?").passed
     True

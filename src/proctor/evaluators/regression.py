@@ -29,10 +29,10 @@ Direction = Literal["auto", "higher", "lower"]
 def no_regression(field_context: FieldContext, *, direction: Direction = "auto", tolerance: float = 0.0) -> Score:
     """Passes if the field is not worse than in the baseline.
 
-    `direction` says which way is better. By default the field's name decides (tokens, latency, cost and errors are
-    better lower, scores higher); for other names and for texts, an unchanged value passes and a changed one is skipped.
-    Booleans count as 0 and 1. `tolerance` is the allowed worsening as a share of the baseline: 0.05 for 5 %. The value
-    is 1 while it passes, then 1 minus that share; with a baseline of 0 any worsening fails with 0.
+    `direction` sets whether higher or lower is better. By default the field's name decides (tokens, latency, cost and
+    errors are better lower, scores higher); for other names and for texts, an unchanged value passes and a changed one
+    is skipped. Booleans count as 0 and 1. `tolerance` is the allowed worsening as a fraction of the baseline: 0.05 for
+    5 %. The value is 1 while it passes, then 1 minus the worsening; with a baseline of 0 any worsening fails with 0.
 
     >>> score = {"score": 0.72, "baseline_score": 0.9}
     >>> no_regression(FieldContext("score", score)).reason

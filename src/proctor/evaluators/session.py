@@ -242,11 +242,11 @@ def tool_sequence(
     allow_extra: bool = True,
     compare: Mapping[str, Any] | None = None,
 ) -> SessionCheck:
-    """Passes if the expected tools were called; the value is the share of them that was.
+    """Passes if the expected tools were called; the value is the fraction of them that was called.
 
     `expected` lists names or {name, arguments}; without it, the sample's expected value (or its `tools`) does. `mode`
     is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
-    calls are not allowed; then, and with "exact", the value is the share of all calls. `arguments` are compared
+    calls are not allowed; then, and with "exact", the value is the fraction of all calls. `arguments` are compared
     "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An expected
     argument may be a function that accepts or rejects the actual one; `compare` has functions of the actual and the
     expected value by argument name (in a file `module:function`). `details["diff"]` shows expected against actual
