@@ -275,10 +275,11 @@ class Cached(ModelWrapper):
     async def _wait_for(self, call: _RunningCall, deadline: float) -> ModelResponse | None:
         """Return the response of another call; None if that call was cancelled."""
         left = _remaining(deadline)
-        waiting = asyncio.wrap_future(call.future)
-        # A failure after this caller has given up must not be logged as never retrieved.
-        waiting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        done, _ = await asyncio.wait((waiting,), timeout=left)
+        waiting = asyncio.wrap_future(_mirror(call.future))
+        try:
+            done, _ = await asyncio.wait((waiting,), timeout=left)
+        finally:
+            waiting.cancel()
         if not done:
             raise CallFailed(
                 f"{self.model}: an equal request is running and did not finish within {left:g} s", retryable=True
@@ -327,3 +328,21 @@ def _has_more_time(deadline: float, other_deadline: float) -> bool:
     """
     now = time.monotonic()
     return deadline > now and deadline - other_deadline > MIN_EXTRA_TIME * max(0.0, deadline - now)
+
+
+def _mirror(source: Future[ModelResponse]) -> Future[ModelResponse]:
+    """Return a future that ends with another and can be cancelled without it."""
+    mirror = Future[ModelResponse]()
+
+    def copy(done: Future[ModelResponse]) -> None:
+        if done.cancelled():
+            mirror.cancel()
+        if not mirror.set_running_or_notify_cancel():
+            return
+        if (error := done.exception()) is not None:
+            mirror.set_exception(error)
+        else:
+            mirror.set_result(done.result())
+
+    source.add_done_callback(copy)
+    return mirror
