@@ -13,7 +13,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 COMMON_NAMES: Mapping[str, str] = {
     "adapter": "model",
     "judge": "model",
-    "of": "source_model",
     "min_score": "threshold",
     "at_least": "threshold",
     "parallel": "concurrency",

@@ -101,7 +101,7 @@ def is_model_address(address: str) -> bool:
 
 
 def suggest_address(address: str) -> str:
-    """Say how to write the address of a model; empty if it has an unknown scheme that is like no provider."""
+    """Return how to write the address of a model; empty if its scheme resembles no provider."""
     scheme, colon, _ = address.partition(":")
     if colon:
         hint = suggest_name(scheme, (name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON))
@@ -174,19 +174,22 @@ def unknown_options_error(options: Iterable[str], known: Sequence[str], where: s
 def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: str) -> Any:
     signature = inspect.signature(connect)
     known = list(signature.parameters)[1:]
-    options = use_common_names(options, known)
+    arguments = use_common_names(options, known)
+    if "of" in arguments and "source_model" in known:
+        # The earlier name of the option.
+        arguments["source_model"] = arguments.pop("of")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    if not takes_any and (error := unknown_options_error(options, known, where)):
+    if not takes_any and (error := unknown_options_error(arguments, known, where)):
         raise error
     try:
-        signature.bind(model, **options)
+        signature.bind(model, **arguments)
     except TypeError as error:
         fix = f"choose from the options {', '.join(known)}"
         raise ModelError(f"its options are not valid: {error}", where=where, fix=fix) from None
     try:
-        return connect(model, **options)
+        return connect(model, **arguments)
     except TypeError as error:
-        if not options:
+        if not arguments:
             raise  # a bug in the plugin, not wrong options
         raise ModelError(f"its options are not valid: {error}", where=where) from error
 
