@@ -26,6 +26,7 @@ from proctor.evaluators.decorator import (
     is_factory,
     resolve_score,
 )
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import (
     SESSION_OPTIONAL,
     Evidence,
@@ -43,7 +44,6 @@ from proctor.ports import EvaluatorObject, FieldGroup
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT
 from proctor.records.fields.view import Field, TrialView, make_context
-from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import IS_BASELINE, NOT_LAST, Score
@@ -136,8 +136,8 @@ def attach(
         raise EvaluatorError(f"the name of an evaluator must be a text, got {name!r}")
     label = name or get_name(evaluator)
     threshold = read_option("threshold", threshold)
-    if threshold is not None and not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where=label)
+    if threshold is not None:
+        check_fraction(label, "threshold", threshold)
     if isinstance(evaluator, BoundEvaluator):
         if threshold is not None or parameters:
             raise EvaluatorError(

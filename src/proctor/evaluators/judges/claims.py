@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from proctor.errors import CallFailed, EvaluatorError
+from proctor.errors import CallFailed
 from proctor.evaluators.judges.fence import MarkedForm
 from proctor.evaluators.judges.judge import (
     DEFAULT_OPTIONS,
@@ -30,11 +30,11 @@ from proctor.evaluators.judges.judge import (
     usage_to_data,
 )
 from proctor.evaluators.judges.templates import load_template
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.tokenizer import split_words
 from proctor.models.connect import provider
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
-from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
 from proctor.records.session import Usage
 
@@ -103,8 +103,7 @@ async def grounded_claims(
     An empty text, or one without claims, is skipped. Claims that the model made up are left out and listed. A claim
     with evidence that is not in the context is not supported; if that applies to all claims, there is no verdict.
     """
-    if not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}")
+    check_fraction("grounded_claims", "threshold", threshold)
     adapter, text = provider(model), to_text(text)
     options = create_judge_options(temperature, max_tokens)
     if not text.strip():

@@ -17,6 +17,7 @@ from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, fill_template, needs_expected
 from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.plain_values import format_references
 from proctor.models.connect import display_name
 from proctor.models.model_calls import AnswerFormat, aask
@@ -24,7 +25,7 @@ from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import MAX_LOGPROBS, ModelResponse, TokenLogprobs
-from proctor.records.numbers import is_fraction, is_number
+from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Session, Usage
@@ -134,8 +135,8 @@ def check_judge_options(where: str, threshold: float | None, *, combine: str = "
     """Raise an error for an invalid threshold, combination or count."""
     if combine not in ("mean", "vote"):
         raise EvaluatorError(f"combine must be 'mean' or 'vote', got {combine!r}", where=where)
-    if threshold is not None and not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where=where)
+    if threshold is not None:
+        check_fraction(where, "threshold", threshold)
     for name, count in counts.items():
         if count is not None and not is_count(count):
             raise EvaluatorError(f"{name} must be an integer of 1 or more, got {count!r}", where=where)
