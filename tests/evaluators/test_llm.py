@@ -30,6 +30,19 @@ def judged(evaluator: Callable[..., Any], output: Any = "Paris", sample: Any = S
     return found
 
 
+def test_an_unreadable_answer_is_explained_in_the_words_of_the_user() -> None:
+    """Neither the mark of the call nor the functions around the judge appear."""
+
+    def kind_judge(messages: list[Message]) -> str:
+        return f"I like all {len(messages) and 'of it'}."
+
+    assert judged(llm_judge(kind_judge, "Is it right?")).reason == (
+        "python:kind_judge gave no readable answer, not even after a reminder: "
+        'it has no line "RATING: <excellent | good | fair | poor | wrong>"; '
+        "the answer was 'I like all of it.'"
+    )
+
+
 @pytest.mark.parametrize("schema", [False, True])
 @pytest.mark.parametrize(
     ("word", "value", "passed"),

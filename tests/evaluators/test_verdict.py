@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -56,6 +57,7 @@ def test_errors_and_skips_do_not_change(score: Score) -> None:
         (0.5, 0.5, True),
         (0.49, 0.49, False),
         (Fraction(3, 4), 0.75, True),
+        (Decimal("0.75"), 0.75, True),
         (Box(0.75), 0.75, True),
         (Box(True), 1.0, True),
         ({"passed": True}, 1.0, True),
