@@ -253,7 +253,7 @@ def test_two_unreadable_answers_are_an_error(schema: bool) -> None:
     score = judged(llm_judge(judge, "c"))
     assert len(judge.asked) == 2
     assert (score.status, score.value, score.passed) == ("error", None, None)
-    assert score.reason.startswith("test:judge gave no answer that can be read, asked twice")
+    assert score.reason.startswith("test:judge gave no readable answer, not even after a reminder")
     assert score.details["judge"]["model"] == "test:judge"
     assert score.details["judge"]["error"] == "Unreadable"
     assert score.details["judge"]["answer"] == "what a lovely day"
@@ -363,7 +363,7 @@ def test_a_rubric_without_any_verdict_is_an_error(one_call: bool) -> None:
     """Never a number."""
     score = judged(rubric_evaluation(Scripted("no idea"), RUBRIC, one_call=one_call))
     assert (score.status, score.value) == ("error", None)
-    assert "test:judge gave no answer" in score.reason
+    assert "test:judge gave no readable answer" in score.reason
     skipped = judged(rubric_evaluation(scores(1), RUBRIC, reference=True), sample=None)
     assert skipped.status == "skipped"
 

@@ -28,7 +28,7 @@ def test_a_mapping_names_the_model_and_its_options() -> None:
     """Options of the call go over those of the mapping."""
     adapter = provider({"model": "http://127.0.0.1:1/v1#m", "retries": 0}, retries=1)
     assert adapter.model == "http://127.0.0.1:1/v1#m"
-    with pytest.raises(ModelError, match="the model is missing"):
+    with pytest.raises(ModelError, match="has no key 'model'"):
         provider({"retries": 0})
 
 

@@ -159,7 +159,7 @@ def test_the_second_request_can_be_turned_off() -> None:
     score = asyncio.run(main())
     assert (len(judge.asked), score.details["status"]) == (1, "evaluation_failed")
     assert "after a reminder" not in score.reason
-    assert "it said 'Lovely.'" in score.reason
+    assert "the answer was 'Lovely.'" in score.reason
     assert score.details["judge"]["usage"]["input_tokens"] == 100
     assert evaluator.spec.parameters["retry_on_parse_failure"] is False
 

@@ -68,8 +68,13 @@ def test_every_fault_is_named_at_once_with_its_line(tmp_path: Path) -> None:
 }"""
     assert faults(tmp_path, text) == [
         "rubrics.json:2, version: it is empty",
+        "rubrics.json:3, rubrcs: unknown key 'rubrcs'; did you mean 'rubrics'? Your own data belongs under 'metadata'",
         "rubrics.json:5, rubrics[0].name: it is empty",
         "rubrics.json:6, rubrics[0].weight: a weight must be a number above 0, got 0",
+        (
+            "rubrics.json:7, rubrics[1].descripton: unknown key 'descripton'; did you mean 'description'? "
+            "Your own data belongs under 'metadata'"
+        ),
         "rubrics.json:7, rubrics[1]: 'description' is missing",
         "rubrics.json:7, rubrics[1].id: another rubric has the id 'a' already",
         ("rubrics.json:8, rubrics[1].scale: a scale is its lowest and its highest number, such as [1, 5], got [5, 1]"),

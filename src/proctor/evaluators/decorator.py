@@ -154,7 +154,10 @@ def _raise_call_error(
     unknown = next((name for name in options if name not in signature.parameters), None)
     if unknown is not None:
         what = f"there is no parameter {unknown!r}"
-        fix = f"{suggest_name(unknown, names)} (parameters: {', '.join(names) or 'none'})"
+        aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
+        hint = suggest_name(unknown, [*names, *aliases])
+        listed = f"its parameters are {', '.join(names) or 'none'}"
+        fix = f"{hint} ({listed})" if hint.startswith("did you mean") else listed
     elif not info.factory and not args:
         arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
         what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"

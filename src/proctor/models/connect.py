@@ -152,7 +152,7 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
     except UsageError as error:
         fix = suggest_name(scheme, known)
         if not fix.startswith("did you mean"):
-            fix = f"write PROVIDER:NAME with one of the providers {', '.join(known)}, or module:attribute"
+            fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known)}) or module:attribute"
         raise ModelError(f"there is no provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
     if isinstance(target, str) and target == address:
         raise ModelError("the address refers to itself", where=address)

@@ -69,7 +69,7 @@ def test_a_tie_is_a_verdict_only_if_ties_are_allowed() -> None:
     found = asyncio.run(compare(model, "x", "y", ties=True))
     assert (found.winner, found.flipped) == ("tie", False)
     assert summarize_preference(found) == "a tie"
-    with pytest.raises(Unreadable, match="asked twice"):
+    with pytest.raises(Unreadable, match="not even after a reminder"):
         asyncio.run(compare(model, "x", "y"))
 
 

@@ -28,7 +28,7 @@ def test_a_text_is_not_a_prompt() -> None:
     for text in ("Is $output kind?", "---\nkey: own\n---\nIs it?"):
         with pytest.raises(EvaluatorError, match="got a text") as caught:
             select_template(text, "llm-judge", (), "here")
-        assert "PromptTemplate.parse" in caught.value.fix
+        assert "write the text to a file" in caught.value.fix
 
 
 KEYS = ("llm-judge", "llm-score", "quality-score", "rubric")

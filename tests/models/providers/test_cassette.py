@@ -207,23 +207,23 @@ def test_a_miss_names_the_nearest_recording_and_the_field(tmp_path: Path) -> Non
     assert not caught.value.retryable
     assert str(caught.value) == (
         f"{path} has no recording of this call of test:scripted; the nearest is on line 3 and "
-        "differs in temperature: asked 0.7, recorded 0.5"
+        "differs in temperature: requested 0.7, recorded 0.5"
     )
 
 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (asked("Capital of Spain?"), "messages.0.content: asked 'Capital of Spain?', recorded"),
-        (asked(opinion=2), "opinion: asked 2, recorded nothing"),
-        (asked(schema={"type": "array"}), 'schema: asked {"type":"array"}, recorded nothing'),
+        (asked("Capital of Spain?"), "messages.0.content: requested 'Capital of Spain?', recorded"),
+        (asked(opinion=2), "opinion: requested 2, recorded nothing"),
+        (asked(schema={"type": "array"}), 'schema: requested {"type":"array"}, recorded nothing'),
         (
             ModelRequest((Message("system", "Be brief."), *asked().messages)),
-            "messages.0.role: asked 'system', recorded 'user'",
+            "messages.0.role: requested 'system', recorded 'user'",
         ),
         (
             ModelRequest((*asked().messages, Message("user", "And?"))),
-            'messages.1: asked {"type":"message","role":"user","content":"And?"}, recorded nothing',
+            'messages.1: requested {"type":"message","role":"user","content":"And?"}, recorded nothing',
         ),
     ],
 )
@@ -262,7 +262,7 @@ def test_fence_digests_are_ignored_in_comparisons(tmp_path: Path) -> None:
     with pytest.raises(CallFailed) as caught:
         ask(replay, fenced("f" * 16, "polite", "output 77"))
     assert "line 9 and" in str(caught.value)
-    assert "asked '…OUTPUT mark\\noutput 77" in str(caught.value)
+    assert "requested '…OUTPUT mark\\noutput 77" in str(caught.value)
     with pytest.raises(CallFailed) as caught:
         ask(replay, fenced("e" * 16, "honest", "output 5"))
     assert "line 7 and" in str(caught.value)
@@ -273,7 +273,7 @@ def test_a_different_fence_digest_alone_is_reported(tmp_path: Path) -> None:
     """If nothing else differs."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked(f"<<<A {'0' * 16}"))
-    with pytest.raises(CallFailed, match="asked '<<<A 1111111111111111', recorded '<<<A 0000"):
+    with pytest.raises(CallFailed, match="requested '<<<A 1111111111111111', recorded '<<<A 0000"):
         ask(ReplayModel(path), asked(f"<<<A {'1' * 16}"))
 
 
@@ -283,7 +283,7 @@ def test_long_texts_are_shown_around_the_difference(tmp_path: Path) -> None:
     recorded(path, asked("x" * 5000 + "left" + "y" * 5000))
     with pytest.raises(CallFailed) as caught:
         ask(ReplayModel(path), asked("x" * 5000 + "right" + "y" * 5000))
-    assert f"asked '…{'x' * 20}right{'y' * 35}…'" in str(caught.value)
+    assert f"requested '…{'x' * 20}right{'y' * 35}…'" in str(caught.value)
     assert f"recorded '…{'x' * 20}left{'y' * 36}…'" in str(caught.value)
 
 
