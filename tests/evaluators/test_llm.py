@@ -482,7 +482,7 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
         (lambda j: llm_judge(j, "c", threshold=2), "threshold must be from 0 to 1, got 2"),
         (lambda j: llm_judge(j, "c", combine=MEDIAN), "combine must be 'mean' or 'vote', got 'median'"),
         (lambda j: llm_judge(j, "c", temperature=-1), "temperature must be a number of 0 or more"),
-        (lambda j: llm_judge(j, rubric="r", scale=(5, 1)), "a minimum and a maximum"),
+        (lambda j: llm_judge(j, rubric="r", scale=(5, 1)), "a minimum and a larger maximum"),
         (lambda j: quality_score(j, threshold=7), "threshold must be from 0 to 1, got 7"),
         (lambda j: rubric_evaluation(j, {}), "the rubric has no criteria"),
     ],

@@ -236,7 +236,7 @@ def test_a_scorer_applies_its_limit_to_all_calls() -> None:
 )
 def test_all_invalid_settings_are_refused_at_once(settings: dict[str, Any], faulty: list[str]) -> None:
     """When they are written down, all faults together; with no call at a time it would hang."""
-    with pytest.raises(EvaluatorError, match="these settings are not valid") as caught:
+    with pytest.raises(EvaluatorError, match="the settings are not valid") as caught:
         EvaluationConfig(**settings)
     assert [problem.where for problem in caught.value.problems] == faulty
 

@@ -107,7 +107,7 @@ def connect(
         raise ModelError(
             "this is an embedding model, which cannot answer prompts",
             where=address,
-            fix="use local:smollm2 or local:qwen-judge",
+            fix="use it as an embedder, or choose local:smollm2 or local:qwen-judge",
         )
     file = Path(name).expanduser() if name.endswith(".gguf") else weights.path(name)
     if not file.is_file():

@@ -34,7 +34,7 @@ def test_an_unknown_name_is_refused() -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """Before anything is started."""
-    with pytest.raises(ModelError, match="no such file"):
+    with pytest.raises(ModelError, match="the file does not exist"):
         provider(f"local:{tmp_path}/none.gguf")
 
 

@@ -31,7 +31,7 @@ def parse_server_url(url: str, *, where: str) -> tuple[str, str]:
         )
     if "@" in parts.netloc or parts.query:
         raise ModelError(
-            "the URL of the server contains a password or a query; URLs are stored, so secrets must not be in them",
+            "the URL of the server contains a password or a query, and URLs are stored with results",
             where=where,
             fix="pass the key as api_key=… or in the environment",
         )
