@@ -72,7 +72,7 @@ def measure(data: Path) -> Iterator[Figure]:
     """Return the agreement with people of every installed model, with its 95 % interval."""
     available = [name for name in MODELS if weights.find(name) is not None]
     if not available:
-        missing = weights.folder() / MODELS[0] / weights.KNOWN[MODELS[0]].files[0].name
+        missing = weights.folder() / MODELS[0] / weights.CATALOGUE[MODELS[0]].files[0].name
         raise FileNotFoundError(2, "no weights", str(missing))
     for name in available:
         model = provider(f"local:{name}", concurrency=1, timeout=REQUEST_SECONDS)

@@ -85,7 +85,7 @@ def test_the_word_cache_is_bounded_and_does_not_change_results() -> None:
     tokenizer = WordPiece(MARKS | {"w": 3} | {f"##{digit}": 4 + digit for digit in range(10)})
     first = tokenizer.pieces("w1")
     tokenizer.pieces(" ".join(f"w{number}" for number in range(module.MAX_CACHED_WORDS + 1)))
-    assert len(tokenizer._cached_words) <= module.MAX_CACHED_WORDS
+    assert tokenizer._split_word.cache_info().currsize <= module.MAX_CACHED_WORDS
     assert tokenizer.pieces("w1") == first == ["w", "##1"]
 
 

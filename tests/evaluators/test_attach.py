@@ -295,9 +295,9 @@ def test_an_attached_evaluator_can_be_renamed_and_nothing_else() -> None:
     assert attach(attached, name="em").spec.name == "em"
     assert attach(attached).spec == attached.spec
     assert repr(attached) == "<evaluator 'exact_match', inline>"
-    with pytest.raises(EvaluatorError, match="already attached"):
+    with pytest.raises(EvaluatorError, match="of an attached evaluator cannot change"):
         attach(attached, threshold=0.7)
-    with pytest.raises(EvaluatorError, match="already attached"):
+    with pytest.raises(EvaluatorError, match="of an attached evaluator cannot change"):
         attach(attached, parameters={"case_sensitive": False})
 
 

@@ -227,7 +227,7 @@ def test_weights_are_numbers_above_zero(weight: Any) -> None:
 
 def test_an_evaluator_without_a_weight_is_refused() -> None:
     """With how to write it."""
-    with pytest.raises(EvaluatorError, match="an evaluator has no weight"):
+    with pytest.raises(EvaluatorError, match="an evaluator without a weight"):
         weighted(exact_match)  # type: ignore[arg-type]
 
 
@@ -276,7 +276,7 @@ def test_a_users_combination_is_validated() -> None:
     """Ruling 5: other return values and exceptions become errors."""
     assert combine([contains], lambda scores: 7)("a", "a").status == "error"
     assert combine([contains], lambda scores: scores["x"])("a", "a").reason == "KeyError: 'x'"
-    with pytest.raises(EvaluatorError, match="combine needs a function of the scores"):
+    with pytest.raises(EvaluatorError, match="function must take the scores by name"):
         combine([contains], "mean")  # type: ignore[arg-type]
 
 

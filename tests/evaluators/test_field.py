@@ -77,7 +77,7 @@ def test_the_kinds_are_read_from_the_parameters() -> None:
     assert read_signature(first, "first").kinds == ("context",)
     assert list(read_signature(first, "first").options) == ["least"]
     assert read_signature(optional, "optional").kinds == ("output", "expected", "context")
-    assert not read_signature(contains, "contains").in_context
+    assert not read_signature(contains, "contains").takes_context
     assert attach(contains).needs == frozenset()
 
 

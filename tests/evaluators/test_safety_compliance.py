@@ -195,6 +195,7 @@ def test_a_judge_decides_on_claims_and_must_quote_the_text() -> None:
     found = score(yes, text)
     (place,) = found.details["policies"]["prohibited_claims"]["findings"]
     assert (found.passed, text[place["start"] : place["end"]]) == (False, "your flu is gone")
+    assert found.details["policies"]["prohibited_claims"]["judge"]["usage"]["input_tokens"] > 0
     no = compliance((), claims=claims, model=claim_judge("not_stated", ""))
     assert score(no, text).passed
     misquoting = compliance((), claims=claims, model=claim_judge("supported", "it heals"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -57,6 +58,7 @@ def test_errors_and_skips_do_not_change(score: Score) -> None:
         (0.5, 0.5, True),
         (0.49, 0.49, False),
         (Fraction(3, 4), 0.75, True),
+        (Decimal("0.75"), 0.75, True),
         (Box(0.75), 0.75, True),
         (Box(True), 1.0, True),
         ({"passed": True}, 1.0, True),
@@ -148,7 +150,7 @@ def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones()
             "the evaluator returned the score 'high'; …",
             "the evaluator returned the score 2; …",
             "the evaluator returned passed = 'yes', not a boolean",
-            "the evaluator returned details that are a string",
+            "the evaluator returned a string as details, not a mapping",
             "a plain function returned an awaitable; write it with `async def`",
             "a plain function returned an awaitable; write it with `async def`",
         ]

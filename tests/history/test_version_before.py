@@ -15,7 +15,7 @@ import pytest
 
 from proctor.comparison.report import EvalReport
 from proctor.history.sqlite import SQLiteHistory
-from proctor.models.wrappers.cassette import Replay
+from proctor.models.wrappers.cassette import ReplayModel
 from proctor.records.model import ModelRequest, ToolSpec
 from proctor.records.rubric import compute_total, read_run_columns
 from proctor.records.score import SKIPPED_BY_DESIGN
@@ -132,7 +132,7 @@ def test_a_cassette_answers_as_it_did() -> None:
         seed=7,
         max_tokens=50,
     )
-    replay = Replay(FILES / "version_before_calls.jsonl")
+    replay = ReplayModel(FILES / "version_before_calls.jsonl")
     response = asyncio.run(replay.complete(request))
     again = asyncio.run(replay.complete(ModelRequest((Message("user", "où?"),), opinion=1)))
     assert response.text == again.text == "The café is “open”.\n"

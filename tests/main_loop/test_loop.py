@@ -185,7 +185,7 @@ def test_an_unreadable_answer_is_requested_again_once(wire: str, server: ModelSe
     assert response == Response(City("Rome", 4), response.text, Usage(40, 8), 2)
     assert [call.name for call in session[ToolCall]] == ["lookup"]
     server.answer = script(says("No."))
-    with pytest.raises(Unreadable, match="asked twice"):
+    with pytest.raises(Unreadable, match="not even after a reminder"):
         loop.execute("?")
 
 

@@ -79,7 +79,7 @@ def test_known_messages_are_not_recorded_again() -> None:
     session = Session()
     before = sessions.current.set(session)
     try:
-        ask(Scripted("3"), (Message("user", "1 + 2?"), *ROUND), tools=[TOOL], known=2)
+        ask(Scripted("3"), (Message("user", "1 + 2?"), *ROUND), tools=[TOOL], recorded_count=2)
     finally:
         sessions.current.reset(before)
     assert [each.role for each in session[Message]] == ["tool", "assistant"]

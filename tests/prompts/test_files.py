@@ -88,7 +88,7 @@ def test_a_mark_at_the_very_end_is_a_mark() -> None:
         ("---\nkey: 3\n---\nHi", "key: expected a text, not 3"),
         ("---\nkey: a\nns:\n---\nHi", "ns: expected a text, not None"),
         ("---\nkey: a\nversion: [1]\n---\nHi", "version: expected a text or a number"),
-        ("---\nkey: a\nparamters: {}\n---\nHi", "paramters: this key is unknown; did you mean 'par"),
+        ("---\nkey: a\nparamters: {}\n---\nHi", "paramters: unknown key; did you mean 'par"),
         ("---\nkey: a\nparameters: [b]\n---\nHi", "parameters: expected a mapping of names to types"),
         ("---\nkey: a\nparameters: {b: sting}\n---\n$b", "parameters.b: 'sting' is not a type"),
         ("---\nkey: a\nparameters: {b: [str]}\n---\n$b", "parameters.b: ['str'] is not a type"),

@@ -176,7 +176,7 @@ def test_missing_parameters_are_named_on_use() -> None:
     """All of them; None counts as missing."""
     with pytest.raises(ModelError) as caught:
         prompt("$b $a $c").bind(c="x", a=None).messages()
-    assert caught.value.what == "parameters are missing: a, b"
+    assert caught.value.what == "parameters have no value: a, b"
 
 
 def test_a_conditional_section_is_left_out_where_its_parameter_is_none() -> None:

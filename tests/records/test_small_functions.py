@@ -54,12 +54,12 @@ from tests.tables import each_row
 
 PASS, FAIL = Score(1.0, True), Score(0.0, False)
 ERROR, SKIP = Score.error("no answer"), Score.skipped("no text")
-UNKNOWN_KEY = "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean 'weight'?)"
+UNKNOWN_KEY = "rubric 'a': unknown key 'tags' is stored in its metadata"
 IMAGE = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
 
 
 def make_unknown_key() -> Rubric:
-    return make_rubric({"id": "a", "name": "A", "description": "…", "scoring_criteria": "…", "wieght": 3})
+    return make_rubric({"id": "a", "name": "A", "description": "…", "scoring_criteria": "…", "tags": ["x"]})
 
 
 @each_row(

@@ -102,7 +102,7 @@ def test_a_timeout_names_the_last_answer_of_the_endpoint() -> None:
     with ModelServer(choose_fault=lambda _: Fault.status(500)) as server:
         judge = adapter_for("openai", server.url, retries=50, retry_delay=0.1)
         (score,), _ = judged(judge, 1, 0.5)
-    assert "no verdict within 0.5 s; at last it answered 500 Internal Server Error" in score.reason
+    assert "no verdict within 0.5 s; the last attempt answered 500 Internal Server Error" in score.reason
     assert re.search(r"\(\d attempts\)", score.reason)
 
 
@@ -158,8 +158,8 @@ def test_the_second_request_can_be_turned_off() -> None:
 
     score = asyncio.run(main())
     assert (len(judge.asked), score.details["status"]) == (1, "evaluation_failed")
-    assert "asked twice" not in score.reason
-    assert "it said 'Lovely.'" in score.reason
+    assert "after a reminder" not in score.reason
+    assert "the answer was 'Lovely.'" in score.reason
     assert score.details["judge"]["usage"]["input_tokens"] == 100
     assert evaluator.spec.parameters["retry_on_parse_failure"] is False
 

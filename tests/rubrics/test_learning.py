@@ -16,7 +16,7 @@ from proctor.core.stats.ranks import kendall_interval
 from proctor.engine.start import RunControls
 from proctor.errors import CallFailed, ConfigError, StopRun
 from proctor.evaluators.judges.fence import Fence, MarkedForm
-from proctor.evaluators.judges.propose_rubrics import Proposal, Proposed, merge_proposals
+from proctor.evaluators.judges.propose_rubrics import Proposal, ProposedRubrics, merge_proposals
 from proctor.records import codec
 from proctor.wiring.open_history import open_history
 from proctor.wiring.scoring.learning import build_contrasts, learn_rubrics, split_sessions
@@ -102,9 +102,9 @@ def test_rubrics_are_learned_and_checked_on_other_sessions() -> None:
 
 def test_a_model_sees_no_names_that_are_only_for_the_code() -> None:
     """The schema of a proposal is part of the question."""
-    schema = MarkedForm(Proposed, Fence({"better": "x"})).schema
+    schema = MarkedForm(ProposedRubrics, Fence({"better": "x"})).schema
     assert '"_' not in json.dumps(schema)
-    assert schema["title"] == "Proposed"
+    assert schema["title"] == "ProposedRubrics"
 
 
 def test_held_out_sessions_are_not_shown_to_the_model() -> None:

@@ -180,7 +180,7 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
         ({"threshold": 2}, "threshold must be from 0 to 1"),
         ({"max_tokens": 0}, "max_tokens must be an integer"),
         ({"temperature": -1}, "temperature must be a number"),
-        ({"scale": (5, 1)}, "a scale has a minimum"),
+        ({"scale": (5, 1)}, "scale must be a minimum"),
         ({"max_content_chars": 10}, "max_content_chars must be an integer of 100 or more"),
         ({"max_session_chars": 10}, "max_session_chars must be at least 12 times"),
         ({"concurrency": 0}, "concurrency must be an integer"),
@@ -237,7 +237,7 @@ def test_a_scorer_applies_its_limit_to_all_calls() -> None:
 )
 def test_all_invalid_settings_are_refused_at_once(settings: dict[str, Any], faulty: list[str]) -> None:
     """When they are written down, all faults together; with no call at a time it would hang."""
-    with pytest.raises(EvaluatorError, match="these settings are not valid") as caught:
+    with pytest.raises(EvaluatorError, match="the settings are not valid") as caught:
         EvaluationConfig(**settings)
     assert [problem.where for problem in caught.value.problems] == faulty
 
@@ -260,9 +260,9 @@ def test_a_scorer_names_the_accepted_types() -> None:
     """A text is not a session, and an id is not a rubric."""
     scorer: Any = RubricScorer(scores(4))
     for session in ("Hello", None, [Message("user", "Hi")]):
-        with pytest.raises(EvaluatorError, match="it takes a Session or a ChatSession"):
+        with pytest.raises(EvaluatorError, match="session must be a Session or a ChatSession"):
             asyncio.run(scorer.score(TONE, session))
-    with pytest.raises(EvaluatorError, match="it takes a Rubric, got 'str'"):
+    with pytest.raises(EvaluatorError, match="rubric must be a Rubric, got 'str'"):
         asyncio.run(scorer.score("safety", CHAT))
 
 

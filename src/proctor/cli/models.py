@@ -111,8 +111,8 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     from proctor.models import weights
 
     if not names:
-        raise click.UsageError(f"no model named; choose from: {', '.join(weights.KNOWN)}")
-    unknown = [name for name in names if name not in weights.KNOWN]
+        raise click.UsageError(f"no model named; choose from: {', '.join(weights.CATALOGUE)}")
+    unknown = [name for name in names if name not in weights.CATALOGUE]
     # Unknown names first: they raise an error before anything is downloaded.
     for name in [*unknown, *dict.fromkeys(names)]:
         path = weights.pull(name, lambda line: click.echo(line, err=True))
@@ -130,7 +130,7 @@ def _list_local() -> list[LocalModel]:
     from proctor.models import weights
 
     models = []
-    for name, model in weights.KNOWN.items():
+    for name, model in weights.CATALOGUE.items():
         path = weights.find(name)
         package = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
         models.append(

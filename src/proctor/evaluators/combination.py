@@ -10,10 +10,11 @@ from proctor.core.names import UniqueNames
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
 from proctor.evaluators.decorator import evaluator
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import to_data
 from proctor.evaluators.score_conversion import as_error, as_score
 from proctor.ports import EvaluatorObject
-from proctor.records.numbers import is_fraction, is_number
+from proctor.records.numbers import is_number
 from proctor.records.rubric import weighted_mean
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import (
@@ -79,7 +80,7 @@ def weighted(
     pairs = [pair for argument in evaluators for pair in _read_pairs(argument)]
     parts = name_evaluators((part for part, _ in pairs), "weighted", "weighted((exact_match, 1), (contains, 3))")
     weights = dict(zip(parts, (_check_weight(weight) for _, weight in pairs), strict=True))
-    _check_threshold(threshold, "weighted")
+    check_fraction("weighted", "threshold", threshold)
     check_skipped(skipped, "weighted")
 
     def rule(scores: Mapping[str, Score]) -> Score:
@@ -137,7 +138,7 @@ def threshold(evaluator: EvaluatorObject, threshold: float) -> BoundEvaluator:
     """
     parts = name_evaluators([evaluator], "threshold")
     (name,) = parts
-    _check_threshold(threshold, "threshold")
+    check_fraction("threshold", "threshold", threshold)
 
     def rule(scores: Mapping[str, Score]) -> Score:
         score = scores[name]
@@ -169,7 +170,7 @@ def combine(
     1.0
     """
     if not callable(function):
-        raise EvaluatorError(f"combine needs a function of the scores, got {function!r}", where=name)
+        raise EvaluatorError(f"function must take the scores by name, got {function!r}", where=name)
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
     named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
@@ -283,7 +284,7 @@ def _read_pairs(argument: Any) -> list[tuple[Any, Any]]:
     if isinstance(argument, list | tuple) and len(argument) == 2:
         return [(argument[0], argument[1])]
     raise EvaluatorError(
-        f"an evaluator has no weight: {argument!r}",
+        f"an evaluator without a weight: {argument!r}",
         where="weighted",
         fix="write pairs, weighted((exact_match, 1), (contains, 2)), or {evaluator, weight}",
     )
@@ -293,8 +294,3 @@ def _check_weight(weight: Any) -> float:
     if not is_number(weight) or weight <= 0:
         raise EvaluatorError(f"a weight must be a number above 0, got {weight!r}", where="weighted")
     return float(weight)
-
-
-def _check_threshold(value: Any, label: str) -> None:
-    if not is_fraction(value):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {value!r}", where=label)

@@ -61,7 +61,7 @@ class CallError(EvaluatorError, TypeError):
 
 
 class EvaluatorMark(NamedTuple):
-    """The catalogue entry of an evaluator, its option check, and the options a factory was given.
+    """The catalogue entry of an evaluator, its option check, and the options that its factory received.
 
     `spread` turns the parameters of one eval file entry into those of several evaluators.
     """
@@ -148,12 +148,16 @@ def _raise_call_error(
         signature.bind(*args, **options)
         return
     except TypeError as error:
-        what, fix = str(error), f"call {info.name}{signature}"
+        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        what, fix = str(error), f"call {info.name}{inspect.Signature(bare)}"
     names = [parameter.name for parameter in info.parameters]
     unknown = next((name for name in options if name not in signature.parameters), None)
     if unknown is not None:
         what = f"there is no parameter {unknown!r}"
-        fix = f"{suggest_name(unknown, names)} Its parameters are: {', '.join(names) or 'none'}"
+        aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
+        hint = suggest_name(unknown, [*names, *aliases])
+        listed = f"its parameters are {', '.join(names) or 'none'}"
+        fix = f"{hint} ({listed})" if hint.startswith("did you mean") else listed
     elif not info.factory and not args:
         arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
         what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"

@@ -60,7 +60,7 @@ def throughput(field_context: FieldContext, *, min_tps: float = 10) -> Score:
 
     It divides the result's `usage.output_tokens` (`usage.total_tokens` if those are unknown) by its
     `latency_ms`, for any field; the details name the tokens that were counted. The value is 1 from
-    the limit on, and below it the share of the limit.
+    the limit on, and below it the fraction of the limit.
 
     >>> result = {"usage": {"output_tokens": 30}, "latency_ms": 2000.0}
     >>> throughput(FieldContext("usage", result), min_tps=20).reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -82,6 +83,8 @@ def preview(value: Any) -> str:
 
 
 def _unbox(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
     # A zero-dimensional array contains one Python value.
     if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
         return value.item()
@@ -103,7 +106,7 @@ def _from_mapping(returned: Mapping[Any, Any], threshold: float) -> Score:
     elif not isinstance(passed, bool | None):
         problem = f"passed = {preview(passed)}, not a boolean"
     elif not isinstance(details, Mapping):
-        problem = f"details that are {type_name(details)}"
+        problem = f"{type_name(details)} as details, not a mapping"
     if problem:
         return Score.error(f"the evaluator returned {problem}")
     score = float(value) if value is not None else float(bool(passed))

@@ -242,11 +242,11 @@ def tool_sequence(
     allow_extra: bool = True,
     compare: Mapping[str, Any] | None = None,
 ) -> SessionCheck:
-    """Passes if the expected tools were called; the value is the share of them that was.
+    """Passes if the expected tools were called; the value is the fraction of them that was called.
 
     `expected` lists names or {name, arguments}; without it, the sample's expected value (or its `tools`) does. `mode`
     is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
-    calls are not allowed; then, and with "exact", the value is the share of all calls. `arguments` are compared
+    calls are not allowed; then, and with "exact", the value is the fraction of all calls. `arguments` are compared
     "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An expected
     argument may be a function that accepts or rejects the actual one; `compare` has functions of the actual and the
     expected value by argument name (in a file `module:function`). `details["diff"]` shows expected against actual
@@ -270,17 +270,17 @@ def tool_sequence(
     options = SequenceOptions(mode, arguments, allow_extra, comparators)
     if fixed_calls == [] and not options.is_complete:
         fix = 'name the tools, or use mode="exact" to allow none'
-        raise EvaluatorError("it expects no tool, so it would always pass", where=where, fix=fix)
+        raise EvaluatorError("with an empty list of tools it would always pass", where=where, fix=fix)
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         if fixed_calls is None and expected is None:
-            return Score.skipped("it has no tools, and the sample has no expected value")
+            return Score.skipped("no tools are listed, and the sample has no expected value")
         try:
             expected_calls = parse_expected_calls(expected) if fixed_calls is None else fixed_calls
         except EvaluatorError as error:
             return Score.error(str(error))
         if not expected_calls and not options.is_complete:
-            return Score.skipped("there is nothing to look for: no tool is expected")
+            return Score.skipped("the sample expects no tool calls")
         return compare_calls(expected_calls, read_calls(session), options)
 
     return mark_product(
@@ -343,7 +343,7 @@ def _read_function(value: Any, label: str) -> Callable[..., Any]:
     # An async function would return a coroutine, which is always true.
     if not callable(function) or inspect.iscoroutinefunction(function):
         raise EvaluatorError(
-            f"it must be a plain function, got {preview(value)}",
+            f"expected a plain function, got {preview(value)}",
             where=label,
             fix="pass a function, or its address as module:function",
         )

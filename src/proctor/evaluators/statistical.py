@@ -48,7 +48,7 @@ def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     """Passes if the field varies little from epoch to epoch.
 
     Numbers, and booleans as 0 and 1, are measured by their standard deviation (divided by n - 1);
-    other values by the share of pairs of epochs that differ. The value is 1 up to `std_dev`, then
+    other values by the fraction of pairs of epochs that differ. The value is 1 up to `std_dev`, then
     the ratio of `std_dev` and the variation. A single epoch is skipped.
 
     >>> consistency(FieldContext("score", {}, epochs=[0.8, 0.9, 0.85])).reason
@@ -67,7 +67,7 @@ def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     if any(isinstance(value, float) and not is_number(value) for value in values):
         return Score.error(f"{field_context.field_name}: {numbers}", details)
     if isinstance(numbers, str):
-        variation, method = _share_of_differing_pairs(values), "share of pairs that differ"
+        variation, method = _fraction_of_differing_pairs(values), "share of pairs that differ"
     else:
         details["mean"], variance = sample_moments(numbers)
         variation, method = math.sqrt(variance), "standard deviation"
@@ -141,7 +141,7 @@ def effect_size(
 
     The effect is Cohen's d with Hedges' correction for small groups: the difference of the means in pooled standard
     deviations or, if `paired`, in standard deviations of the differences. It passes if it is at least `cohen_d` either
-    way, or in the given `direction`; the value is the share of `cohen_d` that it reaches, at most 1. The details
+    way, or in the given `direction`; the value is the fraction of `cohen_d` that it reaches, at most 1. The details
     contain d, its corrected form g and a 95 % interval. Values without spread that equal the baseline have no effect;
     if they differ from it, the score is skipped.
 
@@ -182,14 +182,14 @@ def _list_values(epochs: Sequence[Any], read_value: Callable[[], Any]) -> list[A
 
 
 def _to_numbers(values: Sequence[Any]) -> list[float] | str:
-    """Return finite numbers, or booleans as 0 and 1; otherwise a text that names the fault."""
+    """Return finite numbers, or booleans as 0 and 1; otherwise the reason why there are none."""
     if all(isinstance(value, bool) for value in values):
         return [float(value) for value in values]
     other = next((value for value in values if not is_number(value)), None)
     return [float(value) for value in values] if other is None else f"{preview(other)} is not a number"
 
 
-def _share_of_differing_pairs(values: Sequence[Any]) -> float:
+def _fraction_of_differing_pairs(values: Sequence[Any]) -> float:
     n = len(values)
     equal = sum(count * (count - 1) for count in Counter(map(codec.canonical, values)).values())
     return 1 - equal / (n * (n - 1))

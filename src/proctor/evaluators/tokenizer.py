@@ -42,7 +42,7 @@ _MIN_STEM, _MIN_DERIVED_STEM = 4, 5
 
 
 class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of `load_english.yaml`, by their function in a sentence."""
+    """The word lists of `english.yaml`, by their function in a sentence."""
 
     function: frozenset[str]
     speaker: frozenset[str]

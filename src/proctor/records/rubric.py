@@ -220,17 +220,13 @@ def make_rubric_set(data: Mapping[str, Any]) -> RubricSet:
 
 
 def describe_unknown_keys(part: Rubric | RubricSet) -> str:
-    """Describe the unknown keys of a file that are kept in the metadata; "" if there are none."""
+    """Describe the unknown keys of a file that are stored in the metadata; "" if there are none."""
     names = part.metadata.get(UNKNOWN_KEYS)
     if not isinstance(names, list) or not names:
         return ""
     owner = f"rubric {part.id!r}" if isinstance(part, Rubric) else "rubric file"
-    suggestions = [suggest_name(name, part.__struct_fields__) for name in names]
-    hints = [hint.rstrip("?") for hint in suggestions if hint.startswith("did you mean")]
-    hint = f" ({'; '.join(hints)}?)" if hints else ""
-    listed = ", ".join(map(repr, names))
-    are_no_keys, are = ("is not a key", "is") if len(names) == 1 else ("are not keys", "are")
-    return f"{owner}: {listed} {are_no_keys} of rubrics and {are} kept in its metadata{hint}"
+    nouns, verb = ("key", "is") if len(names) == 1 else ("keys", "are")
+    return f"{owner}: unknown {nouns} {', '.join(map(repr, names))} {verb} stored in its metadata"
 
 
 def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) -> Mapping[str, Any]:
@@ -267,11 +263,12 @@ def find_set_problems(data: Any) -> Iterator[RubricProblem]:
         return
     version = data.get("version")
     if version is None:
-        yield (), "'version' is missing: results name it, so write one, such as \"1.0\""
+        yield (), "'version' is missing; add version: \"1.0\", which is stored with each result"
     elif isinstance(version, bool) or not isinstance(version, str | int | float):
         yield ("version",), f"a version is a text, got {version!r}"
     elif not str(version).strip():
         yield ("version",), "it is empty"
+    yield from _check_keys(data, RubricSet, ())
     yield from _check_scale(data.get("scale"), ("scale",))
     yield from _check_metadata(data.get("metadata"), ("metadata",))
     rubrics = data.get("rubrics")
@@ -292,6 +289,7 @@ def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
     if not isinstance(data, Mapping):
         yield at, f"a rubric is a mapping with id, name and description, got {_describe_type(data)}"
         return
+    yield from _check_keys(data, Rubric, at)
     for key in _TEXTS:
         yield from _check_text(data, key, at)
     weight = data.get("weight", 1.0)
@@ -299,6 +297,15 @@ def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
         yield (*at, "weight"), f"a weight must be a number above 0, got {weight!r}"
     yield from _check_scale(data.get("scale"), (*at, "scale"))
     yield from _check_metadata(data.get("metadata"), (*at, "metadata"))
+
+
+def _check_keys(data: Mapping[str, Any], record: type[msgspec.Struct], at: Path) -> Iterator[RubricProblem]:
+    """Find misspelled keys; keys that resemble no known key are further information for the metadata."""
+    for key in data:
+        if key not in record.__struct_fields__:
+            hint = suggest_name(str(key), record.__struct_fields__)
+            if hint.startswith("did you mean"):
+                yield (*at, key), f"unknown key {str(key)!r}; {hint} Your own data belongs under 'metadata'"
 
 
 def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[RubricProblem]:

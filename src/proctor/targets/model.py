@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.errors import ModelError, Problem, TargetError, suggest_name
 from proctor.models.connect import provider
-from proctor.models.http.errors import shorten
+from proctor.models.http.errors import to_short_line
 from proctor.models.model_calls import AskOptions, aask
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from proctor.ports import ProviderAdapter
@@ -119,7 +119,7 @@ class ModelTarget:
             if not template.parameters:
                 raise TargetError(
                     "the prompt has no placeholder for the input: it would be the same for all samples",
-                    where=shorten(text, MAX_QUOTE),
+                    where=to_short_line(text, MAX_QUOTE),
                     fix="write $input where it belongs; a prompt in a file ends in .md",
                 )
             self._templates[text] = template

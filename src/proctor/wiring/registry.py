@@ -342,7 +342,7 @@ def _has_option(registered: Registered, option: str) -> bool:
     if not isinstance(registered.evaluator, type):
         return False
     method = getattr(registered.evaluator, "evaluate", None)
-    return inspect.isfunction(method) and read_signature(method.__get__(registered), option).any_option
+    return inspect.isfunction(method) and read_signature(method.__get__(registered), option).accepts_any
 
 
 def _describe_place(spec: Any, name: str | None, position: int, where: str) -> str:

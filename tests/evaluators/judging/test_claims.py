@@ -57,14 +57,14 @@ def test_claims_are_listed_with_the_words_they_come_from() -> None:
         "It opened in 1793",
         "It is closed on Mondays",
     ]
-    assert all(claim.found for claim in claims)
+    assert all(claim.is_quoted for claim in claims)
 
 
 def test_a_claim_with_a_made_up_quote_is_flagged() -> None:
     """A claim without a quote is not found either."""
     answer = [{"claim": "It is big", "quote": "a big museum"}, {"claim": "It is old", "quote": ""}]
     claims, _ = asyncio.run(extract(Scripted(lambda r: marked(r, {"claims": answer})), TEXT))
-    assert [claim.found for claim in claims] == [False, False]
+    assert [claim.is_quoted for claim in claims] == [False, False]
 
 
 def test_a_text_is_checked_claim_by_claim() -> None:
@@ -93,7 +93,7 @@ def test_evidence_that_is_not_in_the_context_does_not_count(answer_text: str, ev
     model = Scripted(lambda request: marked(request, answer))
     (found,), _ = asyncio.run(check(model, [Claim("It is in Rome")], CONTEXT))
     assert found.verdict == "unverified"
-    assert found.reason == f"why (it was called {answer_text}, but {NOT_IN_CONTEXT})"
+    assert found.reason == f"why (the judge chose {answer_text}, but {NOT_IN_CONTEXT})"
     _, again = model.asked
     assert "the evidence for 1 is not in the context" in again.messages[-1].content
 
@@ -129,7 +129,7 @@ def test_a_misquoted_claim_is_not_supported() -> None:
     assert score.passed is False
     counts = {"supported": 2, "contradicted": 0, "not_stated": 0, "unverified": 1}
     assert {name: score.details[name] for name in counts} == counts
-    assert score.reason.startswith("2 of 3 claims are supported; not supported, for")
+    assert score.reason.startswith("2 of 3 claims are supported; not supported, because")
     assert NOT_IN_CONTEXT in score.reason
     # The list, the check, and the check once more.
     assert score.details["judge"]["usage"]["input_tokens"] == 30
@@ -326,7 +326,7 @@ def test_a_marked_answer_may_stand_in_a_code_block() -> None:
     assert form.read(block, structured=False) == [1, 2]
     with pytest.raises(ValueError):  # noqa: PT011 - whatever the reader of JSON says
         form.read(f"{block}\nand so on", structured=False)
-    with pytest.raises(ValueError, match=f"no line ANSWER {fence.mark}:"):
+    with pytest.raises(ValueError, match=f'no line "ANSWER {fence.mark}:"'):
         form.read("[1, 2]", structured=False)
     assert f"ANSWER {fence.mark}:" in form.instructions
 

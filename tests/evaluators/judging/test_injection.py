@@ -152,7 +152,7 @@ def test_an_echo_in_another_json_notation_is_not_a_verdict(way: str, planting: s
     judge = Scripted(lambda a: reworded(inner)[way], schema=True)
     score = judged(judge, planting, place)
     assert (score.status, score.value) == ("error", None)
-    assert "a copy of something in the texts" in score.reason
+    assert "a copy from the judged texts" in score.reason
 
 
 @pytest.mark.parametrize("planting", PLANTED)

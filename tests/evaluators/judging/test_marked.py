@@ -33,5 +33,5 @@ def test_the_json_is_on_the_line_of_the_mark_or_below_it(answer_text: str) -> No
 @pytest.mark.parametrize("answer", ["{{}}", "ANSWER: {{}}", "ANSWER {}0: {{}}", "An ANSWER {}: {{}}"])
 def test_without_the_mark_there_is_no_answer(answer: str) -> None:
     """The mark must not be part of another word or in the middle of a line."""
-    with pytest.raises(ValueError, match="it has no line ANSWER"):
+    with pytest.raises(ValueError, match='it has no line "ANSWER'):
         FORM.read(answer.format(FENCE.mark), structured=False)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from proctor.errors import CallFailed, Unreadable
 from proctor.evaluators.judges.pairwise import (
     Choice,
-    Comparison,
     combine_choices,
     compare,
     position_bias,
@@ -68,10 +67,10 @@ def test_a_judge_that_follows_the_position_has_no_preference() -> None:
 def test_a_tie_is_a_verdict_only_if_ties_are_allowed() -> None:
     """Otherwise the judge is reminded once."""
     model = Scripted(lambda request: line(request, "BETTER", "tie"))
-    found = asyncio.run(compare(model, "x", "y", comparison=Comparison(ties=True)))
+    found = asyncio.run(compare(model, "x", "y", ties=True))
     assert (found.winner, found.flipped) == ("tie", False)
     assert summarize_preference(found) == "a tie"
-    with pytest.raises(Unreadable, match="asked twice"):
+    with pytest.raises(Unreadable, match="not even after a reminder"):
         asyncio.run(compare(model, "x", "y"))
 
 
@@ -95,18 +94,6 @@ def test_structured_answers_are_read_as_json() -> None:
         return f'{{"reason": "x is better", "better": "{better}"}}'
 
     assert asyncio.run(compare(Scripted(held, fits_schema=True), "x", "y")).winner == "a"
-
-
-def test_labels_can_be_chosen() -> None:
-    """The prompt and the verdict use other labels."""
-
-    def judge(request: ModelRequest) -> str:
-        assert "Output (a):\n\n<<<FIRST" in str(request.messages[1].content)
-        right = "(a)" if block(request, "FIRST") == "x" else "(b)"
-        return f"Both are fine.\nBETTER {mark_of(request)}: Output {right}"
-
-    how = Comparison(("Output (a)", "Output (b)"))
-    assert asyncio.run(compare(Scripted(judge), "x", {"y": 1}, comparison=how)).winner == "a"
 
 
 @each_row(

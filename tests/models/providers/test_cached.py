@@ -274,10 +274,10 @@ def test_explain_names_the_nearest_request_and_the_difference(tmp_path: Path) ->
     cached = Cached(Scripted(), DiskCache(tmp_path))
     ask(cached, asked(temperature=0.5), asked("Who wrote Faust?"), asked("Something else", seed=1))
     assert cached.explain(asked(temperature=0.7)) == (
-        "3 cached for test:scripted; the nearest differs in temperature: asked 0.7, cached 0.5"
+        "3 cached for test:scripted; the nearest differs in temperature: requested 0.7, cached 0.5"
     )
     message = cached.explain(asked("Who wrote Fausto?"))
-    assert "messages.0.content: asked 'Who wrote Fausto?', cached 'Who wrote Faust?'" in message
+    assert "messages.0.content: requested 'Who wrote Fausto?', cached 'Who wrote Faust?'" in message
 
 
 def test_explain_detects_changed_code(tmp_path: Path) -> None:

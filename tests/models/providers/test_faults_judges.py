@@ -108,7 +108,7 @@ def test_an_unreadable_verdict_is_an_error(wire: str, answer: Callable[[Recorded
         score = judged(wire, server)
         assert len(server.calls) == 2
     assert (score.status, score.value) == ("error", None)
-    assert "asked twice" in score.reason
+    assert "not even after a reminder" in score.reason
 
 
 @every_wire

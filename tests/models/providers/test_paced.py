@@ -89,7 +89,7 @@ def test_a_turn_after_the_timeout_fails_at_once() -> None:
 
     async def main() -> CallFailed:
         await paced.complete(asked())
-        with pytest.raises(CallFailed, match=r"next turn is in 2\.0 s") as caught:
+        with pytest.raises(CallFailed, match=r"next call can start in 2\.0 s") as caught:
             await paced.complete(asked(), timeout=1.5)
         await paced.complete(asked(), timeout=5.0)
         return caught.value
@@ -164,17 +164,21 @@ def test_an_invalid_rate_is_refused(pace: str) -> None:
     """The error shows the format."""
     with pytest.raises(ModelError) as caught:
         provider(pace, of=Scripted())
-    assert "pace" in str(caught.value)
+    assert "rate" in str(caught.value)
 
 
 def test_two_rates_are_refused() -> None:
     """per_second and per_minute exclude each other."""
-    with pytest.raises(ModelError, match="one number above 0"):
+    with pytest.raises(ModelError, match="a number above 0"):
         Paced(Scripted(), per_second=1, per_minute=1)
 
 
 def test_the_model_must_be_named() -> None:
-    """An address without `of` says what is missing."""
-    with pytest.raises(ModelError, match="'of'") as caught:
+    """An address without a source model says what is missing; `of` is accepted as another name for it."""
+    with pytest.raises(ModelError, match="'source_model'") as caught:
         provider("paced:5/s")
-    assert "it takes of" in str(caught.value)
+    assert "choose from the options source_model" in str(caught.value)
+    assert (
+        provider({"model": "paced:5/s", "of": lambda messages: ""}).model
+        == "python:test_the_model_must_be_named.<locals>.<lambda>"
+    )

@@ -185,10 +185,10 @@ def test_the_schema_cache_is_bounded() -> None:
         values.append(schema)
         return schema
 
-    written = schemas.SchemaCache(make)
+    encode = schemas.cache_schemas(make)
     for number in range(schemas.MAX_CACHED_SCHEMAS + 1):
-        written.get({"const": number})
-        written.get({"const": number})
+        encode({"const": number})
+        encode({"const": number})
     assert len(values) == schemas.MAX_CACHED_SCHEMAS + 1
-    written.get({"const": 0})
+    encode({"const": 0})
     assert len(values) == schemas.MAX_CACHED_SCHEMAS + 2

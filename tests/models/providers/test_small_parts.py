@@ -16,7 +16,7 @@ from proctor.models.clients.python import join_messages
 from proctor.models.clients.sdk import to_call_failed
 from proctor.models.http.access import ApiKey, parse_server_url
 from proctor.models.http.endpoint import Endpoint
-from proctor.models.http.errors import MAX_REJECTIONS, ErrorBody, KeyRejections, read_error_body, shorten
+from proctor.models.http.errors import MAX_REJECTIONS, ErrorBody, KeyRejections, read_error_body, to_short_line
 from proctor.models.prices import Price, Prices
 from proctor.models.spending import parse_budget
 from proctor.records.session import Message, Usage
@@ -45,8 +45,8 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "a misplaced option": (
         lambda: str(connect.unknown_options_error(["temperature"], ["retries"], "openai:gpt-4o")),
         (
-            "openai:gpt-4o: its options do not fit: there is no 'temperature'\n"
-            "Fix: it takes retries; temperature belongs to the judge or the target that asks"
+            "openai:gpt-4o: unknown option 'temperature'\n"
+            "Fix: set temperature in the judge or target that uses the model"
         ),
     ),
     "a known name": (lambda: connect.suggest_address("gpt-4o").split()[-1], "openai:gpt-4o"),
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "an error": (lambda: read_error_body(b'{"error": {"code": "no_model"}}').code, "no_model"),
     "an error page": (lambda: read_error_body(b"<h1>Bad gateway</h1>").message, "<h1>Bad gateway</h1>"),
-    "one line": (lambda: shorten("not\n  found", 5), "not f…"),
+    "one line": (lambda: to_short_line("not\n  found", 5), "not f…"),
     "a dated name": (lambda: PRICES.cost("openai:gpt-4o-mini-2024-07-18", USAGE), 0.00021),
     "no price": (lambda: PRICES.cost("openai:gpt-4o", USAGE), None),
     "the built-in prices": (lambda: Prices.standard({}).find("openai:gpt-4o"), Price(2.5, 10.0, 1.25)),

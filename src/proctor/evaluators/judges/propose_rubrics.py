@@ -40,7 +40,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.name}. {self.description}"
 
 
-class Proposed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProposedRubrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # The schema that a model sees contains the name of this class.
     rubrics: list[Proposal]
 
@@ -63,7 +63,9 @@ async def propose_rubrics(
         question = Question(load_template(PROPOSE), texts, values)
         try:
             async with asyncio.timeout(TIMEOUT):
-                response = await ask_judge(model, question, lambda fence: MarkedForm(Proposed, fence, _check), OPTIONS)
+                response = await ask_judge(
+                    model, question, lambda fence: MarkedForm(ProposedRubrics, fence, _check), OPTIONS
+                )
         except TimeoutError:
             raise CallFailed(f"{model.model}: no proposal within {TIMEOUT:g} s") from None
         return list(response.output.rubrics[:count])
@@ -77,16 +79,16 @@ def _join(transcripts: Sequence[str]) -> str:
     return "\n\n".join(f"=== session {n} ===\n{t}" for n, t in enumerate(transcripts, start=1))
 
 
-def _check(proposed: Proposed) -> None:
+def _check(proposed: ProposedRubrics) -> None:
     if not proposed.rubrics:
-        raise ValueError("it proposes no rubric")
+        raise ValueError("the list of rubrics is empty")
     for rubric in proposed.rubrics:
         if not (rubric.name.strip() and rubric.description.strip() and rubric.scoring_criteria.strip()):
-            raise ValueError("a rubric has no name, no description or no criteria")
+            raise ValueError("a rubric lacks its name, its description or its criteria")
 
 
 async def merge_proposals(
-    proposals: Sequence[Proposal], *, max_count: int, embedder: Any = None, near: float = MIN_SIMILARITY
+    proposals: Sequence[Proposal], *, max_count: int, embedder: Any = None, min_similarity: float = MIN_SIMILARITY
 ) -> list[Rubric]:
     """Merge near-duplicates, and return the most frequent proposals first.
 
@@ -99,7 +101,7 @@ async def merge_proposals(
     for proposal in proposals:
         similarities = [nearness(group[0].text, proposal.text) for group in groups]
         best = max(similarities, default=-1.0)
-        if best >= near:
+        if best >= min_similarity:
             groups[similarities.index(best)].append(proposal)
         else:
             groups.append([proposal])

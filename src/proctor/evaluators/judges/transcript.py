@@ -75,9 +75,9 @@ def add_missing_ends(session: SessionView, input_value: Any, output: Any) -> tup
     roles = {message.role for message in session[Message]}
     has_input = "user" in roles or input_value in (None, "")
     has_output = "assistant" in roles or output in (None, "")
-    before = () if has_input else (Message("user", input_value),)
-    after = () if has_output else (Message("assistant", output),)
-    return (*before, *session.events, *after)
+    first = () if has_input else (Message("user", input_value),)
+    last = () if has_output else (Message("assistant", output),)
+    return (*first, *session.events, *last)
 
 
 def _has_content(event: Event) -> bool:

@@ -334,7 +334,7 @@ def claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, near: floa
         distant = [sentence.cosine for sentence in nearest if not sentence.by]
         if distant and not matches:
             reason += f"; the nearest sentence has cosine {max(distant):.2f}, near is {near:g}"
-        details = {"embedder": text_embedder.live.name, "near": near, "nearest": data}
+        details = {"embedder": text_embedder.embedder.name, "near": near, "nearest": data}
         return Ruling(not matches, reason, findings=findings, details=details)
 
     return check
@@ -353,20 +353,21 @@ def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
     """Create a policy against claims that a judge finds in the text and supports with quotes."""
     from proctor.errors import CallFailed
     from proctor.evaluators.judges.claims import CHECK, Claim, check
-    from proctor.evaluators.judges.judge import failed_score
+    from proctor.evaluators.judges.judge import failed_score, usage_to_data
     from proctor.evaluators.judges.templates import load_template
 
     async def check_claims(case: Case) -> Ruling:
         try:
-            verdicts, _ = await check(adapter, [Claim(claim) for claim in claims], case.text)
+            verdicts, usage = await check(adapter, [Claim(claim) for claim in claims], case.text)
         except CallFailed as error:
             return _from_score(failed_score(adapter, load_template(CHECK), [error]), None)
+        judge = {"model": adapter.model, "prompt": load_template(CHECK).id, "usage": usage_to_data(usage)}
+        details = {"judge": judge}
         supported = [verdict for verdict in verdicts if verdict.verdict == "supported"]
         if not supported and any(verdict.verdict == "unverified" for verdict in verdicts):
-            return Ruling(None, "the judge quotes words that are not in the text", JUDGE)
+            return Ruling(None, "the judge quotes words that are not in the text", JUDGE, details=details)
         findings = [_locate_quote(verdict.claim.text, verdict.evidence, case.text) for verdict in supported]
         reason = "; ".join(f"it claims: {verdict.claim.text}" for verdict in supported)
-        details = {"judge": {"model": adapter.model, "prompt": load_template(CHECK).id}}
         return Ruling(not supported, reason or "no claim is made", JUDGE, findings, details=details)
 
     return check_claims

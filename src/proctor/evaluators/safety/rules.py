@@ -152,7 +152,7 @@ def create_compliance(
 
     stored: dict[str, Any] = {"refusal": refusal, "claims": claims, "rules": rules}
     # The adapter and the embedder replace the user's values, which may contain a key.
-    stored |= {"model": adapter, "embedder": text_embedder.live if text_embedder else None}
+    stored |= {"model": adapter, "embedder": text_embedder.embedder if text_embedder else None}
     stored = {name: value for name, value in stored.items() if value}
     stored |= {"near": near} if text_embedder else {}
     stored["policies"] = [name for name in created if name not in rules]

@@ -268,7 +268,7 @@ class SimilarityScorer:
         """Return why the embedder cannot tell two different texts apart; "" if it can."""
         if similarity < self._threshold:
             return ""
-        name = self._embedder.live.name
+        name = self._embedder.embedder.name
         left, right = map(self._embedder.unknown_words, (text, reference))
         if left != right:
             share = max(_share_of_words(left, text), _share_of_words(right, reference))

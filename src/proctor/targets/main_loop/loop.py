@@ -204,7 +204,7 @@ class MainLoop(Generic[InputT, OutputT]):
         form = None if output_type is None else JsonFormat(output_type)
         known = 0
         while record.turns < self.max_turns:
-            options = {**self._settings, "tools": self._toolbox.specs, "known": known}
+            options = {**self._settings, "tools": self._toolbox.specs, "recorded_count": known}
             answer = await aask(self.adapter, messages, form, **cast("AskOptions", options))
             record.turns += 1
             record.forward()
