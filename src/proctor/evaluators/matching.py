@@ -16,11 +16,13 @@ from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
+    NO_OUTPUT,
     find_text_references,
     is_same_number,
     list_items,
     normalize_unicode,
     score_best_reference,
+    score_other_than_text,
     to_fraction,
     to_number,
     to_plain,
@@ -116,6 +118,8 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: 
         if not all(isinstance(item, str) for item in targets):
             return Score.error(f"contains looks for a text; expected is {preview(expected)}")
         containers, match = [output], match or "any"
+    if output is None:
+        return Score(0.0, False, NO_OUTPUT)
     if containers is None:
         return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
     missing = [item for item in targets if not any(_contains_item(container, item, same) for container in containers)]
@@ -162,7 +166,7 @@ def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Sc
     if not isinstance(pattern, str):
         return Score.error(f"a pattern must be a text; expected is {type_name(pattern)}")
     if not isinstance(output, str):
-        return Score.error(f"regex_match needs a text; the output is {type_name(output)}")
+        return score_other_than_text(output, "regex_match")
     try:
         compiled = _compile(pattern, flags)
     except EvaluatorError as error:

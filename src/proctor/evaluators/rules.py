@@ -11,9 +11,8 @@ from proctor.evaluators import tokenizer as wording
 from proctor.evaluators.bounded_regex import find_all
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.language import is_unspaced
-from proctor.evaluators.plain_values import normalize_unicode
+from proctor.evaluators.plain_values import normalize_unicode, score_other_than_text
 from proctor.evaluators.score_conversion import preview
-from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 Unit = Literal[
@@ -160,7 +159,7 @@ def text_count(
     '2 bullets, not 3'
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     limits = _CountLimits(at_least, at_most, exactly, "text_count")
     output = normalize_unicode(output)
     if of in _SPACED_UNITS and is_unspaced(output):
@@ -203,7 +202,7 @@ def occurrences(
     True
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     limits = _CountLimits(at_least, at_most, exactly, "occurrences")
     compiled = _compile(text, pattern, whole_words, case_sensitive)
     try:
@@ -240,7 +239,7 @@ def keywords(
     "missing: 'rain'"
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     text = normalize_unicode(output)
 
     def occurs(word: str) -> bool:
@@ -311,7 +310,7 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
     "8 of 12 letters are not capitals, the first in 'and'"
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     if case == "title":
         units = [word for word in words(output) if word[0].isupper() or word[0].islower()]
         wrong = [word for word in units if word[0].islower()]
@@ -353,7 +352,7 @@ def output_language(language: str) -> Callable[[Any], Score]:
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
-            return _not_text(output)
+            return score_other_than_text(output, "a rule")
         details = {"method": "py3langid"}
         if not any(letter.isalpha() for letter in output):
             return Score(0.0, False, "it has no letters", details)
@@ -379,7 +378,7 @@ def _match_edge(
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
-            return _not_text(output)
+            return score_other_than_text(output, "a rule")
         text, details = normalize_unicode(output), {"method": "search"}
         if paragraph is not None:
             blocks = paragraphs(text, options["separator"])
@@ -423,7 +422,3 @@ def _is_word(character: str) -> bool:
 
 def _format_count(count: int, unit: str) -> str:
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
-
-
-def _not_text(output: Any) -> Score:
-    return Score.error(f"a rule needs a text; the output is {type_name(output)}")

@@ -20,10 +20,10 @@ from proctor.evaluators.formats.schema import (
     is_undecided,
     load_schema,
 )
+from proctor.evaluators.plain_values import NO_OUTPUT
 from proctor.records import codec
 from proctor.records.score import Score
 
-NO_OUTPUT = "the output is None: the target returned nothing"
 _MAX_IN_REASON = 3
 _MAX_IN_DETAILS = 100
 

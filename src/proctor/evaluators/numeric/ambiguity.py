@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -15,6 +16,7 @@ from proctor.evaluators.numeric.parse import (
     parse_leading_word_number,
     parse_numbers,
     parse_word_numbers,
+    parse_years,
 )
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
@@ -38,6 +40,8 @@ _OPERATIONS = {
 # In a longer chain of = signs only the last terms matter.
 _MAX_EQUATION_SIDES = 8
 _MAX_TERMS = 20
+# A denial is at most this many characters before or after its number.
+_REACH_BEFORE, _REACH_AFTER = 110, 80
 
 
 class Answer(NamedTuple):
@@ -62,15 +66,37 @@ class Combination(NamedTuple):
     is_rival: bool
 
 
-def is_denied(text: str, number: ParsedNumber) -> bool:
-    """Return whether the clause of a number says that it is not the answer."""
-    before = text[max(0, number.start - 30) : number.start]
-    return _PHRASES["excluded"].search(before) is not None or is_doubted(text, number)
+class DenialFinder:
+    """Finds the numbers of a text that their own clause denies.
+
+    The words that may deny are searched once per text, so that only the numbers near them cost time.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        matches = list(_PHRASES["possible_denial"].finditer(text))
+        self.has_denials = bool(matches)
+        self._starts, self._ends = [match.start() for match in matches], [match.end() for match in matches]
+
+    def is_denied(self, number: ParsedNumber) -> bool:
+        """Return whether the clause of a number says that it is not the answer."""
+        if not self._is_near_denial(number):
+            return False
+        before = self.text[max(0, number.start - 30) : number.start]
+        return _PHRASES["excluded"].search(before) is not None or _is_doubted(self.text, number)
+
+    def is_doubted(self, number: ParsedNumber) -> bool:
+        """Return whether the words around a number deny a statement that contains it."""
+        return self._is_near_denial(number) and _is_doubted(self.text, number)
+
+    def _is_near_denial(self, number: ParsedNumber) -> bool:
+        index = bisect_right(self._ends, number.start - _REACH_BEFORE)
+        return index < len(self._starts) and self._starts[index] < number.end + _REACH_AFTER
 
 
-def is_doubted(text: str, number: ParsedNumber) -> bool:
-    """Return whether the words around a number deny a statement that contains it."""
-    before, after = text[max(0, number.start - 110) : number.start], text[number.end : number.end + 80]
+def _is_doubted(text: str, number: ParsedNumber) -> bool:
+    before = text[max(0, number.start - _REACH_BEFORE) : number.start]
+    after = text[number.end : number.end + _REACH_AFTER]
     denial = _PHRASES["denial"]
     if denial.search(before):
         clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
@@ -151,15 +177,24 @@ def find_candidates(text: str, decimal: Decimal) -> list[ParsedNumber]:
 
 def find_undenied(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text that their own clause does not deny."""
-    return [number for number in parse_numbers(text, decimal) if not is_denied(text, number)]
+    return drop_denied(text, parse_numbers(text, decimal))
+
+
+def drop_denied(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
+    """Leave out the numbers that their own clause denies."""
+    denials = DenialFinder(text)
+    if not denials.has_denials:
+        return list(numbers)
+    return [number for number in numbers if not denials.is_denied(number)]
 
 
 def find_denied(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text, in digits and in words, that their own clause denies."""
     if not _PHRASES["denial"].search(text):
         return []
+    denials = DenialFinder(text)
     numbers = [*parse_numbers(text, decimal), *parse_word_numbers(text)]
-    return [number for number in numbers if is_denied(text, number)]
+    return [number for number in numbers if denials.is_denied(number)]
 
 
 def parse_word_ratio(text: str) -> ParsedNumber | None:
@@ -173,8 +208,11 @@ def parse_word_ratio(text: str) -> ParsedNumber | None:
 
 def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers that are probably not the answer but may be: possible years and denied ones."""
+    denials = DenialFinder(text)
+    if not denials.has_denials:
+        return parse_years(text)
     numbers = parse_numbers(text, decimal)
-    return [number for number in numbers if number.category == "year" or is_doubted(text, number)]
+    return [number for number in numbers if number.category == "year" or denials.is_doubted(number)]
 
 
 def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
@@ -182,9 +220,10 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
 
     A single minus does not count, because it may also express a range.
     """
-    if number.category != "number" or number not in numbers:
+    index = find_index(numbers, number)
+    if number.category != "number" or index is None:
         return ()
-    first = last = numbers.index(number)
+    first = last = index
     while first and last - first < _MAX_TERMS and _find_operator(text, *numbers[first - 1 : first + 1]):
         first -= 1
     while last + 1 < len(numbers) and last - first < _MAX_TERMS:
@@ -202,6 +241,11 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
     if value is None or has_brackets or any(term.category != "number" or term.is_percent for term in terms):
         return (number._replace(category="expression", text=calculation),)
     return (ParsedNumber(value, calculation, False, (), "calculation", number.start, number.end), *terms)
+
+
+def find_index(numbers: Sequence[ParsedNumber], number: ParsedNumber) -> int | None:
+    """Return the index of a number, by its position first, because fractions are slow to compare."""
+    return next((i for i, other in enumerate(numbers) if other.start == number.start and other == number), None)
 
 
 def _find_operator(text: str, before: ParsedNumber, after: ParsedNumber) -> re.Match[str] | None:
@@ -251,6 +295,8 @@ def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
 
 def find_assigned(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
     """Return the numbers of two or more unknowns: "x = 3 and y = 4"."""
+    if "=" not in text:
+        return []
     assigned = {
         name[1]: number
         for number in numbers

@@ -7,7 +7,9 @@ a sentence that concludes ("so", "in total"), the last sentence with a number.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_patterns
@@ -172,8 +174,8 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
                 rivals += [number for number in numbers if number is not best]
             answer = Answer(best, tuple(rivals), tuple(ambiguity.find_doubtful(passage, decimal)))
             return _add_combinations(answer, line, every)
-    word = parse_leading_word_number(line) or next(_undenied_words(clause), None)
-    return None if word is None else _add_combinations(Answer(word), line, list(_undenied_words(line)))
+    word = parse_leading_word_number(line) or next(iter(_undenied_words(clause)), None)
+    return None if word is None else _add_combinations(Answer(word), line, _undenied_words(line))
 
 
 def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
@@ -182,15 +184,18 @@ def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]
         return answer
     if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
         return answer._replace(number=terms[0], rivals=(*answer.rivals, *terms[1:]))
-    pairs = [pair for pair in ambiguity.combine_neighbours(text, numbers) if answer.number in pair.numbers]
+    index = ambiguity.find_index(numbers, answer.number)
+    if index is None:
+        return answer
+    pairs = list(ambiguity.combine_neighbours(text, numbers[max(0, index - 1) : index + 2]))
     return answer._replace(
         rivals=(*answer.rivals, *(pair.result for pair in pairs if pair.is_rival)),
         others=(*answer.others, *(pair.result for pair in pairs if not pair.is_rival)),
     )
 
 
-def _undenied_words(text: str) -> Iterator[ParsedNumber]:
-    return (number for number in parse_word_numbers(text) if not ambiguity.is_denied(text, number))
+def _undenied_words(text: str) -> list[ParsedNumber]:
+    return ambiguity.drop_denied(text, parse_word_numbers(text))
 
 
 def _find_concluded(text: str, decimal: Decimal) -> Answer:
@@ -222,8 +227,8 @@ def _find_concluded(text: str, decimal: Decimal) -> Answer:
         elsewhere = [number for i in range(index + 1, count) for number in sentences[i]]
     sentence, numbers = sentences.texts[index], sentences[index]
     best, rivals = _choose(sentence, numbers, decimal)
-    competing = (*rivals, *(number for number in elsewhere if number is not best))
-    answer = Answer(best, competing, tuple(ambiguity.find_doubtful(unlabelled, decimal)))
+    competing = {id(number): number for number in (*rivals, *elsewhere) if number is not best}
+    answer = Answer(best, tuple(competing.values()), tuple(ambiguity.find_doubtful(unlabelled, decimal)))
     return _add_combinations(answer, sentence, numbers)
 
 
@@ -246,12 +251,15 @@ class _Sentences:
         """Return the numbers of a sentence in digits and words, unless it reports a belief."""
         if _PHRASES["belief"].search(self.texts[index]):
             return []
-        words = (
-            word
-            for word in _undenied_words(self.texts[index])
-            if not any(word.start < number.end and number.start < word.end for number in self[index])
-        )
-        return [*self[index], *words]
+        numbers = self[index]
+        starts = [number.start for number in numbers]
+        ends = list(accumulate((number.end for number in numbers), max))
+
+        def overlaps(word: ParsedNumber) -> bool:
+            before = bisect_left(starts, word.end)
+            return before > 0 and ends[before - 1] > word.start
+
+        return [*numbers, *(word for word in _undenied_words(self.texts[index]) if not overlaps(word))]
 
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number, or of the last that also concludes."""
@@ -265,7 +273,7 @@ class _Sentences:
 
 
 def _find_in_words(text: str) -> Answer:
-    words = list(_undenied_words(text))
+    words = _undenied_words(text)
     leading = parse_leading_word_number(text)
     if leading is not None and (leading.end == len(text) or not words):
         return Answer(leading if leading.end == len(text) or len(text.split()) <= 2 else None)
@@ -305,7 +313,7 @@ def _choose(
     if "=" in sentence and not find_assigned(sentence, numbers):
         return pick_after_equals(sentence, numbers), ()
     claimed = _drop_reasons(sentence, numbers)
-    if len({number.value for number in claimed}) == 1:
+    if all(number.value == claimed[0].value for number in claimed):
         return claimed[-1], ()
     if unknowns := find_assigned(sentence, claimed):
         return unknowns[-1], unknowns[:-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,15 @@ from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.language import explain_foreign
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
-from proctor.evaluators.plain_values import list_items, score_best_reference, to_fraction, to_number, to_plain
+from proctor.evaluators.plain_values import (
+    list_items,
+    score_best_reference,
+    score_other_than_text,
+    to_fraction,
+    to_number,
+    to_plain,
+)
 from proctor.evaluators.score_conversion import preview
-from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 if TYPE_CHECKING:
@@ -74,7 +80,7 @@ def numeric_answer(
     if isinstance(target, Score):
         return target
     if not isinstance(output, str) and to_number(output) is None:
-        return Score.error(f"the output is neither a text nor a number: {type_name(output)}")
+        return score_other_than_text(output, "numeric_answer")
     answer = _read_answer(output, decimal)
     details: dict[str, Any] = {"method": "extraction", "expected": _to_json_number(target.value)}
     if answer.number is None:
@@ -82,8 +88,17 @@ def numeric_answer(
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
 
+    ranges = {divisor: _find_range(target.value / divisor, limit) for divisor in (1, 100)}
+
     def is_match(number: ParsedNumber) -> bool:
-        return any(abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(number, target))
+        low, high = ranges[1]
+        if low <= number.value <= high:
+            return True
+        # If only one side has a percent sign, it is also read as a fraction: 12% is 0.12.
+        if number.is_percent and not target.is_percent:
+            return low <= number.value / 100 <= high
+        low, high = ranges[100]
+        return target.is_percent and not number.is_percent and low <= number.value <= high
 
     return _score_answer(answer, answer.number, target, is_match, details, decimal)
 
@@ -176,13 +191,9 @@ def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
     return word or _FRACTION_OF_COUNT.search(text) or _ROMAN.search(text)
 
 
-def _readings(number: ParsedNumber, target: ParsedNumber) -> Iterator[tuple[Fraction, Fraction]]:
-    """Yield the pairs to compare: the plain values, and a lone percentage also as a fraction."""
-    yield number.value, target.value
-    if number.is_percent and not target.is_percent:
-        yield number.value / 100, target.value
-    if target.is_percent and not number.is_percent:
-        yield number.value, target.value / 100
+def _find_range(expected: Fraction, tolerance: Fraction) -> tuple[Fraction, Fraction]:
+    reach = max(tolerance, FLOAT_ROUNDING * abs(expected))
+    return expected - reach, expected + reach
 
 
 def _to_json_number(value: Fraction) -> float | int | str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -43,7 +43,8 @@ _PART = _any_of(_PARTS)
 _PLURAL = rf"(?:halves|(?:{_PART})s)"
 _TIMES = rf"(?:\s+(?P<{{}}>{_any_of(_GROUPS)})\b)?"
 _PHRASE = re.compile(
-    r"\b(?P<minus>(?:minus|negative)\s+)?(?:"
+    # The lookahead rejects most positions of a text without trying the alternatives.
+    r"\b(?=[a-z])(?P<minus>(?:minus|negative)\s+)?(?:"
     rf"(?P<whole>{_CARDINAL})\s+and\s+(?:(?:a|one)[\s-]+(?P<and_part>{_PART})"
     rf"|(?P<and_count>two|three|four|five|six|seven|eight|nine)[\s-]+(?P<and_parts>{_PLURAL}))\b"
     rf"{_TIMES.format('mixed_times')}"
@@ -221,6 +222,14 @@ _BOUND = re.compile(
     r"|nearly|exceeds)|[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
     re.IGNORECASE,
 )
+# A quick test: without these signs nothing in `_BOUND` matches.
+_POSSIBLE_BOUND = re.compile(
+    r"(?=[tlmouabne<>≤≥\\])(?:than|least|most|over|under|above|below|up\s+to|nearly|exceeds|equal|[<>≤≥\\])",
+    re.IGNORECASE,
+)
+_BOUND_REACH = 40
+# Nothing that changes a number follows it: no word, unit or operator.
+_PLAIN_END = re.compile(r"\s*+(?:[^\w!°\\√*·-]|\d|\Z)")
 _BELOW_ZERO = re.compile(r"\s*(?:°\s?[CF]?|degrees?(?:\s+(?:Celsius|Fahrenheit))?)?\s+below\s+(?:zero|freezing)")
 _ROOTS = ("√", "\\sqrt{", "sqrt(")
 
@@ -248,14 +257,24 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
         return []
     numbers = sorted([*_dates(text), *_composites(text), *_prefixed(text)], key=lambda number: number.start)
     starts = [number.start for number in numbers]
+    bound_ends = [match.end() for match in _POSSIBLE_BOUND.finditer(text)]
     for match in _pattern(decimal).finditer(text):
-        before = bisect_left(starts, match.end()) - 1
-        if before >= 0 and match.start() < numbers[before].end:
+        start, end = match.span()
+        before = bisect_left(starts, end) - 1
+        if before >= 0 and start < numbers[before].end:
             continue
-        number = _read_match(match, decimal)
+        after_bound = bisect_right(bound_ends, start - _BOUND_REACH)
+        may_be_bound = after_bound < len(bound_ends) and bound_ends[after_bound] <= start
+        is_plain = match[0].isdecimal() and _PLAIN_END.match(text, end)
+        number = _read_plain_digits(match, may_be_bound) if is_plain else _read_match(match, decimal, may_be_bound)
         if number is not None:
             numbers.append(number)
     return sorted(numbers, key=lambda number: number.start) if starts else numbers
+
+
+def parse_years(text: str) -> list[ParsedNumber]:
+    """Return the numbers of a text that may be years ("in 1945")."""
+    return [number for number in _dates(text) if number.category == "year"] if _DIGIT.search(text) else []
 
 
 def _dates(text: str) -> Iterator[ParsedNumber]:
@@ -324,7 +343,7 @@ def _pattern(decimal: Decimal) -> re.Pattern[str]:
     )
 
 
-def _read_match(match: re.Match[str], decimal: Decimal) -> ParsedNumber | None:
+def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> ParsedNumber | None:
     if len(match.group()) > _MAX_LENGTH or _UNKNOWN.match(match.string, match.end()):
         return None
     value, alternatives = _read_digits(match["number"], decimal)
@@ -355,7 +374,7 @@ def _read_match(match: re.Match[str], decimal: Decimal) -> ParsedNumber | None:
     if sign < 0:
         scaled, alternatives = -scaled, tuple(-alternative for alternative in alternatives)
     is_percent = match["percent"] is not None
-    category = _categorize(text, start, end)
+    category = _categorize(text, start, end, may_be_bound)
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
 
 
@@ -369,10 +388,32 @@ def _read_apart(match: re.Match[str], value: Fraction, scaled: Fraction) -> tupl
     return (integer, scaled - integer)
 
 
-def _categorize(text: str, start: int, end: int) -> Category:
-    if _SYMBOL.match(text, end) or text[max(0, start - 6) : start].endswith(_ROOTS):
+def _read_plain_digits(match: re.Match[str], may_be_bound: bool) -> ParsedNumber | None:
+    start, end = match.span()
+    if end - start > _MAX_LENGTH:
+        return None
+    is_bound = may_be_bound and _follows_bound(match.string, start)
+    category: Category = "expression" if _follows_root(match.string, start) else "bound" if is_bound else "number"
+    return ParsedNumber(_to_integer(match[0]), match[0], False, (), category, start, end)
+
+
+@functools.lru_cache(maxsize=1024)
+def _to_integer(digits: str) -> Fraction:
+    return Fraction(int(digits))
+
+
+def _categorize(text: str, start: int, end: int, may_be_bound: bool) -> Category:
+    if _follows_root(text, start) or _SYMBOL.match(text, end):
         return "expression"
-    return "bound" if _BOUND.search(text[max(0, start - 40) : start]) else "number"
+    return "bound" if may_be_bound and _follows_bound(text, start) else "number"
+
+
+def _follows_root(text: str, start: int) -> bool:
+    return text.endswith(_ROOTS, max(0, start - 6), start)
+
+
+def _follows_bound(text: str, start: int) -> bool:
+    return _BOUND.search(text[max(0, start - _BOUND_REACH) : start]) is not None
 
 
 def _read_digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:
@@ -432,7 +473,10 @@ _GLYPHS = {
     "⅗": "3/5", "⅘": "4/5", "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8",
     "⅞": "7/8",
 }  # fmt: skip
-_SIGNS = str.maketrans({"−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"})
+# The long s and the Kelvin sign match s and k in patterns that ignore case.
+_SIGNS = str.maketrans(
+    {"ſ": "s", "\u212a": "K", "−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"}
+)
 _TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
 _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
 # Tags say nothing about numbers, except those that mark the answer.
