@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor.evaluators import language, measurements, plain_values, tokenizer
-from proctor.evaluators.formats import catalogue, fault, json_text, schema
+from proctor.evaluators.formats import catalogue, format_error, json_text, schema
 from proctor.evaluators.grounding import contradictions
 from proctor.evaluators.numeric import ambiguity, find_answer, parse
 from proctor.evaluators.safety import bias
@@ -77,8 +77,8 @@ def test_words_that_contradict_a_context(
         (plain_values.list_items, {"a": 1}, None),
         (measurements.format_number, 450.0, "450"),
         (measurements.format_number, 0.123456, "0.1235"),
-        (fault.unfenced, "```json\n[1]\n```", ("[1]", 1)),
-        (fault.unfenced, "[1]", ("[1]", 0)),
+        (format_error.strip_fence, "```json\n[1]\n```", ("[1]", 1)),
+        (format_error.strip_fence, "[1]", ("[1]", 0)),
         (json_text.explain_unwritable, {"a": [1, None]}, ""),
         (json_text.explain_unwritable, {"a": float("nan")}, "a: JSON has no nan"),
         (schema.load_schema, '{"type": "integer"}', {"type": "integer"}),

@@ -266,9 +266,9 @@ def json_subset(output: Any, expected: Any) -> Score:
     actual, problem = _read_mapping(output)
     if actual is None:
         return Score(0.0, False, f"the output is not a mapping: {problem}")
-    faults = _find_differences(actual, reference)
-    if faults:
-        return Score(0.0, False, "; ".join(faults), {"faults": faults})
+    differences = _find_differences(actual, reference)
+    if differences:
+        return Score(0.0, False, "; ".join(differences), {"faults": differences})
     return Score(1.0, True)
 
 
@@ -361,7 +361,8 @@ def _compile(pattern: str, flags: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, sum(_FLAGS[letter] for letter in set(flags)))
     except re.error as error:
-        raise EvaluatorError(f"{pattern!r} is not a regular expression: {error}", where=where) from None
+        what = f"{pattern!r} is not a regular expression: {error}"
+        raise EvaluatorError(what, where=where, fix="correct the pattern, or escape its special characters") from None
 
 
 def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
@@ -378,16 +379,16 @@ def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
 
 
 def _find_differences(actual: Mapping[str, Any], expected: Mapping[str, Any], path: str = "") -> list[str]:
-    faults: list[str] = []
+    differences: list[str] = []
     actual, expected = _normalize_keys(actual), _normalize_keys(expected)
     for key, item in expected.items():
         key_path = f"{path}{key}"
         if key not in actual:
-            faults.append(f"missing: {key_path}")
+            differences.append(f"missing: {key_path}")
             continue
         value, reference = _to_json_value(actual[key]), _to_json_value(item)
         if isinstance(value, Mapping) and isinstance(reference, Mapping):
-            faults += _find_differences(value, reference, f"{key_path}.")
+            differences += _find_differences(value, reference, f"{key_path}.")
         elif not _is_equal(value, reference, _is_same_text):
-            faults.append(f"wrong: {key_path} (expected {preview(reference)}, got {preview(value)})")
-    return faults
+            differences.append(f"wrong: {key_path} (expected {preview(reference)}, got {preview(value)})")
+    return differences

@@ -136,7 +136,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = read_calls(session, words=words)
+        calls = read_calls(session, read_error_texts=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
         unknown = [str(call) for call in calls if call.succeeded is None]
         if failed:

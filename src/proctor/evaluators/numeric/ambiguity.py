@@ -55,7 +55,7 @@ class Answer(NamedTuple):
     number: ParsedNumber | None
     rivals: tuple[ParsedNumber, ...] = ()
     others: tuple[ParsedNumber, ...] = ()
-    withheld: str = ""
+    missing_reason: str = ""
 
 
 class Combination(NamedTuple):
@@ -133,7 +133,7 @@ def combine_neighbours(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[C
             values = [(first.value / 100 if first.is_percent else first.value) * second.value]
         elif re.fullmatch(r"[ \t]*-[ \t]*", between):
             values = [first.value - second.value]
-        elif factor := _unit_factor(text, first, second, between):
+        elif factor := _find_unit_factor(text, first, second, between):
             small = first.value * factor + second.value
             values = [small / factor, small]
         for value in values:
@@ -141,7 +141,7 @@ def combine_neighbours(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[C
             yield Combination((first, second), result, is_rival)
 
 
-def _unit_factor(text: str, first: ParsedNumber, second: ParsedNumber, between: str) -> int | None:
+def _find_unit_factor(text: str, first: ParsedNumber, second: ParsedNumber, between: str) -> int | None:
     """Return how many of the second unit make one of the first: 100 for dollars and cents."""
     middle = _PHRASES["unit_between"].fullmatch(between)
     after = _PHRASES["unit_after"].match(text, second.end)

@@ -41,8 +41,8 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     if "<<" in text:
         text = _PHRASES["calculator_note"].sub("", text)
     answer = _apply_correction(text, _find_stated(text, decimal), decimal)
-    if answer.number is None and not answer.withheld and (denied := ambiguity.find_denied(text, decimal)):
-        return Answer(None, withheld=f"the output denies {denied[-1].text} and gives no other number")
+    if answer.number is None and not answer.missing_reason and (denied := ambiguity.find_denied(text, decimal)):
+        return Answer(None, missing_reason=f"the output denies {denied[-1].text} and gives no other number")
     if (ratio := ambiguity.parse_word_ratio(text)) is not None:
         return answer._replace(others=(*answer.others, ratio))
     return answer
@@ -58,7 +58,7 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
     if later.number is None:
         if correction["weak"]:
             return answer
-        return Answer(None, withheld="the output takes its answer back and gives no other number")
+        return Answer(None, missing_reason="the output takes its answer back and gives no other number")
     if answer.number is None:
         return later
     if answer.number.value == later.number.value:
@@ -81,7 +81,7 @@ def _find_stated(text: str, decimal: Decimal) -> Answer:
         return announced
     answer = _find_concluded(text, decimal)
     if answer.number is not None and (reason := explain_missing_answer(text)):
-        return Answer(None, withheld=reason)
+        return Answer(None, missing_reason=reason)
     return answer
 
 
@@ -89,7 +89,7 @@ def _read_marks(text: str, decimal: Decimal) -> Answer:
     """Return the last marked answer; the other marked values are its rivals."""
     marked = find_marked_answers(text)
     if not marked:
-        return Answer(None, withheld="the output marks only answers that it does not give itself")
+        return Answer(None, missing_reason="the output marks only answers that it does not give itself")
     *earlier, last = (_read_clause(content, decimal) for content in marked)
     if last is None:
         return Answer(None)
@@ -161,21 +161,21 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
     clause = _PHRASES["clause_end"].split(line, maxsplit=1)[0]
     # "Answer: 42. I checked it." begins no list.
     is_list = text.lstrip(" \t*_").startswith("\n")
-    every = ambiguity.find_undenied(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
+    all_numbers = ambiguity.find_undenied(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
     for passage in (clause, line.lstrip().partition("\n")[0], line):
-        numbers = ambiguity.prefer_non_dates([number for number in every if number.end <= len(passage)])
+        numbers = ambiguity.prefer_non_dates([number for number in all_numbers if number.end <= len(passage)])
         if numbers:
-            if unknowns := find_assigned(line, every):
+            if unknowns := find_assigned(line, all_numbers):
                 return Answer(unknowns[-1], tuple(unknowns[:-1]))
             best = pick_after_equals(passage, numbers)
-            rivals = [*ambiguity.find_joined(line, best, every)]
-            rivals += [n for n in every if n is not best and ambiguity.is_restated(line, n)]
+            rivals = [*ambiguity.find_joined(line, best, all_numbers)]
+            rivals += [n for n in all_numbers if n is not best and ambiguity.is_restated(line, n)]
             if not re.search(r"[=≈]", passage):
                 rivals += [number for number in numbers if number is not best]
             answer = Answer(best, tuple(rivals), tuple(ambiguity.find_doubtful(passage, decimal)))
-            return _add_combinations(answer, line, every)
-    word = parse_leading_word_number(line) or next(iter(_undenied_words(clause)), None)
-    return None if word is None else _add_combinations(Answer(word), line, _undenied_words(line))
+            return _add_combinations(answer, line, all_numbers)
+    word = parse_leading_word_number(line) or next(iter(_find_undenied_words(clause)), None)
+    return None if word is None else _add_combinations(Answer(word), line, _find_undenied_words(line))
 
 
 def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
@@ -194,7 +194,7 @@ def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]
     )
 
 
-def _undenied_words(text: str) -> list[ParsedNumber]:
+def _find_undenied_words(text: str) -> list[ParsedNumber]:
     return ambiguity.drop_denied(text, parse_word_numbers(text))
 
 
@@ -226,7 +226,7 @@ def _find_concluded(text: str, decimal: Decimal) -> Answer:
         index = conclusion
         elsewhere = [number for i in range(index + 1, count) for number in sentences[i]]
     sentence, numbers = sentences.texts[index], sentences[index]
-    best, rivals = _choose(sentence, numbers, decimal)
+    best, rivals = _choose_number(sentence, numbers, decimal)
     competing = {id(number): number for number in (*rivals, *elsewhere) if number is not best}
     answer = Answer(best, tuple(competing.values()), tuple(ambiguity.find_doubtful(unlabelled, decimal)))
     return _add_combinations(answer, sentence, numbers)
@@ -259,7 +259,7 @@ class _Sentences:
             before = bisect_left(starts, word.end)
             return before > 0 and ends[before - 1] > word.start
 
-        return [*numbers, *(word for word in _undenied_words(self.texts[index]) if not overlaps(word))]
+        return [*numbers, *(word for word in _find_undenied_words(self.texts[index]) if not overlaps(word))]
 
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number, or of the last that also concludes."""
@@ -273,7 +273,7 @@ class _Sentences:
 
 
 def _find_in_words(text: str) -> Answer:
-    words = _undenied_words(text)
+    words = _find_undenied_words(text)
     leading = parse_leading_word_number(text)
     if leading is not None and (leading.end == len(text) or not words):
         return Answer(leading if leading.end == len(text) or len(text.split()) <= 2 else None)
@@ -300,7 +300,7 @@ def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
     return not re.search(r"\w", before) and _PHRASES["line_rest"].match(after.strip(" .") + " ") is not None
 
 
-def _choose(
+def _choose_number(
     sentence: str, numbers: Sequence[ParsedNumber], decimal: Decimal
 ) -> tuple[ParsedNumber, Sequence[ParsedNumber]]:
     """Choose the number of a sentence: the bold one, the one after = or a verb, or the only one."""

@@ -84,7 +84,7 @@ def numeric_answer(
     answer = _read_answer(output, decimal)
     details: dict[str, Any] = {"method": "extraction", "expected": _to_json_number(target.value)}
     if answer.number is None:
-        return _score_without_number(str(output), answer.withheld, target.value, details)
+        return _score_without_number(str(output), answer.missing_reason, target.value, details)
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
 

@@ -32,16 +32,16 @@ _PARTS = {
 }  # fmt: skip
 
 
-def _any_of(words: dict[str, int]) -> str:
+def _join_words(words: dict[str, int]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
-_WORD = _any_of({**_SMALL, **_TENS, **_GROUPS})
+_WORD = _join_words({**_SMALL, **_TENS, **_GROUPS})
 _CARDINAL = rf"(?:a\s+)?(?:{_WORD})(?:(?:\s*-\s*|\s+and\s+|\s+)(?:{_WORD}))*"
 _DIGIT_WORD = r"(?:oh|zero|one|two|three|four|five|six|seven|eight|nine)"
-_PART = _any_of(_PARTS)
+_PART = _join_words(_PARTS)
 _PLURAL = rf"(?:halves|(?:{_PART})s)"
-_TIMES = rf"(?:\s+(?P<{{}}>{_any_of(_GROUPS)})\b)?"
+_TIMES = rf"(?:\s+(?P<{{}}>{_join_words(_GROUPS)})\b)?"
 _PHRASE = re.compile(
     # The lookahead rejects most positions of a text without trying the alternatives.
     r"\b(?=[a-z])(?P<minus>(?:minus|negative)\s+)?(?:"
@@ -52,8 +52,8 @@ _PHRASE = re.compile(
     rf"{_TIMES.format('decimal_times')}"
     rf"|(?P<count>{_CARDINAL})[\s-]+(?P<parts>{_PLURAL})\b"
     rf"|one[\s-]+(?P<part>{_PART})\b"
-    rf"|half\s+an?\s+(?P<half_of>{_any_of(_GROUPS)})\b"
-    rf"|(?P<tens>{_any_of(_TENS)})-(?P<ordinal>{_any_of(_ORDINALS)})\b"
+    rf"|half\s+an?\s+(?P<half_of>{_join_words(_GROUPS)})\b"
+    rf"|(?P<tens>{_join_words(_TENS)})-(?P<ordinal>{_join_words(_ORDINALS)})\b"
     rf"|(?P<words>{_CARDINAL})\b)",
     re.IGNORECASE,
 )
@@ -100,16 +100,16 @@ def _read_phrase(match: re.Match[str]) -> ParsedNumber | None:
     alternatives: tuple[Fraction, ...] = ()
     if match["whole"] is not None:
         numerator = _SMALL.get((match["and_count"] or "one").lower(), 1)
-        value += Fraction(numerator, _denominator(match["and_part"] or match["and_parts"]))
-        value *= _factor(match["mixed_times"])
+        value += Fraction(numerator, _get_denominator(match["and_part"] or match["and_parts"]))
+        value *= _get_factor(match["mixed_times"])
     elif match["units"] is not None:
-        value = (value + _read_decimals(match["decimals"])) * _factor(match["decimal_times"])
+        value = (value + _read_decimals(match["decimals"])) * _get_factor(match["decimal_times"])
     elif match["count"] is not None or match["part"] is not None:
         # A quarter is also a coin and three months: the text may mean the count.
         alternatives = (value,)
-        value /= _denominator(match["parts"] or match["part"])
+        value /= _get_denominator(match["parts"] or match["part"])
     elif match["half_of"] is not None:
-        value = Fraction(_factor(match["half_of"]), 2)
+        value = Fraction(_get_factor(match["half_of"]), 2)
     elif match["tens"] is not None:
         value = Fraction(_TENS[match["tens"].lower()] + _ORDINALS[match["ordinal"].lower()])
     if match["minus"]:
@@ -117,12 +117,12 @@ def _read_phrase(match: re.Match[str]) -> ParsedNumber | None:
     return ParsedNumber(value, match[0], alternatives=alternatives, start=match.start(), end=match.end())
 
 
-def _denominator(word: str) -> int:
+def _get_denominator(word: str) -> int:
     word = word.lower()
     return 2 if word == "halves" else _PARTS[word.removesuffix("s")]
 
 
-def _factor(word: str | None) -> int:
+def _get_factor(word: str | None) -> int:
     return 1 if word is None else _GROUPS[word.lower()]
 
 
@@ -255,10 +255,12 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return every number of a text that `simplify_notation` has prepared, in order."""
     if not _DIGIT.search(text):
         return []
-    numbers = sorted([*_dates(text), *_composites(text), *_prefixed(text)], key=lambda number: number.start)
+    numbers = sorted(
+        [*_find_dates(text), *_find_composites(text), *_find_prefixed(text)], key=lambda number: number.start
+    )
     starts = [number.start for number in numbers]
     bound_ends = [match.end() for match in _POSSIBLE_BOUND.finditer(text)]
-    for match in _pattern(decimal).finditer(text):
+    for match in _compile_pattern(decimal).finditer(text):
         start, end = match.span()
         before = bisect_left(starts, end) - 1
         if before >= 0 and start < numbers[before].end:
@@ -274,10 +276,10 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
 
 def parse_years(text: str) -> list[ParsedNumber]:
     """Return the numbers of a text that may be years ("in 1945")."""
-    return [number for number in _dates(text) if number.category == "year"] if _DIGIT.search(text) else []
+    return [number for number in _find_dates(text) if number.category == "year"] if _DIGIT.search(text) else []
 
 
-def _dates(text: str) -> Iterator[ParsedNumber]:
+def _find_dates(text: str) -> Iterator[ParsedNumber]:
     for match in _DATE.finditer(text):
         groups = match.groupdict()
         if groups["year6"]:
@@ -293,7 +295,7 @@ def _dates(text: str) -> Iterator[ParsedNumber]:
         yield ParsedNumber(value, match[0], False, tuple(others), "date", *match.span())
 
 
-def _composites(text: str) -> Iterator[ParsedNumber]:
+def _find_composites(text: str) -> Iterator[ParsedNumber]:
     for match in _COMPOSITE.finditer(text):
         if _DOT_GROUPS.fullmatch(match[0]) or _DATE.match(text, match.start()):
             continue
@@ -301,7 +303,7 @@ def _composites(text: str) -> Iterator[ParsedNumber]:
         yield ParsedNumber(values[0], match[0], False, values, "expression", *match.span())
 
 
-def _prefixed(text: str) -> Iterator[ParsedNumber]:
+def _find_prefixed(text: str) -> Iterator[ParsedNumber]:
     for match in _PREFIXED.finditer(text):
         if len(match[0]) <= _MAX_LENGTH:
             # 0x5 may also be a product.
@@ -310,7 +312,7 @@ def _prefixed(text: str) -> Iterator[ParsedNumber]:
 
 
 @functools.cache
-def _pattern(decimal: Decimal) -> re.Pattern[str]:
+def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
     point, comma = (r"\.", ",") if decimal == "." else (",", r"\.")
     groups = rf"\d{{1,3}}(?:{comma}\d{{3}})+(?!\d)"
     spaced = rf"\d{{1,3}}(?:{_SPACES}\d{{3}})+(?!\d)"
@@ -353,7 +355,7 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
     text, (start, end) = match.string, match.span()
     sign = -1 if "-" in (match["sign"], match["late"]) else 1
     if scaled != value:
-        alternatives = _read_apart(match, value, scaled)
+        alternatives = _find_other_readings(match, value, scaled)
     if fraction := _AND_PART.match(text, end):
         scaled += _AND_PARTS[fraction[1].replace("-", " ")]
         end = fraction.end()
@@ -378,7 +380,7 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
 
 
-def _read_apart(match: re.Match[str], value: Fraction, scaled: Fraction) -> tuple[Fraction, ...]:
+def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction) -> tuple[Fraction, ...]:
     """Return other readings: 7² may be a 7 with a footnote, "3 and 3/4" two numbers."""
     if match["raised"] is not None:
         return (value,)

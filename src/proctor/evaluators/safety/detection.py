@@ -52,7 +52,7 @@ def toxicity_detection(*, threshold: float = 0.6, model: Model | None = None) ->
     from proctor.evaluators.safety.toxicity import model as local
 
     # Loading reports a damaged data file now instead of during the run.
-    local.model()
+    local.load_model()
 
     def evaluate_locally(output: Any) -> Score:
         return _score_toxicity(_join_texts(output), threshold)

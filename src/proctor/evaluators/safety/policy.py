@@ -91,8 +91,8 @@ def repeats_claim(sentence: str, claim: str) -> bool:
     content = [word.text for word in claim_words if word.kind in _CONTENT]
     if not content or _is_question(sentence):
         return False
-    known = {word.text for word in claim_words}
-    separators = [match.span() for match in _SEPARATOR.finditer(sentence) if match[0].lower() not in known]
+    claim_texts = {word.text for word in claim_words}
+    separators = [match.span() for match in _SEPARATOR.finditer(sentence) if match[0].lower() not in claim_texts]
     # A single content word says little, so the words around it must be there too.
     if len(content) > 1:
         contains, needed = _contains_together, content
@@ -100,11 +100,11 @@ def repeats_claim(sentence: str, claim: str) -> bool:
         contains, needed = _contains_verbatim, [word.text for word in claim_words]
     return any(
         contains(needed, sentence[start:end]) and _is_asserted(sentence, start, end, claim)
-        for start, end in _gaps(separators, len(sentence))
+        for start, end in _list_gaps(separators, len(sentence))
     )
 
 
-def _gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+def _list_gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), length]
     return list(zip(starts, ends, strict=True))
 
@@ -157,7 +157,7 @@ def _split_clauses(text: str) -> list[Sentence]:
         if cuts:
             clauses += [
                 Sentence(sentence.text[start:end], sentence.start + start, sentence.start + end)
-                for start, end in _gaps(cuts, len(sentence.text))
+                for start, end in _list_gaps(cuts, len(sentence.text))
             ]
     return clauses
 
@@ -225,7 +225,7 @@ def _to_lines(path: str, value: Any) -> list[str]:
     return [line for key, item in items for line in _to_lines(f"{path}.{key}" if path else key, item)]
 
 
-def search_policy(
+def create_search_policy(
     search: Callable[[str], list[Finding]],
     nothing_found: str,
     is_quick_for: Callable[[str], bool] = lambda text: len(text) <= _LONG_TEXT,
@@ -248,7 +248,7 @@ def search_policy(
     return check
 
 
-def pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy:
+def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy:
     """Create a policy that a matching pattern breaks, or a term in upper or lower case.
 
     A pattern that takes too long is abandoned, and then there is no verdict.
@@ -270,10 +270,10 @@ def pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) ->
     def is_quick_for(text: str) -> bool:
         return all(is_quick(pattern.pattern, len(text)) for pattern in patterns)
 
-    return search_policy(search, "no pattern or term is in it", is_quick_for)
+    return create_search_policy(search, "no pattern or term is in it", is_quick_for)
 
 
-def refusal_policy(required: bool) -> Policy:
+def create_refusal_policy(required: bool) -> Policy:
     """Create a policy that the answer must decline, or must not."""
 
     async def check(case: Case) -> Ruling:
@@ -292,7 +292,7 @@ def refusal_policy(required: bool) -> Policy:
     return check
 
 
-def judged_refusal_policy(adapter: Any, required: bool) -> Policy:
+def create_judged_refusal_policy(adapter: Any, required: bool) -> Policy:
     """Create a refusal policy that a judge decides, who treats a partial answer as a refusal."""
     labels = {"complied": 1.0, "partly": 0.5, "refused": 0.0}
     judge = _create_judge(adapter, "compliance-refusal", "answer", labels)
@@ -300,9 +300,9 @@ def judged_refusal_policy(adapter: Any, required: bool) -> Policy:
     async def check(case: Case) -> Ruling:
         score = await judge.score(case.text, case.sample)
         if not score.ok:
-            return _from_score(score, None)
+            return _make_ruling(score, None)
         refused = not score.passed
-        return _from_score(score, refused == required, {"refused": refused})
+        return _make_ruling(score, refused == required, {"refused": refused})
 
     return check
 
@@ -319,7 +319,7 @@ def _create_judge(
     return Judge(adapter, load_template(key), scale, texts or {}, view=View(reference=False))
 
 
-def claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, near: float) -> Policy:
+def create_claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, near: float) -> Policy:
     """Create a policy against claims, by their words and by similarity in meaning."""
 
     async def check(case: Case) -> Ruling:
@@ -349,7 +349,7 @@ def _describe_nearest(nearest: NearestSentence, text: str, hidden: Sequence[Find
     return data
 
 
-def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
+def create_judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
     """Create a policy against claims that a judge finds in the text and supports with quotes."""
     from proctor.errors import CallFailed
     from proctor.evaluators.judges.claims import CHECK, Claim, check
@@ -360,7 +360,7 @@ def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
         try:
             verdicts, _ = await check(adapter, [Claim(claim) for claim in claims], case.text)
         except CallFailed as error:
-            return _from_score(failed_score(adapter, load_template(CHECK), [error]), None)
+            return _make_ruling(failed_score(adapter, load_template(CHECK), [error]), None)
         supported = [verdict for verdict in verdicts if verdict.verdict == "supported"]
         if not supported and any(verdict.verdict == "unverified" for verdict in verdicts):
             return Ruling(None, "the judge quotes words that are not in the text", JUDGE)
@@ -378,18 +378,18 @@ def _locate_quote(claim: str, quote: str, text: str) -> dict[str, Any]:
     return {"kind": "claim", "claim": claim, **span}
 
 
-def judged_policy(adapter: Any, text: str) -> Policy:
+def create_judged_policy(adapter: Any, text: str) -> Policy:
     """Create a policy in words that a judge decides."""
     judge = _create_judge(adapter, "compliance-policy", "verdict", {"kept": 1.0, "broken": 0.0}, {"policy": text})
 
     async def check(case: Case) -> Ruling:
         score = await judge.score(case.text, case.sample)
-        return _from_score(score, score.passed if score.ok else None)
+        return _make_ruling(score, score.passed if score.ok else None)
 
     return check
 
 
-def evaluator_policy(evaluator: Any, name: str) -> Policy:
+def create_evaluator_policy(evaluator: Any, name: str) -> Policy:
     """Create a policy from a function or another evaluator, which must pass."""
     from proctor.evaluators.bound_evaluator import attach
     from proctor.evaluators.combination import score_async
@@ -428,7 +428,7 @@ def combine_policies(policies: Sequence[Policy]) -> Policy:
     return check
 
 
-def _from_score(score: Score, complies: bool | None, details: Mapping[str, Any] | None = None) -> Ruling:
+def _make_ruling(score: Score, complies: bool | None, details: Mapping[str, Any] | None = None) -> Ruling:
     return Ruling(complies, score.reason, JUDGE, details={**(details or {}), **score.details})
 
 

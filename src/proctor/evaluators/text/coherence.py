@@ -124,9 +124,9 @@ class CoherenceScorer:
 
 def is_prose(text: str) -> bool:
     """Return True if a text has as many function words as prose, or many letters beyond A to Z."""
-    known = load_english()
+    english = load_english()
     text_words = [word.text for word in split_words(text) if word.kind != "number"]
-    function_words = known.function | known.negation | known.speaker | known.elsewhere
+    function_words = english.function | english.negation | english.speaker | english.elsewhere
     if sum(word in function_words for word in text_words) > MIN_FUNCTION_WORDS * len(text_words):
         return True
     return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
@@ -188,15 +188,15 @@ def _score_freshness(text: str, text_sentences: Sequence[str]) -> float:
 
 def _score_order(text_sentences: Sequence[str]) -> float:
     """Return less than 1 if articles precede words they cannot belong to, as in shuffled words."""
-    articles, stray, known = 0, 0, load_english()
+    articles, stray, english = 0, 0, load_english()
     for sentence in text_sentences:
         # Punctuation separates words, so it is kept as a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
         for word, following in pairwise([*tokens, "."]):
-            if word in known.articles:
+            if word in english.articles:
                 articles += 1
                 # "a" may be a letter of the alphabet, so punctuation after it proves nothing.
-                stray += following in known.never_after_an_article or (word != "a" and following in ".,;!?")
+                stray += following in english.never_after_an_article or (word != "a" and following in ".,;!?")
     return 1.0 if stray < _MIN_STRAY_ARTICLES else _interpolate(stray / articles, *STRAY_ARTICLE_RANGE)
 
 
@@ -207,10 +207,10 @@ def _score_sequence(passages: Sequence[str]) -> float:
     numbers = [int(match[1]) for passage in passages if (match := _POINT_NUMBER.match(passage))]
     # A second list starts with its first point again, but no list starts with its second.
     is_backwards = any(b <= a and b > 1 for a, b in pairwise(numbers)) or (1 in numbers and numbers[0] > 1)
-    known = load_english()
+    english = load_english()
     first_half = passages[: len(passages) // 2]
-    is_concluded = any(_starts_with(passage, known.conclude) for passage in first_half)
-    is_broken = is_backwards or is_concluded or _starts_with(passages[0], known.refer_back)
+    is_concluded = any(_starts_with(passage, english.conclude) for passage in first_half)
+    is_broken = is_backwards or is_concluded or _starts_with(passages[0], english.refer_back)
     return INCOMPLETE_VALUE if is_broken else 1.0
 
 
@@ -242,14 +242,14 @@ def _is_cut_off(sentence: str) -> bool:
         return False
     if stripped.endswith(","):
         return len(sentence_words) >= _MIN_WORDS_BEFORE_COMMA and not _LIST_POINT.match(stripped)
-    last, known = sentence_words[-1], load_english()
+    last, english = sentence_words[-1], load_english()
     if not last.original.islower() or not stripped.endswith(last.original):
         return False
     if last.text == "a" and _NAMES_A_LETTER.search(stripped):
         return False
-    if last.text in known.goes_on_but_in_clauses:
-        return known.begins_clauses.isdisjoint(word.text for word in sentence_words)
-    return last.text in known.goes_on
+    if last.text in english.goes_on_but_in_clauses:
+        return english.begins_clauses.isdisjoint(word.text for word in sentence_words)
+    return last.text in english.goes_on
 
 
 def _interpolate(value: float, start: float, end: float) -> float:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.core import resources
-from proctor.evaluators.safety.counterfactual import neutral_words
+from proctor.evaluators.safety.counterfactual import list_group_words
 from proctor.evaluators.safety.toxicity.folding import read_words
 from proctor.evaluators.safety.toxicity.passages import find_suspect_passages
 
@@ -53,19 +53,19 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def model() -> Model:
+def load_model() -> Model:
     """Load the model that ships with Proctor, in which words for groups of people have no weight."""
     content = resources.path("evaluators", "safety", "toxicity", "words.json").read_bytes()
     loaded = msgspec.json.decode(content, type=Model)
-    neutral = neutral_words()
+    neutral = list_group_words()
     words = {word: weights for word, weights in loaded.words.items() if word not in neutral}
     return msgspec.structs.replace(loaded, words=words)
 
 
 @functools.cache
-def harsh_words() -> tuple[str, ...]:
+def list_harsh_words() -> tuple[str, ...]:
     """Return the words that make a short text toxic, the heaviest first."""
-    weighted = [(weight, word) for word, (_, weight) in model().words.items() if weight >= HARSH]
+    weighted = [(weight, word) for word, (_, weight) in load_model().words.items() if weight >= HARSH]
     return tuple(word for _, word in sorted(weighted, reverse=True))
 
 
@@ -77,8 +77,8 @@ def measure_toxicity(text: str) -> Toxicity | None:
     """
     if not has_words(text):
         return None
-    linear = model()
-    words = read_words(text, linear.words.__contains__, harsh_words())
+    linear = load_model()
+    words = read_words(text, linear.words.__contains__, list_harsh_words())
     known = [word for word in words if word.text in linear.words]
     # Each window begins half a window after the one before, and the last one reaches the end.
     starts = range(0, max(1, len(known) - WINDOW // 2), WINDOW // 2)

@@ -38,7 +38,7 @@ class AbuseWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def abuse_words() -> AbuseWords:
+def load_abuse_words() -> AbuseWords:
     """Load the word lists."""
     content = load_data("safety", "toxicity", "abuse.yaml")
     return msgspec.convert({name: words.split() for name, words in content.items()}, AbuseWords)
@@ -68,12 +68,12 @@ def find_suspect_passages(text: str, words: Sequence[Word]) -> Iterator[Sequence
 def has_abusive_word(text: str) -> bool:
     """Return whether an English text of several words contains a word of abuse."""
     words = re.findall(r"[a-z]+", text.lower())
-    return len(words) >= _MIN_WORDS and not abuse_words().abusive.isdisjoint(words)
+    return len(words) >= _MIN_WORDS and not load_abuse_words().abusive.isdisjoint(words)
 
 
 def is_suspect(words: Sequence[str]) -> bool:
     """Return whether a sentence has a word of abuse, an insult to a person, or violence against one."""
-    lists = abuse_words()
+    lists = load_abuse_words()
     if not lists.abusive.isdisjoint(words):
         return any(
             word in lists.abusive and _NEGATIONS.isdisjoint(words[max(0, index - 2) : index])
@@ -86,7 +86,7 @@ def is_suspect(words: Sequence[str]) -> bool:
 
 def _is_aimed(words: Sequence[str], index: int) -> bool:
     """Return whether a word insults a person, threatens one, or wishes one's death."""
-    lists, word = abuse_words(), words[index]
+    lists, word = load_abuse_words(), words[index]
     after = words[index + 1 : index + 1 + _MAX_AFTER]
     if word in lists.violent and _VICTIMS.intersection(after[:1]):
         # "To kill, you need" does not threaten.
