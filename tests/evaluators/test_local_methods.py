@@ -144,7 +144,7 @@ def test_a_clause_denies_its_number(text: str, is_denied: bool) -> None:
 
 def test_neighbouring_numbers_that_belong_together() -> None:
     text = "1 in 6, or 5 dollars and 20 cents"
-    pairs = ambiguity.combine_neighbours(text, parse.parse_numbers(text, "."))
+    pairs = ambiguity.combine_neighbors(text, parse.parse_numbers(text, "."))
     assert [str(pair.result.value) for pair in pairs] == ["1/6", "26/5", "520"]
 
 

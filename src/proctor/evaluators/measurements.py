@@ -81,7 +81,7 @@ def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
         return amounts
     value, baseline = amounts
     delta = Delta.between(value, baseline)
-    details = comparison_details(context, delta, method, max_pct)
+    details = describe_comparison(context, delta, method, max_pct)
     change = f"{context.field_name} {format_number(baseline)} -> {format_number(value)}"
     if delta.percentage is None:
         passed = value == 0
@@ -92,7 +92,7 @@ def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
     return Score(1.0 if passed else max(0.0, 1.0 - delta.percentage / 100), passed, reason, details)
 
 
-def comparison_details(context: FieldContext, delta: Delta, method: str, limit: float) -> dict[str, Any]:
+def describe_comparison(context: FieldContext, delta: Delta, method: str, limit: float) -> dict[str, Any]:
     """Return the details of a score that compares a field with its baseline."""
     return {
         "method": method,

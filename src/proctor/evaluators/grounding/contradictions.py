@@ -98,12 +98,12 @@ def _find_members(sentence: Sequence[Word]) -> dict[str, Word]:
     exclusive = _load_exclusive_words()
     members: dict[str, Word] = {}
     for index, word in enumerate(sentence):
-        neighbours = sentence[max(0, index - 1) : index + 2]
+        neighbors = sentence[max(0, index - 1) : index + 2]
         follows_number = index > 0 and sentence[index - 1].kind == "number"
         member = (_get_unit(word) if follows_number else "") or _get_member(word)
         if member not in exclusive.groups:
             continue
-        has_number = any(other.kind == "number" and other is not word for other in neighbours)
+        has_number = any(other.kind == "number" and other is not word for other in neighbors)
         if member not in exclusive.units or has_number:
             members.setdefault(member, word)
     return members

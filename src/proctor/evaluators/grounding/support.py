@@ -2,7 +2,7 @@
 
 A word is supported if it, or another form of it, is in the passages of the context that fit the
 sentence best, or if it is near in meaning to one of their words. Numbers, names, negations and
-first-person words need an exact match and weigh more.
+first-person words need an exact match and have a higher weight.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEFAULT_THRESHOLD = 0.75
 # Of texts with more sentences the details list the weakest ones.
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
-# A sentence may combine statements from this many places of the context.
+# A sentence may combine statements from this many passages of the context.
 MAX_PASSAGES = 3
 # A word in more passages than this does not distinguish them.
 COMMON_WORD_PASSAGES = 200
@@ -50,13 +50,13 @@ WEIGHTS: Mapping[WordKind, float] = {
     "speaker": 2.0,
     "negation": 2.0,
 }
-# The nearness from which a word gets credit, and from which it gets full credit.
+# The similarity from which a word gets credit, and from which it gets full credit.
 SIMILAR, SAME = 0.25, 0.75
 # The highest support of a sentence that contradicts the context.
 CONTRADICTED_SUPPORT = 0.5
 # Keeps a wrong sentence below the default threshold.
 WRONG_FACTOR = 0.7
-# Short sentences are weighed together with this weight of the complete text.
+# The support of a sentence includes the complete text with this weight, so that short sentences do not decide alone.
 SURROUNDING_WEIGHT = 10.0
 
 _NEGATION_REACH = 5
@@ -414,7 +414,7 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
     passage_words = [word for passage in passages for word in passage.words]
     passage_texts = {word.text for word in passage_words}
     acronyms = {acronym for passage in passages for acronym in passage.acronyms}
-    matched = _find_spelt_out(words, passage_words) | find_same_measures(words, passage_words)
+    matched = _find_spelled_out(words, passage_words) | find_same_measures(words, passage_words)
     missing = [
         word
         for word in words
@@ -431,7 +431,7 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
     return _Lookup(text, words, passages, missing + negations, contradictions)
 
 
-def _find_spelt_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
+def _find_spelled_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
     """Return words that the passages have as an acronym: "National Football League" for "NFL"."""
     acronyms = {word.text for word in passage_words if word.original.isupper() and len(word.text) > 1}
     return {

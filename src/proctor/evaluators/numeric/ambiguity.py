@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 class Combination(NamedTuple):
-    """The value of two neighbouring numbers together; a rival is as likely as the numbers themselves."""
+    """The value of two neighboring numbers together; a rival is as likely as the numbers themselves."""
 
     numbers: tuple[ParsedNumber, ParsedNumber]
     result: ParsedNumber
@@ -120,8 +120,8 @@ def is_restated(text: str, number: ParsedNumber) -> bool:
     return _PHRASES["restated"].search(text[max(0, number.start - 50) : number.start]) is not None
 
 
-def combine_neighbours(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[Combination]:
-    """Yield the values of neighbouring numbers that belong together."""
+def combine_neighbors(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[Combination]:
+    """Yield the values of neighboring numbers that belong together."""
     for first, second in pairwise(numbers):
         between = text[first.end : second.start]
         if len(between) > 30:
@@ -285,7 +285,7 @@ def find_joined(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]
 
 
 def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
-    """Return whether two neighbouring numbers form a range, a list or a choice."""
+    """Return whether two neighboring numbers form a range, a list or a choice."""
     between = text[before.end : after.start]
     if re.fullmatch(r"\s*-\s*", between):
         # Without spaces it is a range, with spaces and "=" a subtraction.

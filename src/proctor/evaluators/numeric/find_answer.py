@@ -179,7 +179,7 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
 
 
 def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
-    """Add the values that the number of an answer has together with a neighbour."""
+    """Add the values that the number of an answer has together with the number before or after it."""
     if answer.number is None:
         return answer
     if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
@@ -187,7 +187,7 @@ def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]
     index = ambiguity.find_index(numbers, answer.number)
     if index is None:
         return answer
-    pairs = list(ambiguity.combine_neighbours(text, numbers[max(0, index - 1) : index + 2]))
+    pairs = list(ambiguity.combine_neighbors(text, numbers[max(0, index - 1) : index + 2]))
     return answer._replace(
         rivals=(*answer.rivals, *(pair.result for pair in pairs if pair.is_rival)),
         others=(*answer.others, *(pair.result for pair in pairs if not pair.is_rival)),

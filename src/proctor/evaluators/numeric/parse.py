@@ -360,7 +360,7 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
         scaled += _AND_PARTS[fraction[1].replace("-", " ")]
         end = fraction.end()
     magnitude = _MAGNITUDE.match(text, end)
-    # "5m" is metres or minutes, and millions only after a currency sign.
+    # "5m" is meters or minutes, and millions only after a currency sign.
     if magnitude and (magnitude[2] != "m" or match["currency"]):
         alternatives = (scaled,)
         scaled *= _MAGNITUDES[magnitude[1] or magnitude[2]]

@@ -161,7 +161,7 @@ def compliance(
     return mark_product(evaluate, by=compliance, **options)
 
 
-def _sentence_around(text: str, start: int, end: int) -> str:
+def _find_sentence_around(text: str, start: int, end: int) -> str:
     before = max(text.rfind(mark, 0, start) for mark in ".!?\n")
     after = [index for mark in ".!?\n" if (index := text.find(mark, end)) >= 0]
     return text[before + 1 : min(after, default=len(text)) + 1]
@@ -180,10 +180,10 @@ def _score_toxicity(text: str, threshold: float) -> Score:
     if is_foreign(text):
         # English abuse counts in a text of any language.
         passage = text[toxicity.start : toxicity.end]
-        sentence = _sentence_around(text, toxicity.start, toxicity.end)
-        # Misspelt abuse ("fuuuck youuu") has no known words as it is written.
-        is_misspelt = bool(toxicity.words) and UNKNOWN_WORDS in explain_foreign(text)
-        is_english = is_misspelt or (has_abusive_word(sentence) and not is_foreign(passage))
+        sentence = _find_sentence_around(text, toxicity.start, toxicity.end)
+        # Misspelled abuse ("fuuuck youuu") has no known words as it is written.
+        is_misspelled = bool(toxicity.words) and UNKNOWN_WORDS in explain_foreign(text)
+        is_english = is_misspelled or (has_abusive_word(sentence) and not is_foreign(passage))
         if passed or not is_english:
             return Score.skipped(FOREIGN, {"method": LOCAL})
     elif passed and (word := find_foreign_abuse(text)):

@@ -22,7 +22,7 @@ from proctor.evaluators.tokenizer import (
 )
 from proctor.records.score import Score
 
-# The mean nearness of neighbouring sentences in ordinary texts.
+# The mean nearness of neighboring sentences in ordinary texts.
 ORDINARY_NEARNESS = 0.22
 # Lists, letters and songs repeat themselves up to the first share; at the second the sign is 0.
 REPETITION_RANGE = (0.25, 0.75)
@@ -64,7 +64,7 @@ EXPLANATIONS = {
 class CoherenceSigns(NamedTuple):
     """The signs of coherence; `connection` is None if there is nothing to compare.
 
-    `neighbours` is how near each sentence is to the next, `strangers` are sentences near to no
+    `adjacent_nearness` is how near each sentence is to the next, `strangers` are sentences near to no
     other, `left_out` counts the sentences at the end that were not compared.
     """
 
@@ -73,7 +73,7 @@ class CoherenceSigns(NamedTuple):
     order: float
     sequence: float
     completeness: float
-    neighbours: tuple[float, ...] = ()
+    adjacent_nearness: tuple[float, ...] = ()
     strangers: tuple[str, ...] = ()
     left_out: int = 0
 
@@ -110,8 +110,8 @@ class CoherenceScorer:
             return Score.skipped("it is not prose", details)
         result = await find_signs(text, self._embedder)
         details["signs"] = result.signs
-        if result.neighbours:
-            details["neighbours"] = [round(nearness, 3) for nearness in result.neighbours]
+        if result.adjacent_nearness:
+            details["neighbours"] = [round(nearness, 3) for nearness in result.adjacent_nearness]
         if result.strangers:
             details["strangers"] = list(result.strangers)
         reason = result.explain(self._threshold)
@@ -142,13 +142,13 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
     compared = passages[:MAX_COMPARED_SENTENCES]
     vectors, floor = await embedder.vectors(compared), await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(len(text), VectorSimilarity, vectors, floor)
-    neighbours = tuple(similarity(*pair) for pair in pairwise(compared))
+    adjacent_nearness = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))
     nearest = await run_off_loop(len(text), similarity.nearest_other, distinct)
     strangers = {passage for passage, nearness in zip(distinct, nearest, strict=True) if not nearness}
     return result._replace(
-        connection=min(1.0, sum(neighbours) / len(neighbours) / ORDINARY_NEARNESS),
-        neighbours=neighbours,
+        connection=min(1.0, sum(adjacent_nearness) / len(adjacent_nearness) / ORDINARY_NEARNESS),
+        adjacent_nearness=adjacent_nearness,
         strangers=tuple(passage for passage in compared if passage in strangers),
         left_out=len(passages) - len(compared),
     )
