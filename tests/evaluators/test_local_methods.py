@@ -14,7 +14,7 @@ from proctor.evaluators.formats import catalogue, format_error, json_text, schem
 from proctor.evaluators.grounding import contradictions
 from proctor.evaluators.numeric import ambiguity, find_answer, parse
 from proctor.evaluators.safety import bias
-from proctor.evaluators.safety.toxicity import model, passages
+from proctor.evaluators.safety.toxicity import model
 from proctor.evaluators.text import coherence, similarity
 
 
@@ -56,13 +56,13 @@ def test_words_that_contradict_a_context(
         (model.has_words, "hello", True),
         (model.has_words, "ｈｅｌｌｏ", True),
         (model.has_words, "你好, 123", False),
-        (passages.has_abusive_word, "Shut up, you moron!", True),
-        (passages.has_abusive_word, "moron", False),
-        (passages.has_abusive_word, "Salut !", False),
-        (passages.is_suspect, ["you", "fool"], True),
-        (passages.is_suspect, ["fool", "the", "eye"], False),
-        (passages.is_suspect, ["kill", "you"], True),
-        (passages.is_suspect, ["you", "kill", "the", "process"], False),
+        (model.has_abusive_word, "Shut up, you moron!", True),
+        (model.has_abusive_word, "moron", False),
+        (model.has_abusive_word, "Salut !", False),
+        (model.is_suspect, ["you", "fool"], True),
+        (model.is_suspect, ["fool", "the", "eye"], False),
+        (model.is_suspect, ["kill", "you"], True),
+        (model.is_suspect, ["you", "kill", "the", "process"], False),
         (language.is_english_word, "shipped", True),
         (language.is_english_word, "lyon", False),
         (language.find_symbols, "Done ✅ (5 €)", ["✅"]),

@@ -26,15 +26,9 @@ UNNAMED_LANGUAGE = "a language other than English"
 EMBEDDER_OR_JUDGE_HINT = "name an embedder that reads it (embedder=…) or a model as judge (model=…)"
 JUDGE_HINT = "a model can judge it (model=…)"
 
-# Endings of word forms, and endings that only words of English, Latin and Greek origin have.
+# Endings of word forms.
 _FORM_ENDINGS = ("'s", "ing", "ers", "er", "est", "ed", "es", "ly", "s")
-_ENGLISH_ENDINGS = (
-    "tion", "tions", "sion", "ology", "ologist", "ness", "ful", "less", "able", "ship", "hood",
-    "ward", "wards", "wise", "ism", "isms", "ists", "ize", "ized", "izing", "ise", "ised", "ings",
-    "ously", "ous", "ically", "ility", "ivity", "ography", "graph", "phobia", "osis", "esis",
-    "itis", "ium", "oxide", "phone", "scope", "sphere", "berry", "fish", "bird", "wood", "work",
-    "works", "house", "board", "book", "light", "th",
-)  # fmt: skip
+# Shorter words may have an English ending by chance.
 _MIN_LETTERS = 6
 # Fewer unknown words do not prove another language.
 _MIN_UNKNOWN = 3
@@ -55,17 +49,8 @@ _FOREIGN_FUNCTION_WORDS, _ENGLISH_FUNCTION_WORDS = 0.12, 0.15
 _KNOWN_WITH_ACCENTS, _KNOWN_WITH_SIGNS, _KNOWN_OTHERWISE = 0.6, 0.5, 0.3
 # Fewer words of a text in another language look English.
 _MIN_KNOWN = 0.5
-# Function words that other languages have too.
-_SHARED_FUNCTION_WORDS = frozenset({
-    "am", "an", "as", "do", "he", "im", "in", "me", "no", "on", "or", "so", "was", "will",
-})  # fmt: skip
 # The share of function words of a language among capitalized words.
 _FUNCTION_WORDS_AMONG_NAMES = 0.25
-# Function words in names: "Don Quixote de la Mancha", "Smith et al.".
-_NAME_PARTICLES = frozenset({
-    "al", "da", "de", "del", "den", "der", "des", "di", "do", "dos", "du", "e", "el", "et", "la",
-    "las", "le", "les", "los", "san", "te", "van", "von", "y", "zu",
-})  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？।؟])\s+|\n+")
 # Phonetic transcriptions of names are not a language.
@@ -143,7 +128,7 @@ def is_english_word(word: str) -> bool:
             forms = (stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)
             if any(map(_is_known, forms)):
                 return True
-    return len(word) >= _MIN_LETTERS and word.endswith(_ENGLISH_ENDINGS)
+    return len(word) >= _MIN_LETTERS and word.endswith(load_english().english_endings)
 
 
 def _is_known(word: str) -> bool:
@@ -199,7 +184,7 @@ def has_few_english_words(text: str) -> bool:
     if len(words) < _MIN_WORDS or sum(not word.istitle() for word in words) < len(words) / 2:
         return False
     words = [word.lower() for word in words]
-    only_english = load_function_words() - _SHARED_FUNCTION_WORDS
+    only_english = load_function_words() - load_english().shared_function_words
     known_share = sum(word in load_known_words() for word in words) / len(words)
     function_word_share = sum(word in only_english for word in words) / len(words)
     return known_share < _MIN_KNOWN and function_word_share < _ENGLISH_FUNCTION_WORDS
@@ -332,7 +317,7 @@ def _detect_language_of_names(words: list[str]) -> str:
     # German capitalizes every noun; its function words tell it from names.
     if any(word in _load_english_only_words() for word in words):
         return ""
-    name, hits = _count_function_words(sorted(set(words) - _NAME_PARTICLES))
+    name, hits = _count_function_words(sorted(set(words) - load_english().name_particles))
     return name if hits > 1 and hits >= _FUNCTION_WORDS_AMONG_NAMES * len(set(words)) else ""
 
 
@@ -343,7 +328,7 @@ def _detect_short_sentence(original: list[str]) -> str:
         word in _load_english_only_words() or word in load_english().articles for word in words
     ):
         return ""
-    name, hits = _count_function_words([word for word in words if word not in _NAME_PARTICLES])
+    name, hits = _count_function_words([word for word in words if word not in load_english().name_particles])
     # Shorter words are units: "40 km, 25 mi".
     others = [word for word in words if word not in _load_languages() and len(word) > 2]
     return name if hits and others and not any(map(is_english_word, others)) else ""

@@ -303,7 +303,10 @@ def _is_equal(left: Any, right: Any, same: SameText) -> bool:
         return len(left) == len(right) and all(_is_equal(a, b, same) for a, b in zip(left, right, strict=True))
     if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
         return bool(left == right)
-    return _is_true(left == right) or _is_equal_as_data(left, right, same)
+    if _is_true(left == right):
+        return True
+    left, right = _to_json_value(left), _to_json_value(right)
+    return isinstance(left, _PLAIN) and isinstance(right, _PLAIN) and _is_equal(left, right, same)
 
 
 def _normalize_keys(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -319,11 +322,6 @@ def _is_true(comparison: Any) -> bool:
         return bool(comparison)
     except (TypeError, ValueError):
         return False
-
-
-def _is_equal_as_data(left: Any, right: Any, same: SameText) -> bool:
-    left, right = _to_json_value(left), _to_json_value(right)
-    return isinstance(left, _PLAIN) and isinstance(right, _PLAIN) and _is_equal(left, right, same)
 
 
 def _to_json_value(value: Any) -> Any:

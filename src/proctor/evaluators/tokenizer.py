@@ -68,6 +68,9 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     goes_on: frozenset[str]
     goes_on_but_in_clauses: frozenset[str]
     begins_clauses: frozenset[str]
+    english_endings: tuple[str, ...]
+    shared_function_words: frozenset[str]
+    name_particles: frozenset[str]
 
 
 @functools.cache

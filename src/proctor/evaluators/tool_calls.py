@@ -26,13 +26,9 @@ _STATUSES = {
 }
 # How result texts of failed tools start, in lower case.
 _FAILURES = (
-    "error:",
-    "error -",
-    "error executing tool",
-    "error invoking tool",
-    "an error occurred while running the tool",
-    "traceback (most recent call last)",
-)
+    "error:", "error -", "error executing tool", "error invoking tool",
+    "an error occurred while running the tool", "traceback (most recent call last)",
+)  # fmt: skip
 
 SessionCheck = Callable[..., Score]
 SessionLike = Session | SessionView | None

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.safety.toxicity.folding import read_words
-from proctor.evaluators.safety.toxicity.model import list_harsh_words, load_model
+from proctor.evaluators.safety.toxicity.model import list_harsh_words, load_model, read_words
 
 
 def read(text: str) -> list[str]:

@@ -61,11 +61,11 @@ class _Measure(NamedTuple):
 def _load_exclusive_words() -> _ExclusiveWords:
     data = load_data("grounding", "exclusive.yaml")
     groups: dict[str, tuple[frozenset[str], ...]] = {}
-    for line in (*data["anywhere"], *data["beside_a_number"]):
+    for line in (*data["anywhere"], *data["next_to_a_number"]):
         group = frozenset(line.split())
         for word in group:
             groups[word] = (*groups.get(word, ()), group)
-    units = frozenset(word for line in data["beside_a_number"] for word in line.split())
+    units = frozenset(word for line in data["next_to_a_number"] for word in line.split())
     spellings = {word: unit for unit, line in data["spellings"].items() for word in line.split()}
     return _ExclusiveWords(groups, units, spellings)
 

@@ -43,13 +43,8 @@ MAX_PASSAGES = 3
 # A word in more passages than this does not distinguish them.
 COMMON_WORD_PASSAGES = 200
 WEIGHTS: Mapping[WordKind, float] = {
-    "function": 0.5,
-    "content": 1.0,
-    "number": 2.0,
-    "name": 2.0,
-    "speaker": 2.0,
-    "negation": 2.0,
-}
+    "function": 0.5, "content": 1.0, "number": 2.0, "name": 2.0, "speaker": 2.0, "negation": 2.0,
+}  # fmt: skip
 # The similarity from which a word gets credit, and from which it gets full credit.
 SIMILAR, SAME = 0.25, 0.75
 # The highest support of a sentence that contradicts the context.
@@ -237,8 +232,8 @@ def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list
     ]
 
 
-def _may_deny(some_words: Iterable[Word]) -> bool:
-    return any(word.text in load_english().denying for word in some_words)
+def _may_deny(words: Iterable[Word]) -> bool:
+    return any(word.text in load_english().denying for word in words)
 
 
 def _is_same_word(word: Word, other: Word) -> bool:
@@ -402,10 +397,10 @@ async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbed
 
 
 def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
-    text_sentences, index = split_sentences(text), ContextIndex(context)
-    statements = [(sentence, find_statement_words(sentence)) for sentence in text_sentences[:MAX_SENTENCES]]
+    sentences, index = split_sentences(text), ContextIndex(context)
+    statements = [(sentence, find_statement_words(sentence)) for sentence in sentences[:MAX_SENTENCES]]
     lookups = [_look_up(sentence, words, index) for sentence, words in statements if words]
-    return lookups, max(0, len(text_sentences) - MAX_SENTENCES)
+    return lookups, max(0, len(sentences) - MAX_SENTENCES)
 
 
 def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:

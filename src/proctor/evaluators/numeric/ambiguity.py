@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from proctor.evaluators.data_files import load_patterns
+from proctor.evaluators.data_files import load_data, load_patterns
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -20,23 +20,7 @@ from proctor.evaluators.numeric.parse import (
 )
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
-_UNITS = {
-    ("dollar", "cent"): 100, ("$", "cent"): 100, ("euro", "cent"): 100,
-    ("€", "cent"): 100, ("pound", "penny"): 100, ("hour", "minute"): 60,
-    ("minute", "second"): 60, ("foot", "inch"): 12, ("year", "month"): 12,
-    ("week", "day"): 7, ("day", "hour"): 24, ("pound", "ounce"): 16,
-    ("meter", "centimeter"): 100, ("kilogram", "gram"): 1000,
-}  # fmt: skip
-_UNIT_NAMES = {
-    "feet": "foot", "ft": "foot", "inches": "inch", "in": "inch", "pence": "penny",
-    "p": "penny", "h": "hour", "hr": "hour", "min": "minute", "sec": "second", "s": "second",
-    "lb": "pound", "oz": "ounce", "m": "meter", "cm": "centimeter", "metre": "meter",
-    "centimetre": "centimeter", "kg": "kilogram", "g": "gram", "¢": "cent",
-}  # fmt: skip
-_OPERATIONS = {
-    "+": "+", "plus": "+", "-": "-", "minus": "-", "÷": "/", "/": "/", "\\div": "/",
-    "divided by": "/",
-}  # fmt: skip
+_UNITS = load_data("numeric", "units.yaml")
 # In a longer chain of = signs only the last terms matter.
 _MAX_EQUATION_SIDES = 8
 _MAX_TERMS = 20
@@ -61,7 +45,6 @@ class Answer(NamedTuple):
 class Combination(NamedTuple):
     """The value of two neighboring numbers together; a rival is as likely as the numbers themselves."""
 
-    numbers: tuple[ParsedNumber, ParsedNumber]
     result: ParsedNumber
     is_rival: bool
 
@@ -73,36 +56,32 @@ class DenialFinder:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        matches = list(_PHRASES["possible_denial"].finditer(text))
-        self.has_denials = bool(matches)
-        self._starts, self._ends = [match.start() for match in matches], [match.end() for match in matches]
+        self._text = text
+        self.spans = [match.span() for match in _PHRASES["possible_denial"].finditer(text)]
 
     def is_denied(self, number: ParsedNumber) -> bool:
         """Return whether the clause of a number says that it is not the answer."""
         if not self._is_near_denial(number):
             return False
-        before = self.text[max(0, number.start - 30) : number.start]
-        return _PHRASES["excluded"].search(before) is not None or _is_doubted(self.text, number)
+        before = self._text[max(0, number.start - 30) : number.start]
+        return _PHRASES["excluded"].search(before) is not None or self.is_doubted(number)
 
     def is_doubted(self, number: ParsedNumber) -> bool:
         """Return whether the words around a number deny a statement that contains it."""
-        return self._is_near_denial(number) and _is_doubted(self.text, number)
+        if not self._is_near_denial(number):
+            return False
+        before = self._text[max(0, number.start - _REACH_BEFORE) : number.start]
+        after = self._text[number.end : number.end + _REACH_AFTER]
+        denial = _PHRASES["denial"]
+        if denial.search(before):
+            clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
+            if _PHRASES["denied_before"].search(clause):
+                return True
+        return denial.search(after) is not None and _PHRASES["denied_after"].match(after) is not None
 
     def _is_near_denial(self, number: ParsedNumber) -> bool:
-        index = bisect_right(self._ends, number.start - _REACH_BEFORE)
-        return index < len(self._starts) and self._starts[index] < number.end + _REACH_AFTER
-
-
-def _is_doubted(text: str, number: ParsedNumber) -> bool:
-    before = text[max(0, number.start - _REACH_BEFORE) : number.start]
-    after = text[number.end : number.end + _REACH_AFTER]
-    denial = _PHRASES["denial"]
-    if denial.search(before):
-        clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
-        if _PHRASES["denied_before"].search(clause):
-            return True
-    return denial.search(after) is not None and _PHRASES["denied_after"].match(after) is not None
+        index = bisect_right(self.spans, number.start - _REACH_BEFORE, key=lambda span: span[1])
+        return index < len(self.spans) and self.spans[index][0] < number.end + _REACH_AFTER
 
 
 def find_last_correction(text: str) -> re.Match[str] | None:
@@ -137,8 +116,7 @@ def combine_neighbors(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[Co
             small = first.value * factor + second.value
             values = [small / factor, small]
         for value in values:
-            result = ParsedNumber(value, text[first.start : second.end])
-            yield Combination((first, second), result, is_rival)
+            yield Combination(ParsedNumber(value, text[first.start : second.end]), is_rival)
 
 
 def _find_unit_factor(text: str, first: ParsedNumber, second: ParsedNumber, between: str) -> int | None:
@@ -147,13 +125,15 @@ def _find_unit_factor(text: str, first: ParsedNumber, second: ParsedNumber, betw
     after = _PHRASES["unit_after"].match(text, second.end)
     if middle is None or after is None:
         return None
-    return _UNITS.get((_normalize_unit(middle[1] or first.text[:1]), _normalize_unit(after[1])))
+    large, small = _normalize_unit(middle[1] or first.text[:1]), _normalize_unit(after[1])
+    return _UNITS["factors"].get(f"{large} {small}")  # type: ignore[no-any-return]
 
 
 def _normalize_unit(name: str) -> str:
     name = name.lower()
     singular = name.removesuffix("s")
-    return _UNIT_NAMES.get(name) or _UNIT_NAMES.get(singular) or singular
+    names: dict[str, str] = _UNITS["names"]
+    return names.get(name) or names.get(singular) or singular
 
 
 def pick_after_equals(text: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber:
@@ -183,9 +163,7 @@ def find_undenied(text: str, decimal: Decimal) -> list[ParsedNumber]:
 def drop_denied(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
     """Leave out the numbers that their own clause denies."""
     denials = DenialFinder(text)
-    if not denials.has_denials:
-        return list(numbers)
-    return [number for number in numbers if not denials.is_denied(number)]
+    return [number for number in numbers if not (denials.spans and denials.is_denied(number))]
 
 
 def find_denied(text: str, decimal: Decimal) -> list[ParsedNumber]:
@@ -209,7 +187,7 @@ def parse_word_ratio(text: str) -> ParsedNumber | None:
 def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers that are probably not the answer but may be: possible years and denied ones."""
     denials = DenialFinder(text)
-    if not denials.has_denials:
+    if not denials.spans:
         return parse_years(text)
     numbers = parse_numbers(text, decimal)
     return [number for number in numbers if number.category == "year" or denials.is_doubted(number)]
@@ -232,7 +210,7 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
         last += 1
     terms = numbers[first : last + 1]
     matches = [match for pair in pairwise(terms) if (match := _find_operator(text, *pair))]
-    operators = [_OPERATIONS.get(match["sign"].strip().lower(), "*") for match in matches]
+    operators = [_UNITS["operators"].get(match["sign"].strip().lower(), "*") for match in matches]
     if not operators or (len(operators) == 1 and matches[0]["sign"].strip() == "-"):
         return ()
     calculation = text[terms[0].start : terms[-1].end]

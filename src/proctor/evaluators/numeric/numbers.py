@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.language import explain_foreign
 from proctor.evaluators.measurements import make_limit_check
@@ -28,19 +29,6 @@ if TYPE_CHECKING:
 # A float represents 14/3 with sixteen digits.
 FLOAT_ROUNDING = Fraction(1, 10**12)
 ADVICE = "ask for a last line such as “Answer: 42”"
-# Words that may stand for a number in a text without digits.
-_ZERO_WORD = re.compile(r"\b(?:no|none|nothing|nobody|nil|neither|empty|nowhere)\b", re.IGNORECASE)
-_WORDS_FOR = {
-    1: "once|single|first|lone", 2: "twice|double|couple|pair|both|second|half",
-    3: "thrice|triple|trio|third", 4: "fourth|quadruple", 5: "fifth", 6: "sixth", 7: "seventh",
-    8: "eighth", 9: "ninth", 10: "tenth",
-}  # fmt: skip
-_ROMAN = re.compile(r"\b[IVXLCDM]{2,}\b")
-# A fraction of an unnamed count: "half of them", "two of the quarters".
-_FRACTION_OF_COUNT = re.compile(r"\b(?:half|halves|thirds|quarters?|fifths|tenths)\b", re.IGNORECASE)
-_FRACTION_WORD = re.compile(
-    r"\b(?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b", re.IGNORECASE
-)
 
 
 @evaluator(category="numbers", pure=True, check=make_limit_check("numeric_answer", "tolerance"))
@@ -182,13 +170,12 @@ def _score_without_number(text: str, withheld: str, expected: Fraction, details:
 
 def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
     """Find a word that may stand for the expected number: "none", "twice", "XIV"."""
-    if not expected:
-        return _ZERO_WORD.search(text)
+    patterns = load_patterns("numeric", "words.yaml")
     if expected.denominator != 1:
-        return _FRACTION_WORD.search(text)
-    names = _WORDS_FOR.get(int(expected))
-    word = re.search(rf"\b(?:{names})\b", text, re.IGNORECASE) if names else None
-    return word or _FRACTION_OF_COUNT.search(text) or _ROMAN.search(text)
+        return patterns["fraction"].search(text)
+    names = [f"word_for_{expected}"] if expected == 0 else [f"word_for_{expected}", "fraction_of_count", "roman"]
+    matches = (patterns[name].search(text) for name in names if name in patterns)
+    return next(filter(None, matches), None)
 
 
 def _find_range(expected: Fraction, tolerance: Fraction) -> tuple[Fraction, Fraction]:

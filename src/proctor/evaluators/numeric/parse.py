@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Literal, NamedTuple
+from unicodedata import normalize
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
@@ -191,6 +192,8 @@ _COMPOSITE = re.compile(
     r"|(?<![\w.,])(?!\d+(?:\.\d+)?[eE]\d+\b|\d{1,3}(?:_\d{3})+\b|0[xX][\da-fA-F]+\b|0[bB][01]+\b|0[oO][0-7]+\b)"
     r"\d+(?:[.,]\d+)?(?!(?:[xX]|[kKMBm][-/])\d)(?:_|[a-zA-Z]{1,3})\d+\w*"
 )
+# A quick test: without these signs there are no dates, composites or prefixes.
+_SPECIAL_SIGN = re.compile(r"[^\W\d]|[:/-]|\.\d")
 # Numbers in another base, as programs write them: 0x1F, 0b101, 0o17.
 _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
 _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
@@ -255,9 +258,10 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return every number of a text that `simplify_notation` has prepared, in order."""
     if not _DIGIT.search(text):
         return []
-    numbers = sorted(
-        [*_find_dates(text), *_find_composites(text), *_find_prefixed(text)], key=lambda number: number.start
-    )
+    numbers: list[ParsedNumber] = []
+    if _SPECIAL_SIGN.search(text):
+        numbers = [*_find_dates(text), *_find_composites(text), *_find_prefixed(text)]
+        numbers.sort(key=lambda number: number.start)
     starts = [number.start for number in numbers]
     bound_ends = [match.end() for match in _POSSIBLE_BOUND.finditer(text)]
     for match in _compile_pattern(decimal).finditer(text):
@@ -267,16 +271,17 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
             continue
         after_bound = bisect_right(bound_ends, start - _BOUND_REACH)
         may_be_bound = after_bound < len(bound_ends) and bound_ends[after_bound] <= start
-        is_plain = match[0].isdecimal() and _PLAIN_END.match(text, end)
-        number = _read_plain_digits(match, may_be_bound) if is_plain else _read_match(match, decimal, may_be_bound)
-        if number is not None:
+        if match[0].isdecimal() and len(match[0]) <= _MAX_LENGTH and _PLAIN_END.match(text, end):
+            category = _categorize(text, start, end, may_be_bound)
+            numbers.append(ParsedNumber(Fraction(int(match[0])), match[0], False, (), category, start, end))
+        elif (number := _read_match(match, decimal, may_be_bound)) is not None:
             numbers.append(number)
     return sorted(numbers, key=lambda number: number.start) if starts else numbers
 
 
 def parse_years(text: str) -> list[ParsedNumber]:
     """Return the numbers of a text that may be years ("in 1945")."""
-    return [number for number in _find_dates(text) if number.category == "year"] if _DIGIT.search(text) else []
+    return [number for number in _find_dates(text) if number.category == "year"] if _SPECIAL_SIGN.search(text) else []
 
 
 def _find_dates(text: str) -> Iterator[ParsedNumber]:
@@ -329,14 +334,18 @@ def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
     # A comma that does not precede exactly three digits is a decimal comma.
     lone = rf"\d+{comma}(?:\d{{1,2}}|\d{{4,}})(?![\d]|[.,]\d)"
     whole = rf"(?:{indian}|{groups}|{apostrophes}|{spaced}|{underscored}|\d+)"
+    # Digits without separators, which are the most common, need none of the other alternatives.
+    plain = rf"\d++(?!\d|[.,]\d|(?:{_SPACES}|{_APOSTROPHES}|_)\d{{3}})"
     return re.compile(
+        # The lookahead rejects most positions of a text.
+        r"(?=[-+.,\d\\$€£¥₹₽₩₺₪฿¢UACNHEGIR])"
         # A minus after a digit or a word subtracts or joins; it is not a sign.
         rf"(?P<sign>(?<![\w)\]}}%])[-+](?={_CURRENCY}?\s?[.\d]))?"
         rf"(?:(?P<currency>(?<![A-Za-z]){_CURRENCY})\s?(?P<late>-(?=[.\d]))?)?"
-        rf"(?:(?P<mixed>(?<![\d/.,])\d+)\s+(?P<and>and\s+)?(?=\d+/\d))?"
+        rf"(?:(?P<mixed>(?<![\d/.,])\d++)\s++(?P<and>and\s+)?(?=\d++/\d))?"
         # Digits after a letter are part of a name (CO2, x12, v1.5); after ^ they are an exponent.
         rf"(?:(?<![A-Za-z_^\d])(?<![A-Za-z_]\d[.,])(?<![A-Za-z_]\d\d[.,])|(?<=USD)|(?<=EUR)|(?<=GBP)|(?<=CHF)|(?<=INR)|(?<=Rs))(?<!\^\{{)"
-        rf"(?P<number>(?:{other}|{lone}|{whole}(?:{point}\d+)?|(?<!\d){point}\d+))"
+        rf"(?P<number>(?:{plain}|{other}|{lone}|{whole}(?:{point}\d+)?|(?<!\d){point}\d+))"
         rf"(?:/(?P<below>\d+(?![\d/]|\.\d))|(?P<power>[eE][+-]?\d+(?!\w)"
         rf"|\s?(?:[x×*·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{{?[+-]?\d+\}}?)"
         rf"|\s?(?:\^|\*\*)\s?\{{?(?P<exponent>-?\d{{1,3}})(?!\d)\}}?"
@@ -390,32 +399,10 @@ def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction
     return (integer, scaled - integer)
 
 
-def _read_plain_digits(match: re.Match[str], may_be_bound: bool) -> ParsedNumber | None:
-    start, end = match.span()
-    if end - start > _MAX_LENGTH:
-        return None
-    is_bound = may_be_bound and _follows_bound(match.string, start)
-    category: Category = "expression" if _follows_root(match.string, start) else "bound" if is_bound else "number"
-    return ParsedNumber(_to_integer(match[0]), match[0], False, (), category, start, end)
-
-
-@functools.lru_cache(maxsize=1024)
-def _to_integer(digits: str) -> Fraction:
-    return Fraction(int(digits))
-
-
 def _categorize(text: str, start: int, end: int, may_be_bound: bool) -> Category:
-    if _follows_root(text, start) or _SYMBOL.match(text, end):
+    if text.endswith(_ROOTS, max(0, start - 6), start) or _SYMBOL.match(text, end):
         return "expression"
-    return "bound" if may_be_bound and _follows_bound(text, start) else "number"
-
-
-def _follows_root(text: str, start: int) -> bool:
-    return text.endswith(_ROOTS, max(0, start - 6), start)
-
-
-def _follows_bound(text: str, start: int) -> bool:
-    return _BOUND.search(text[max(0, start - _BOUND_REACH) : start]) is not None
+    return "bound" if may_be_bound and _BOUND.search(text[max(0, start - _BOUND_REACH) : start]) else "number"
 
 
 def _read_digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:
@@ -470,11 +457,7 @@ def _apply_notation(value: Fraction, match: re.Match[str]) -> Fraction | None:
     return value
 
 
-_GLYPHS = {
-    "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5",
-    "⅗": "3/5", "⅘": "4/5", "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8",
-    "⅞": "7/8",
-}  # fmt: skip
+_FRACTION_GLYPH = re.compile("[¼-¾⅓-⅞]")
 # The long s and the Kelvin sign match s and k in patterns that ignore case.
 _SIGNS = str.maketrans(
     {"ſ": "s", "\u212a": "K", "−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"}
@@ -503,9 +486,8 @@ def simplify_notation(text: str) -> str:
     if text.isascii():
         return text
     text = _RAISED.sub(lambda match: "^" + match[0].translate(_RAISED_DIGITS), text)
-    for glyph, fraction in _GLYPHS.items():
-        text = text.replace(glyph, f" {fraction}")
-    return text
+    # The compatibility form of ½ is 1⁄2.
+    return _FRACTION_GLYPH.sub(lambda match: " " + normalize("NFKC", match[0]).replace("⁄", "/"), text)
 
 
 def _expand_fraction(match: re.Match[str]) -> str:

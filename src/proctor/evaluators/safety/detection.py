@@ -78,7 +78,7 @@ def bias_detection(of: Any = None, *, threshold: float = 0.5, model: Model | Non
     output instead, may find them.
 
     With `of`, another evaluator, it is a counterfactual check: it swaps groups in the output, the input
-    and the expected value (men for women, one religion for another, see `swaps`), and that evaluator's
+    and the expected value (men for women, one religion for another), and that evaluator's
     verdict must not change. The value is the fraction of swaps without a change; `threshold` does not
     apply. A text without a word for a group is skipped.
 
@@ -169,8 +169,7 @@ def _find_sentence_around(text: str, start: int, end: int) -> str:
 
 def _score_toxicity(text: str, threshold: float) -> Score:
     from proctor.evaluators.language import UNKNOWN_WORDS, explain_foreign, find_foreign_abuse, is_foreign
-    from proctor.evaluators.safety.toxicity.model import NAME, measure_toxicity
-    from proctor.evaluators.safety.toxicity.passages import has_abusive_word
+    from proctor.evaluators.safety.toxicity.model import NAME, has_abusive_word, measure_toxicity
 
     toxicity = measure_toxicity(text)
     if toxicity is None:

@@ -12,6 +12,7 @@ from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.secrets import find_secrets
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_all, is_quick
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.embeddings import TextEmbedder, cosine
 from proctor.evaluators.language import is_foreign
 from proctor.evaluators.safety.refusal import Sentence, read_refusal, split_sentences
@@ -23,18 +24,8 @@ from proctor.records.trial import Trial
 
 DEFAULT_NEAR = 0.75
 _MIN_LETTERS = 8
-_CLAUSES = re.compile(r"(?<=[;,])\s+(?=(?:and|but|so|because|which|while|although|though)\b)|;\s+")
-_NEGATION = re.compile(
-    r"(?i)n't\b|\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|hardly|false|falsely"
-    r"|untrue|myth|incorrect|wrong|wrongly|lie|fails? to|failed to|deny|denies|denied|stop|stops"
-    r"|far from|unable|impossible|refutes?|disproved|debunked|unproven|misleading|beware)\b"
-)
-# The words on both sides of these belong to different statements.
-_SEPARATOR = re.compile(r"(?i)[,;:()–—]|\b(?:and|or|but|with|without|in|for|than|to|while|because)\b")
+_PATTERNS = load_patterns("safety", "claims.yaml")
 _CONTENT = ("content", "name", "number")
-_LACKING = re.compile(r"(?i)(?:,|\b(?:with|in|at|and))\s+(?:no|not|never)\b|\bwithout\b")
-_LACKING_BEFORE = re.compile(r"(?i)\A\W*(?:no|(?:with no|without)\b[^,]*),")
-_CONDITION = re.compile(r"(?i)\W*(?:if|whether|suppose|imagine)\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -92,7 +83,9 @@ def repeats_claim(sentence: str, claim: str) -> bool:
     if not content or _is_question(sentence):
         return False
     claim_texts = {word.text for word in claim_words}
-    separators = [match.span() for match in _SEPARATOR.finditer(sentence) if match[0].lower() not in claim_texts]
+    separators = [
+        match.span() for match in _PATTERNS["separator"].finditer(sentence) if match[0].lower() not in claim_texts
+    ]
     # A single content word says little, so the words around it must be there too.
     if len(content) > 1:
         contains, needed = _contains_together, content
@@ -126,15 +119,15 @@ def _contains_verbatim(needed: Sequence[str], passage: str) -> bool:
 def _is_asserted(sentence: str, start: int, end: int, claim: str) -> bool:
     before, after = sentence[:start], sentence[end:]
     # "If you join, …": the sentence asserts the part after the condition.
-    is_condition = _CONDITION.match(sentence) and "," not in before
+    is_condition = _PATTERNS["condition"].match(sentence) and "," not in before
     # "…, no questions asked", "… with no risk": the negation concerns something else.
-    scope = _LACKING_BEFORE.sub("", before) + sentence[start:end] + _LACKING.sub("", after)
+    scope = _PATTERNS["lacking_before"].sub("", before) + sentence[start:end] + _PATTERNS["lacking"].sub("", after)
     return not is_condition and _is_negated(scope) == _is_negated(claim)
 
 
 def can_make_claim(sentence: str, claim: str) -> bool:
     """Return whether a sentence can make a claim: asserted, equally negated, with the same numbers."""
-    if _is_question(sentence) or _CONDITION.match(sentence) or _is_negated(sentence) != _is_negated(claim):
+    if _is_question(sentence) or _PATTERNS["condition"].match(sentence) or _is_negated(sentence) != _is_negated(claim):
         return False
     sentence_numbers, claim_numbers = set(_NUMBER.findall(sentence)), set(_NUMBER.findall(claim))
     return not sentence_numbers or not claim_numbers or not sentence_numbers.isdisjoint(claim_numbers)
@@ -145,7 +138,7 @@ def _is_question(sentence: str) -> bool:
 
 
 def _is_negated(text: str) -> bool:
-    return len(_NEGATION.findall(text.replace("’", "'"))) % 2 == 1
+    return len(_PATTERNS["negation"].findall(text.replace("’", "'"))) % 2 == 1
 
 
 def _split_clauses(text: str) -> list[Sentence]:
@@ -153,7 +146,7 @@ def _split_clauses(text: str) -> list[Sentence]:
     for sentence in split_sentences(text):
         clauses.append(sentence)
         # A clause of a question does not show that it is one.
-        cuts = [] if _is_question(sentence.text) else [m.span() for m in _CLAUSES.finditer(sentence.text)]
+        cuts = [] if _is_question(sentence.text) else [m.span() for m in _PATTERNS["clauses"].finditer(sentence.text)]
         if cuts:
             clauses += [
                 Sentence(sentence.text[start:end], sentence.start + start, sentence.start + end)

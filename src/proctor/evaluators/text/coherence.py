@@ -155,10 +155,9 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
 
 
 def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
-    text_sentences, passages = split_sentences(text), split_passages(text)
-    freshness, order = _score_freshness(text, text_sentences), _score_order(text_sentences)
-    sequence, completeness = _score_sequence(passages), _score_completeness(text_sentences)
-    return CoherenceSigns(None, freshness, order, sequence, completeness), passages
+    sentences, passages = split_sentences(text), split_passages(text)
+    freshness, order = _score_freshness(text, sentences), _score_order(sentences)
+    return CoherenceSigns(None, freshness, order, _score_sequence(passages), _score_completeness(sentences)), passages
 
 
 def split_passages(text: str) -> list[str]:
@@ -175,21 +174,21 @@ def split_passages(text: str) -> list[str]:
     return passages
 
 
-def _score_freshness(text: str, text_sentences: Sequence[str]) -> float:
+def _score_freshness(text: str, sentences: Sequence[str]) -> float:
     """Return less than 1 if the same words, or a sentence right after itself, come again and again."""
     text_words = [word.text for word in split_words(text)]
     runs = Counter(zip(*(text_words[start:] for start in range(_REPEATED_WORDS)), strict=False))
     if not runs:
         return 1.0
-    stuck = sum(a == b for a, b in pairwise(text_sentences)) / len(text_sentences)
+    stuck = sum(a == b for a, b in pairwise(sentences)) / len(sentences)
     repeated = 1.0 - len(runs) / runs.total()
     return min(_interpolate(repeated, *REPETITION_RANGE), _interpolate(stuck, *STUCK_RANGE))
 
 
-def _score_order(text_sentences: Sequence[str]) -> float:
+def _score_order(sentences: Sequence[str]) -> float:
     """Return less than 1 if articles precede words they cannot belong to, as in shuffled words."""
     articles, stray, english = 0, 0, load_english()
-    for sentence in text_sentences:
+    for sentence in sentences:
         # Punctuation separates words, so it is kept as a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
         for word, following in pairwise([*tokens, "."]):
@@ -219,13 +218,13 @@ def _starts_with(sentence: str, phrases: Sequence[str]) -> bool:
     return any(start.startswith(f"{phrase} ") for phrase in phrases)
 
 
-def _score_completeness(text_sentences: Sequence[str]) -> float:
+def _score_completeness(sentences: Sequence[str]) -> float:
     """Return less than 1 if the last sentence breaks off, or lacks a full stop that others have."""
-    if text_sentences and _is_cut_off(text_sentences[-1]):
+    if sentences and _is_cut_off(sentences[-1]):
         return INCOMPLETE_VALUE
-    if len(text_sentences) < 2:
+    if len(sentences) < 2:
         return 1.0
-    *others, last = text_sentences
+    *others, last = sentences
     if len(split_words(last)) < _MIN_WORDS or _UNPUNCTUATED.search(last):
         return 1.0
     is_point = bool(_LIST_POINT.match(last))
