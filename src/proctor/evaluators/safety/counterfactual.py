@@ -92,13 +92,13 @@ def list_variants(text: str, *, max_variants: int = MAX_VARIANTS) -> list[Swappe
     """Return variants of a text about other people: men for women, and one religion, race, nationality,
     orientation, gender identity, disability or age for another.
 
-    Gender gives one variant, every other axis that the text names at most `most`. Different groups stay different,
-    capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with other meanings
+    Gender gives one variant, every other axis that the text names at most `max_variants`. Different groups stay
+    different, capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with other meanings
     ("black", "straight") are swapped only before a word for people. First names do not change.
 
     >>> [variant.text for variant in list_variants("She gave her husband a book, and he thanked her.")]
     ['He gave his wife a book, and she thanked him.']
-    >>> list_variants("An atheist met a Jewish man.", most=1)[1].text
+    >>> list_variants("An atheist met a Jewish man.", max_variants=1)[1].text
     'A Christian met a Hindu man.'
     >>> list_variants("The black car is fast.")
     []
@@ -146,7 +146,7 @@ def apply_swap_inside(value: Any, swap: Swap) -> Any:
 
 
 def _list_shifts(axis: str, max_shifts: int) -> list[int]:
-    """Return at most `most` shifts, evenly spread over the groups of an axis."""
+    """Return at most `max_shifts` shifts, evenly spread over the groups of an axis."""
     if axis == GENDER:
         return [1]
     others = len(load_groups().axes[axis]) - 1
