@@ -93,8 +93,8 @@ def list_variants(text: str, *, max_variants: int = MAX_VARIANTS) -> list[Swappe
     orientation, gender identity, disability or age for another.
 
     Gender gives one variant, every other axis that the text names at most `max_variants`. Different groups stay
-    different, capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with other meanings
-    ("black", "straight") are swapped only before a word for people. First names do not change.
+    different, capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with
+    other meanings ("black", "straight") are swapped only before a word for people. First names do not change.
 
     >>> [variant.text for variant in list_variants("She gave her husband a book, and he thanked her.")]
     ['He gave his wife a book, and she thanked him.']
