@@ -16,6 +16,9 @@ from pydantic import BaseModel
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
+from proctor.evaluators.numeric.numbers import numeric_answer
+from proctor.evaluators.rules import ends_with, keywords, letter_case, occurrences, starts_with, text_count
+from proctor.records.score import Score
 from tests.tables import each_row
 
 JSON = st.recursive(
@@ -334,3 +337,26 @@ def test_an_empty_expected_mapping_is_skipped(expected: object) -> None:
     score = json_subset({"a": 1}, expected)
     assert score.status == "skipped"
     assert "nothing to look for" in score.reason
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        exact_match(None, "a"),
+        contains(None, "a"),
+        contains(None, ["a", "b"]),
+        regex_match(None, pattern="a"),
+        json_subset(None, {"a": 1}),
+        numeric_answer(None, 1),
+        text_count(None, at_most=5),
+        occurrences(None, text="a", at_least=0),
+        keywords(None, include=["a"]),
+        starts_with("a")(None),
+        ends_with("a")(None),
+        letter_case(None),
+    ],
+)
+def test_an_output_of_none_fails(score: Score) -> None:
+    """A target that returns None gave no answer: that is a failure, not an error of the evaluator."""
+    assert (score.status, score.value, score.passed) == ("ok", 0.0, False)
+    assert "None" in score.reason or "null" in score.reason

@@ -27,6 +27,7 @@ READ = [
     ("The answer is half.", Fraction(1, 2)),
     ("one half", Fraction(1, 2)),
     ("half a million", 500_000),
+    ("ſeven", 7),
     ("half a dozen eggs", 6),
     ("twenty-first", 21),
     ("2 + 2 = 4", 4),

@@ -209,7 +209,7 @@ def test_own_policies_by_patterns_terms_and_functions() -> None:
         "cased": {"function": "tests.evaluators.test_safety_compliance:starts_big"},
     }
     strict = compliance((), rules=rules)
-    assert score(strict, "Welcome.").reason == "all 3 policies are kept"
+    assert score(strict, "Welcome.").reason == "the output follows all 3 policies"
     found = score(strict, "now: a Special  Offer for $50!")
     assert found.value == pytest.approx(1 / 3)
     findings = found.details["policies"]["prices"]["findings"]
@@ -269,7 +269,7 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
         ({"policies": "prohibited_claims"}, "it needs the claims"),
         ({"refusal": "maybe"}, "forbidden or required"),
         ({"near": 2}, "from 0 to 1"),
-        ({"rules": {"pii": "x"}}, "a shipped policy has this name"),
+        ({"rules": {"pii": "x"}}, "a built-in policy has this name"),
         ({"rules": {"tone": "Be kind."}}, "needs a judge"),
         ({"rules": {"r": {"pattern": "x"}}}, "did you mean 'patterns'?"),
         ({"rules": {"r": {"patterns": ["("]}}}, "is not a regular expression"),

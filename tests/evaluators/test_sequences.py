@@ -172,7 +172,7 @@ tool_sequence: the expected tool calls cannot be read
   - expected[1]: the name of a tool must be a text, got ''
   - expected[2]: the name of a tool must be a text, got 7
   - expected[3]: the name of a tool must be a text, got None
-  - expected[4]: it has name and arguments, not 'args'
+  - expected[4]: unknown keys: 'args'; the keys are name and arguments
   - expected[4]: arguments must be a mapping, got a list
 Fix: write a name, or {name: search, arguments: {query: Paris}}\
 """)

@@ -177,8 +177,7 @@ def test_one_or_two_words_are_skipped_with_their_language_or_judged(text: str, l
 def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
     assert explain_unreadable("Guten Tag") == "it is written in German"
     assert (
-        explain_unreadable("qualcosa bellissima davvero")
-        == "it is written in words of which not one is known to be English"
+        explain_unreadable("qualcosa bellissima davvero") == "it is written in words that are not known to be English"
     )
 
 

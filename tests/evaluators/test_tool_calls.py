@@ -146,7 +146,7 @@ def test_without_recorded_calls_the_requested_calls_count() -> None:
 def read_outcome(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
     """How a call went that came back with this."""
     session = Session([ToolCall("a", result=result)])
-    (call,) = read_calls(session.view(), words=words)
+    (call,) = read_calls(session.view(), read_error_texts=words)
     return call.succeeded, call.reason
 
 
@@ -198,5 +198,5 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
     for result in ('{"error": "down"}', "Error: down", "sunny"):
         session = Session()
         session.append({"tool": "a", "result": result})
-        found += [call.succeeded for call in read_calls(session.view(), words=True)]
+        found += [call.succeeded for call in read_calls(session.view(), read_error_texts=True)]
     assert found == [False, False, None]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import (
     NO_BASELINE,
-    comparison_details,
+    describe_comparison,
     format_number,
     is_within,
     make_limit_check,
@@ -61,8 +61,8 @@ def no_regression(field_context: FieldContext, *, direction: Direction = "auto",
         if not delta.absolute:
             return _score_unchanged(name, value, baseline)
         return Score.skipped(
-            f"{name} {format_number(previous)} -> {format_number(current)}: its name does not say whether "
-            "higher is better; set direction='higher' or direction='lower'"
+            f"{name} {format_number(previous)} -> {format_number(current)}: its name does not say which way is "
+            "better; set direction='higher' or direction='lower'"
         )
     return _score_change(field_context, delta, is_higher_better, tolerance)
 
@@ -100,7 +100,7 @@ def latency_regression(field_context: FieldContext, *, max_ms: float = 200) -> S
     current, previous = amounts
     delta = Delta.between(current, previous)
     rise = delta.absolute
-    details = comparison_details(field_context, delta, "difference from the baseline", max_ms)
+    details = describe_comparison(field_context, delta, "difference from the baseline", max_ms)
     change = f"{field_context.field_name} {format_number(previous)} -> {format_number(current)}"
     reason = f"{change}: {format_number(rise, sign=True)} ms (allowed: +{format_number(max_ms)} ms)"
     return Score(score_against_limit(rise, max_ms), is_within(rise, max_ms), reason, details)
@@ -108,7 +108,7 @@ def latency_regression(field_context: FieldContext, *, max_ms: float = 200) -> S
 
 def _score_change(context: FieldContext, delta: Delta, is_higher_better: bool, tolerance: float) -> Score:
     worsening = -delta.absolute if is_higher_better else delta.absolute
-    details = comparison_details(context, delta, "not worse than the baseline", tolerance)
+    details = describe_comparison(context, delta, "not worse than the baseline", tolerance)
     details["higher_is_better"] = is_higher_better
     current, previous = float(context.value), float(context.baseline_value)
     change = f"{context.field_name} {format_number(previous)} -> {format_number(current)}"
@@ -117,10 +117,10 @@ def _score_change(context: FieldContext, delta: Delta, is_higher_better: bool, t
         return Score(1.0, True, f"{change}: {'better' if worsening else 'unchanged'} {note}", details)
     if not previous:
         return Score(0.0, False, f"{change}: worse; from a baseline of 0 any change fails {note}", details)
-    fraction = worsening / abs(previous)
-    passed = bool(tolerance) and is_within(fraction, tolerance)
-    reason = f"{change}: {100 * fraction:.1f} % worse {note}"
-    return Score(1.0 if passed else max(0.0, 1.0 - fraction), passed, reason, details)
+    share = worsening / abs(previous)
+    passed = bool(tolerance) and is_within(share, tolerance)
+    reason = f"{change}: {100 * share:.1f} % worse {note}"
+    return Score(1.0 if passed else max(0.0, 1.0 - share), passed, reason, details)
 
 
 def _score_unchanged(name: str, value: Any, baseline: Any) -> Score:

@@ -30,12 +30,7 @@ from proctor.records.session import CustomEvent, Message, ModelCall, SessionView
 
 Unknown = Literal["error", "skip", "fail", "pass"]
 
-_EVENT_TYPES: dict[str, type] = {
-    "ToolCall": ToolCall,
-    "Message": Message,
-    "ModelCall": ModelCall,
-    "CustomEvent": CustomEvent,
-}
+_EVENT_TYPES: dict[str, type] = {cls.__name__: cls for cls in (ToolCall, Message, ModelCall, CustomEvent)}
 _MISSING = object()
 
 
@@ -103,7 +98,7 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
         _check_number(max_count, min_count, "max_count", where)
     elif min_count == 0:
         what = "without min_count and max_count it would always pass"
-        raise EvaluatorError(what, where=where, fix="pass at least one of them")
+        raise EvaluatorError(what, where=where, fix="pass min_count=1 or max_count=5, for example")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         count = sum(name in (None, call.name) for call in read_calls(session))
@@ -136,7 +131,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = read_calls(session, words=words)
+        calls = read_calls(session, read_error_texts=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
         unknown = [str(call) for call in calls if call.succeeded is None]
         if failed:
@@ -314,7 +309,7 @@ def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
 def _read_event_type(value: Any) -> Any:
     # The name of a user's class that cannot be imported stays a name.
     if isinstance(value, str) and ":" in value:
-        value = _load(value, "type")
+        value = _import_object(value, "type")
     event_type = _EVENT_TYPES.get(value, value) if isinstance(value, str) else value
     if not event_type or not isinstance(event_type, str | type):
         raise EvaluatorError(
@@ -339,7 +334,7 @@ def _field_matches(event: Any, field: str, value: Any) -> bool:
 
 
 def _read_function(value: Any, label: str) -> Callable[..., Any]:
-    function = _load(value, label) if isinstance(value, str) else value
+    function = _import_object(value, label) if isinstance(value, str) else value
     # An async function would return a coroutine, which is always true.
     if not callable(function) or inspect.iscoroutinefunction(function):
         raise EvaluatorError(
@@ -350,7 +345,7 @@ def _read_function(value: Any, label: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def _load(address: str, label: str) -> Any:
+def _import_object(address: str, label: str) -> Any:
     try:
         return importing.import_object(address)
     except UsageError as error:
@@ -359,15 +354,17 @@ def _load(address: str, label: str) -> Any:
 
 def _check_name(name: Any, label: str) -> None:
     if not (isinstance(name, str) and name.strip()):
-        raise EvaluatorError(f"the name of a tool must be a text, got {name!r}", where=label)
+        raise EvaluatorError(f"the name of a tool must be a text, got {name!r}", where=label, fix='write name="search"')
 
 
 def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise EvaluatorError(f"{field} must be an integer of {minimum} or more, got {value!r}", where=label)
+        what = f"{field} must be an integer of {minimum} or more, got {value!r}"
+        raise EvaluatorError(what, where=label, fix=f"write {field}={max(minimum, 1)}, for example")
 
 
 def _check_choice(value: Any, choices: Any, field: str, label: str) -> None:
     if value not in get_args(choices):
         listed = ", ".join(map(repr, get_args(choices)))
-        raise EvaluatorError(f"{field} must be one of {listed}, got {value!r}", where=label)
+        fix = f"write {field}={get_args(choices)[0]!r}, for example"
+        raise EvaluatorError(f"{field} must be one of {listed}, got {value!r}", where=label, fix=fix)

@@ -40,7 +40,8 @@ class Groups(NamedTuple):
 def _check_p_value(options: Mapping[str, Any]) -> None:
     p = options.get("p_value", 0.05)
     if not is_fraction(p) or p in (0, 1):
-        raise EvaluatorError(f"p_value must be a number between 0 and 1, got {p!r}", where="statistical_significance")
+        what = f"p_value must be a number between 0 and 1, got {p!r}"
+        raise EvaluatorError(what, where="statistical_significance", fix="write p_value=0.05, for example")
 
 
 @evaluator(category="statistical", needs=("epochs",), pure=True, check=make_limit_check("consistency", "std_dev"))
@@ -67,7 +68,7 @@ def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     if any(isinstance(value, float) and not is_number(value) for value in values):
         return Score.error(f"{field_context.field_name}: {numbers}", details)
     if isinstance(numbers, str):
-        variation, method = _fraction_of_differing_pairs(values), "share of pairs that differ"
+        variation, method = _compute_share_of_differing_pairs(values), "share of pairs that differ"
     else:
         details["mean"], variance = sample_moments(numbers)
         variation, method = math.sqrt(variance), "standard deviation"
@@ -189,7 +190,7 @@ def _to_numbers(values: Sequence[Any]) -> list[float] | str:
     return [float(value) for value in values] if other is None else f"{preview(other)} is not a number"
 
 
-def _fraction_of_differing_pairs(values: Sequence[Any]) -> float:
+def _compute_share_of_differing_pairs(values: Sequence[Any]) -> float:
     n = len(values)
     equal = sum(count * (count - 1) for count in Counter(map(codec.canonical, values)).values())
     return 1 - equal / (n * (n - 1))
@@ -207,11 +208,7 @@ def _read_groups(context: FieldContext, paired: bool) -> Groups | Score:
         if len(values) != len(baseline):
             counts = f"{len(values)} values and {len(baseline)} of the baseline"
             return Score.error(f"{counts} are not pairs; set paired=False")
-        pairs = [
-            (value, other)
-            for value, other in zip(values, baseline, strict=True)
-            if value is not None and other is not None
-        ]
+        pairs = [pair for pair in zip(values, baseline, strict=True) if None not in pair]
         values, baseline = [value for value, _ in pairs], [other for _, other in pairs]
         missing = total // 2 - len(pairs)
     else:

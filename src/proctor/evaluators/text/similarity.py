@@ -100,8 +100,8 @@ def _split_and_find_negated(text: str) -> tuple[list[str], frozenset[int]]:
     return text_words, frozenset(negated)
 
 
-def _has_negation(some_words: Iterable[str]) -> bool:
-    return not load_english().negation.isdisjoint(some_words)
+def _has_negation(words: Iterable[str]) -> bool:
+    return not load_english().negation.isdisjoint(words)
 
 
 def select_short_references(text: str, references: Iterable[IndexedText]) -> list[IndexedText]:
