@@ -134,7 +134,7 @@ def test_items_that_are_not_records_are_refused_by_index() -> None:
     with pytest.raises(DatasetError) as caught:
         Dataset.of(["text", 3, Sample, {1: 2}, Sample("", 1), {"id": "1", "input": 1}])
     assert str(caught.value) == snapshot("""\
-memory: 7 problems in the dataset
+7 problems in the dataset
   - item 0: expected a mapping, a Sample or an object with an input, found a string
   - item 1: expected a mapping, a Sample or an object with an input, found a number
   - item 2: expected a mapping, a Sample or an object with an input, found StructMeta

@@ -50,7 +50,7 @@ def test_the_length_is_known_only_if_given() -> None:
 
 @pytest.mark.parametrize("claimed", [1, 3, None])
 def test_a_wrong_length_is_corrected_by_reading(claimed: int | None) -> None:
-    """More or fewer items than announced are no fault; the true number is known at the end."""
+    """More or fewer items than announced are no problem; the true number is known at the end."""
     dataset = IteratorDataset(records(2), claimed)
     assert len(list(dataset)) == 2
     assert len(dataset) == 2

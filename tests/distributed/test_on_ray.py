@@ -121,7 +121,7 @@ def main(target, address):
     evaluation = Evaluation(target, data, ["exact_match"], name="exam", options={"concurrency": 4})
     place = RayBackend(build_recipe(evaluation), build_setup, address)
     return asyncio.run(
-        execute(evaluation, SQLiteHistory(Path("h.db")), RunControls(place=place))
+        execute(evaluation, SQLiteHistory(Path("h.db")), RunControls(backend=place))
     )
 
 if __name__ == "__main__":
@@ -178,7 +178,7 @@ def run_on_ray(
     place = {"actors": 1, **place}
     backend = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
     how = conduct or RunControls()
-    return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=backend), resume=resume)
+    return run_locally(evaluation, RunControls(how.callbacks, how.watch, backend=backend), resume=resume)
 
 
 def run_locally(evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False) -> EvalReport:

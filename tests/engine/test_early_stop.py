@@ -18,7 +18,7 @@ from proctor.errors import ConfigError, ResumeRefused, RunStopped, StopRun
 from proctor.records.order import shuffle_key
 from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
-from proctor.wiring.open_history import run_to_resume
+from proctor.wiring.open_history import find_run_to_resume
 from tests.distributed.failing_mailboxes import LONG, eventually, with_timeout
 from tests.distributed.worker_runs import QUIET, workers
 from tests.support import proctor, samples, shout, start
@@ -118,7 +118,7 @@ def test_the_rest_can_be_run_later(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     first = early(history, EarlyGate(BASELINE))
     with pytest.raises(Exception, match="no unfinished run of 'exam'"):
-        run_to_resume(history, True, "exam")
+        find_run_to_resume(history, True, "exam")
     whole = early(history, None, resume=first.run_id)
     assert whole.total == 1_000
     assert set(CALLS.values()) == {1}

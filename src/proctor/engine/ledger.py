@@ -10,7 +10,7 @@ from proctor.engine.plan import IsDone, Job
 from proctor.errors import DatasetError
 from proctor.records.trial import DEFAULT_CONFIGURATION
 
-NAMED_AT_MOST = 20
+MAX_NAMES = 20
 _NO_RESULT = "planned trials have no result"
 _TOO_SHORT = "it gave fewer samples than its length said"
 
@@ -107,13 +107,13 @@ class Ledger:
     def _list_names(self) -> str:
         """The trials without a result, the open ones first, up to the limit."""
         jobs = list(self.open.values())
-        if not self.is_exhausted and len(jobs) <= NAMED_AT_MOST:
-            jobs += islice(self._jobs, NAMED_AT_MOST + 1 - len(jobs))
+        if not self.is_exhausted and len(jobs) <= MAX_NAMES:
+            jobs += islice(self._jobs, MAX_NAMES + 1 - len(jobs))
         names = [
             trial_label(sample.id, configuration.name, epoch)
-            for _, sample, configuration, epoch in jobs[:NAMED_AT_MOST]
+            for _, sample, configuration, epoch in jobs[:MAX_NAMES]
         ]
-        return ", ".join([*names, "…"] if len(jobs) > NAMED_AT_MOST else names)
+        return ", ".join([*names, "…"] if len(jobs) > MAX_NAMES else names)
 
 
 def is_missing_warning(warning: str) -> bool:

@@ -132,7 +132,7 @@ class OutputLimits:
     def __init__(self, options: RunOptions, threads: CallThreads) -> None:
         self.limit = options.max_output_bytes
         # A text of this length is within the limit however it is escaped.
-        self.short = self.limit // 6
+        self.safe_length = self.limit // 6
         self._timeout = options.timeout
         self._threads = threads
 
@@ -200,7 +200,7 @@ class OutputLimits:
     def needs_check(self, result: EvalResult) -> bool:
         """True if a result contains more than an output and short scores."""
         for score in result.scores.values():
-            if score.details or (score.reason and len(score.reason) > self.short):
+            if score.details or (score.reason and len(score.reason) > self.safe_length):
                 return True
         return result.trial.session is not None or bool(result.sessions)
 
@@ -212,13 +212,13 @@ class OutputLimits:
             session = await self._limit_session(trial.session, f"the session of {subject}")
             if session is not trial.session:
                 trial = msgspec.structs.replace(trial, session=session)
-        judging: dict[str, Session] = {}
+        judge_sessions: dict[str, Session] = {}
         for name, session in result.sessions.items():
             limited = await self._limit_session(session, f"the session of {name} on {subject}")
             if limited is not None:
-                judging[name] = limited
+                judge_sessions[name] = limited
         scores = {name: await self._limit_score(name, score) for name, score in result.scores.items()}
-        return EvalResult(trial, scores, judging, result.delivery)
+        return EvalResult(trial, scores, judge_sessions, result.delivery)
 
     async def _limit_session(self, session: Session, subject: str) -> Session | None:
         try:
@@ -238,7 +238,7 @@ class OutputLimits:
         except (TooLarge, NotStorable, msgspec.MsgspecError) as error:
             sessions.warn(f"{error}; its details are left out of the stored result")
             details = {"left_out": str(error)}
-        return msgspec.structs.replace(score, reason=score.reason[: self.short], details=details)
+        return msgspec.structs.replace(score, reason=score.reason[: self.safe_length], details=details)
 
 
 def encode_or_repr(value: Any) -> bytes:

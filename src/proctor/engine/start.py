@@ -51,7 +51,7 @@ from proctor.version import VERSION
 
 MAX_VALUE_LENGTH = 60
 EVALUATOR_CODE = "evaluators' code"
-UNKNOWN = (
+OTHER_SCHEME = (
     "the run was written by another version of Proctor, which identified code in another way "
     f"(this is scheme {SCHEME}), so it cannot be known whether the code is the same"
 )
@@ -86,7 +86,7 @@ def _target_change(then: TargetSpec, today: TargetSpec) -> str:
     if then.name != today.name:
         return f"was {then.name!r}, is {today.name!r}"
     if then.kind == today.kind and is_other_scheme(then.identity, today.identity):
-        return UNKNOWN
+        return OTHER_SCHEME
     return "its code, what it uses, or its version has changed"
 
 
@@ -103,7 +103,7 @@ def _scoring_changes(before: RunMetadata, now: RunMetadata) -> Iterator[Problem]
     if then == today:
         return
     if incomparable := _incomparable_evaluators(then, today):
-        yield Problem(EVALUATOR_CODE, f"{incomparable}: {UNKNOWN}")
+        yield Problem(EVALUATOR_CODE, f"{incomparable}: {OTHER_SCHEME}")
         return
     # One list of names for each change that they share.
     changed: dict[str, list[str]] = {}
@@ -166,7 +166,7 @@ def identity_warnings(
     return tuple(warnings)
 
 
-def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
+def require_unchanged(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
     """Refuse to mix results of different code; with different evaluators, always."""
     about_evaluators = any(change.where == "evaluators" for change in changes)
     if not changes or (allowed and not about_evaluators):
@@ -201,7 +201,7 @@ class RunControls(msgspec.Struct, frozen=True):
     watch: OpenDisplay | None = None
     allow_changes: bool = False
     retry_errors: bool = False
-    place: Backend | None = None
+    backend: Backend | None = None
     decide: StopRule | None = None
     on_result: Callable[[EvalResult], object] | None = None
     fresh: bool = False
@@ -230,7 +230,7 @@ def resume_run(
         )
     metadata = _describe_run(plan, info, before)
     changes = find_changes(before, metadata)
-    refuse_if_changed(before, changes, allowed=controls.allow_changes)
+    require_unchanged(before, changes, allowed=controls.allow_changes)
     samples, stop_check = order_samples(plan, controls.decide, before, changes)
     # Before errors are deleted, because they cost money too.
     spending = restore_spending(metadata, history.results(before.run_id))
@@ -380,7 +380,7 @@ def _execution(
     stop_check: StopCheck | None,
     is_new: bool = True,
 ) -> RunExecution:
-    backend = controls.place
+    backend = controls.backend
     if backend is not None and needs_peers(plan):
         raise ConfigError(NEEDS_LOCAL_RUN, where="baseline" if plan.baseline else "evaluators", fix=LOCAL_RUN_FIX)
 

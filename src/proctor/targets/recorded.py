@@ -93,7 +93,7 @@ class FileRecordings:
                     else:
                         index.add(where, recording, start)
         except OSError as error:
-            raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
+            raise _unreadable(path, error) from None
         self._offsets = index.check()
         self.keys = frozenset(self._offsets)
         self.digest = state.hexdigest()[:32]
@@ -115,6 +115,10 @@ class FileRecordings:
 Recordings = MemoryRecordings | FileRecordings
 
 
+def _unreadable(path: Path, error: OSError) -> TargetError:
+    return TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path), fix="check the path")
+
+
 def read_recordings(path: Path) -> Recordings:
     """Read a file of recordings: JSON Lines, or a JSON list."""
     try:
@@ -125,7 +129,7 @@ def read_recordings(path: Path) -> Recordings:
             file.seek(0)
             text = file.read().removeprefix(_BOM)
     except OSError as error:
-        raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
+        raise _unreadable(path, error) from None
     try:
         return MemoryRecordings(msgspec.json.decode(text, type=list[Any]), str(path))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -164,7 +168,7 @@ class _Index(Generic[EntryT]):
                 problems=self.problems,
             )
         if not self._entries:
-            raise TargetError("there are no recordings", where=self._source)
+            raise TargetError("there are no recordings", where=self._source, fix="check that it is the right file")
         return self._entries
 
 
@@ -228,12 +232,12 @@ class RecordedTarget:
         """Reject options other than `configuration`; recordings in samples accept all options."""
         if self._recordings is None:
             return []
-        faults = [
+        problems = [
             f"there is no option {name!r} for recordings: {suggest_name(name, [CONFIGURATION])}"
             for name in options
             if name != CONFIGURATION
         ]
-        return faults + self._check_configuration(options)
+        return problems + self._check_configuration(options)
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0) -> Reply:
         """Return the recording of one sample."""

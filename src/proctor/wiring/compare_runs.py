@@ -146,7 +146,7 @@ def check_pair(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRu
     """Reject two identical sides; return both with distinct display names."""
     for side in (first, second):
         for name in side.configurations:
-            _refuse_unknown(side, name)
+            _require_configuration(side, name)
     is_same_run = _is_same_run(first, second)
     if is_same_run and set(first.configurations) & set(second.configurations):
         raise ConfigError(
@@ -176,7 +176,7 @@ def rank(
     for run in opened:
         values = run.report.ranking_entries(metric)
         for name in run.configurations:
-            _refuse_unknown(run, name)
+            _require_configuration(run, name)
             if name in values:
                 ranked[_display_name(run, name, is_single=len(opened) == 1)] = values[name]
     if len(ranked) < 2:
@@ -267,7 +267,7 @@ def _is_same_run(first: OpenedRun, second: OpenedRun) -> bool:
     return is_same_id or first.report is second.report
 
 
-def _refuse_unknown(run: OpenedRun, configuration: str) -> None:
+def _require_configuration(run: OpenedRun, configuration: str) -> None:
     if configuration not in run.report.configurations:
         raise ConfigError(
             f"run {run.report.run_id or run.label} has no configuration {configuration!r}",

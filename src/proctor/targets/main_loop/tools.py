@@ -45,7 +45,7 @@ class Arguments(NamedTuple):
     parse: Callable[[Mapping[str, Any]], ParsedArguments]
 
 
-def of_type(record_type: Any, where: str) -> Arguments:
+def describe_type_arguments(record_type: Any, where: str) -> Arguments:
     """Take the fields of a dataclass, struct or pydantic model as arguments."""
     if not is_record(record_type):
         raise TargetError(
@@ -69,7 +69,7 @@ def of_type(record_type: Any, where: str) -> Arguments:
     return Arguments(schema, parse)
 
 
-def of_function(function: Callable[..., Any], where: str) -> Arguments:
+def describe_function_arguments(function: Callable[..., Any], where: str) -> Arguments:
     """Take the parameters of a function as arguments, or the fields of its only parameter."""
     parameters = inspect.signature(function).parameters
     try:
@@ -81,12 +81,12 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
             fix="import it where the tool is defined, and not only for type checkers",
         ) from None
     problems = [
-        Problem(name, fault) for name, parameter in parameters.items() if (fault := _find_fault(parameter, hints))
+        Problem(name, fault) for name, parameter in parameters.items() if (fault := _find_problem(parameter, hints))
     ]
     if problems:
         raise TargetError("the function cannot be a tool", where=where, problems=problems)
     if len(parameters) == 1 and is_record(only := hints[next(iter(parameters))]):
-        return of_type(only, where)
+        return describe_type_arguments(only, where)
     types = {name: _describe_type(hints[name]) for name in parameters}
     required = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
     fields: list[Any] = [
@@ -120,7 +120,7 @@ def is_record(candidate: Any) -> bool:
     )
 
 
-def _find_fault(parameter: Parameter, hints: Mapping[str, Any]) -> str:
+def _find_problem(parameter: Parameter, hints: Mapping[str, Any]) -> str:
     if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
         return "a schema cannot describe it; name the parameters one by one"
     if parameter.kind is Parameter.POSITIONAL_ONLY:
@@ -201,7 +201,11 @@ class Tool:
             )
         self.handler = handler
         self.timeout = timeout
-        self._arguments = of_function(handler, name) if parameters is None else of_type(parameters, name)
+        self._arguments = (
+            describe_function_arguments(handler, name)
+            if parameters is None
+            else describe_type_arguments(parameters, name)
+        )
         self.spec = ToolSpec(name, description, self._arguments.schema)
 
     @property

@@ -287,7 +287,7 @@ def test_a_block_reports_all_faults_at_its_end() -> None:
             checks.on_progress(print, statuses=["done"])  # type: ignore[list-item]
 
     assert fault(write) == snapshot("""\
-many: the definition has 12 faults
+many: the definition has 12 problems
   - 'a..b' is not a path to a field: it has an empty key: a dot too many
     Fix: write keys with dots between them, such as usage.total_tokens or items.*.name
   - evaluate_with('contains') has no field
