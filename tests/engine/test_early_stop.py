@@ -195,7 +195,7 @@ def test_samples_of_one_cluster_end_it_with_an_error(tmp_path: Path) -> None:
     gate = EarlyGate({f"s{i}": 1.0 for i in range(40)})
     with pytest.raises(RunStopped, match="share the cluster") as refused:
         evaluate(shout, data, exact_match, decide=gate.add_result, **how)
-    assert "what was finished is kept as run" in str(refused.value)
+    assert "the finished results are stored as run" in str(refused.value)
     assert history.find("exam").status == "failed"
     assert 0 < history.report("exam").total < 40
     assert evaluate(shout, data, exact_match, resume="exam", **how).total == 40
