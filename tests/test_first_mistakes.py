@@ -30,7 +30,7 @@ def three_parameters(a: Any, b: Any, c: Any) -> bool:
 
 
 def limited(output: Any, *, limit) -> bool:  # type: ignore[no-untyped-def]
-    return len(output) < limit
+    return bool(len(output) < limit)
 
 
 def run(**changes: Any) -> Callable[[], Any]:
@@ -53,7 +53,7 @@ def run(**changes: Any) -> Callable[[], Any]:
         (run(dataset=[]), "the dataset has no samples", '{"id": "1", "input": "2 + 2"}'),
         (run(configurations=5), "configurations: expected a list or a mapping, found 5", "configurations={'main'"),
         (run(history=5), "history: expected a file, a URL", 'history="runs.db"'),
-        (run(on_progress=5), "on_progress: a progress callback must be a plain function", "on_progress=print"),
+        (run(on_progress=5), "on_progress: a progress callback must be a plain function", "such as print"),
         (run(workers=5), "workers: expected a mailbox or its address, found 5", 'workers="redis://'),
         (run(concurrency="x"), "concurrency: expected a whole number, found 'x'", "concurrency=20"),
         (run(budget={"usd": 3}), "budget: unknown key usd", "choose one of: calls, cost, tokens"),

@@ -265,7 +265,7 @@ the callback waits for events that do not exist
     assert fault(lambda: define().on_progress(nothing)) == snapshot(
         """\
 on_progress: a progress callback must be a plain function, found None
-Fix: pass a function of one event\
+Fix: pass a function of one event, such as print\
 """
     )
 

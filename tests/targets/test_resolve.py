@@ -168,7 +168,8 @@ def test_unknown_keys_come_with_the_nearest_known() -> None:
     assert str(caught.value) == snapshot("""\
 target: some keys are unknown
   - cdw: did you mean 'cwd'?
-  - shell: choose one of: command, cwd, env, name, version\
+  - shell: choose one of: command, cwd, env, name, version
+Fix: correct or leave out these keys\
 """)
 
 

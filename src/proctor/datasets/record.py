@@ -190,7 +190,7 @@ class RecordReader:
         field = guess_field(key)
         if field is None or field in keys or field in self._mapped_fields:
             return []
-        fix = f"rename it to {field}, or map it: {{{key!r}: {field!r}}}"
+        fix = f"rename it, or map it: {key} to {field}"
         return [Problem(key, f"is not a known name; did you mean {field!r}?", fix)]
 
     def _missing_input(self, record: Mapping[str, Any], is_null: bool) -> list[Problem]:

@@ -53,11 +53,6 @@ class _Key(NamedTuple):
     required: bool
 
 
-def find_problems(value_type: Any, value: Any, field: str) -> list[Problem]:
-    """Return all problems of a value that cannot be converted; empty if no detail is known."""
-    return list(islice(_walk(value_type, value, field), MAX_PROBLEMS))
-
-
 def _is_union(value_type: Any) -> bool:
     return typing.get_origin(value_type) in (typing.Union, types.UnionType)
 
@@ -296,8 +291,8 @@ def _plain_reader(value_type: Any, field: str) -> Reader:
         try:
             converted = msgspec.convert(value, value_type, dec_hook=_decode_other)
         except msgspec.ValidationError as error:
-            problems = find_problems(value_type, value, field) or explain_error(error, value, field)
-            raise InvalidRecord(problems) from None
+            problems = list(islice(_walk(value_type, value, field), MAX_PROBLEMS))
+            raise InvalidRecord(problems or explain_error(error, value, field)) from None
         _check_unknown_keys(value, converted, value_type, field)
         return converted
 

@@ -267,7 +267,7 @@ class OptionSet(typing.NamedTuple):
             )
             fix = f"it takes {listed or 'no parameters'}"
             missing = [p.name for p in self.describe() if p.required and p.name not in options]
-            if missing and not self.accepts_any:
+            if len(missing) == len(problems):
                 fix += f"; set it with {{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file"
                 fix += f" or functools.partial({label}, {', '.join(f'{name}=…' for name in missing)}) in Python"
             raise EvaluatorError("its parameters do not fit", where=label, fix=fix, problems=problems)

@@ -152,7 +152,7 @@ class _RelabelledTarget:
 
 
 def from_object(target: Any, name: str | None = None) -> PythonTarget:
-    """Wrap a function, an object with `execute` or `invoke`, or another callable object."""
+    """Wrap an object with `execute` or `invoke`, or a function, partial, bound method or other callable."""
     if target is None:
         raise TargetError(
             "there is no target",
@@ -170,17 +170,12 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
         if any(callable(getattr(target, method, None)) for method in ("ainvoke", "invoke")):
             return from_runnable(target, name)
     if callable(target):
-        return from_function(target, name)
+        return _make_target(target, TargetSpec(name, "function"), target)
     raise TargetError(
         f"{shorten(repr(target), MAX_QUOTE)} is not a target: it cannot be called",
         where="target",
         fix="pass a function, an object with execute or invoke, an address or a mapping",
     )
-
-
-def from_function(target: Callable[..., Any], name: str) -> PythonTarget:
-    """Wrap a sync or async function, lambda, partial, bound method or callable object."""
-    return _make_target(target, TargetSpec(name, "function"), target)
 
 
 def _make_target(

@@ -160,7 +160,8 @@ class _Checker:
             entry = DatasetEntry(entry)
         if isinstance(entry, DatasetEntry):
             path = self._path.parent / entry.path
-            if not _is_sample_file(entry) and not path.exists():
+            is_sample_file = entry.format is None and path.suffix.lower() in (*JSONL_ENDINGS, *TABLE_ENDINGS)
+            if not is_sample_file and not path.exists():
                 problem = f"dataset: there is no file or folder {entry.path!r}; {suggest_file(path)}"
                 yield Problem(self._line_of("dataset"), problem)
                 return
@@ -171,11 +172,6 @@ class _Checker:
         elif entry is None and isinstance(self._data.get("dataset"), dict):
             return  # an invalid entry may be one of sessions
         yield Problem(str(self._path), f"target is missing{hint}")
-
-
-def _is_sample_file(entry: DatasetEntry) -> bool:
-    ending = Path(entry.path).suffix.lower()
-    return entry.format is None and ending in (*JSONL_ENDINGS, *TABLE_ENDINGS)
 
 
 def _build(file: EvalFile, path: Path) -> LoadedEvalFile:

@@ -167,13 +167,11 @@ def field_evaluators(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def find_field_problems(fields: Mapping[str, Any]) -> list[str]:
     """Find unknown keys in the entries of fields."""
-    known = FieldEntry.__struct_fields__
     return [
-        f"fields.{name}: unknown key {key!r}; {suggest_name(str(key), known)}"
+        f"fields.{name}: unknown key {key!r}; {suggest_name(str(key), FieldEntry.__struct_fields__)}"
         for name, entry in fields.items()
-        if isinstance(entry, Mapping)
-        for key in entry
-        if key not in known
+        for key in (entry if isinstance(entry, Mapping) else ())
+        if key not in FieldEntry.__struct_fields__
     ]
 
 

@@ -115,9 +115,7 @@ def list_callbacks(on_progress: Any) -> tuple[ProgressCallback, ...]:
             raise ConfigError(
                 f"a progress callback must be a plain function, found {getattr(callback, '__name__', repr(callback))}",
                 where="on_progress",
-                fix="write it with def, not async def"
-                if is_async
-                else "pass a function of one event: on_progress=print",
+                fix="write it with def, not async def" if is_async else "pass a function of one event, such as print",
             )
     return callbacks
 

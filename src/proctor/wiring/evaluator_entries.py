@@ -100,7 +100,7 @@ class _Slot(NamedTuple):
 def apply_settings(
     entries: Sequence[Any], settings: Sequence[Setting], describe: Describe, read_value: Callable[[str], Any]
 ) -> list[Any]:
-    """Return the entries with parameters from the command line; report all faults at once.
+    """Return the entries with parameters from the command line; report all problems at once.
 
     A setting selects an evaluator by its name, or by its type if there is only one of that type; `OUTER.INNER` selects
     one inside a field or a combination. `read_value` parses the text of a parameter that is not declared as text.

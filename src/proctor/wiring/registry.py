@@ -100,8 +100,10 @@ class Registry:
         ('short',)
         """
         if isinstance(evaluator, ModuleType):
-            marked = [each for each in vars(evaluator).values() if _is_marked_in(each, evaluator)]
-            return tuple(name for each in marked for name in self.register(each))
+            defined = [
+                each for each in vars(evaluator).values() if getattr(each, "__module__", None) == evaluator.__name__
+            ]
+            return tuple(name for each in defined if get_info(each) is not None for name in self.register(each))
         name = name or get_name(evaluator)
         if ":" in name or name.startswith(NEGATED) or not name.strip():
             raise EvaluatorError(
@@ -236,13 +238,13 @@ class Registry:
             evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
         )
         built, errors = self._build_each(named, "evaluators")
-        problems = find_name_clashes(built)
-        if len(errors) == 1 and not problems:
+        clashes = find_name_clashes(built)
+        if len(errors) == 1 and not clashes:
             [(place, error)] = errors
             where = f"{place} ({error.where})" if error.where else place
             raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems)
-        problems += [problem for place, error in errors for problem in flatten_problems(error, place)]
-        if problems:
+        if errors or clashes:
+            problems = [problem for place, error in errors for problem in flatten_problems(error, place)] + clashes
             fix = "correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator"
             raise EvaluatorError("some evaluators cannot be built", problems=problems, fix=fix)
         return tuple(built)
@@ -361,11 +363,6 @@ def _describe_place(spec: Any, name: str | None, position: int, where: str) -> s
     if isinstance(spec, Mapping) and spec.get("uses") == "field" and "name" in spec:
         return f"fields.{spec['name']}"
     return f"{where}[{position if name is None else name}]"
-
-
-def _is_marked_in(value: Any, module: ModuleType) -> bool:
-    """True for a marked function or class that is defined in the module."""
-    return get_info(value) is not None and getattr(value, "__module__", None) == module.__name__
 
 
 def _require_callable(evaluator: Any, name: str) -> None:

@@ -31,11 +31,11 @@ _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 ParsedArguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-class BadArguments(ValueError):
-    """A model called a tool with invalid arguments; the message helps it to correct them."""
+class InvalidArguments(ValueError):
+    """A model called a tool with invalid arguments; the message helps the model to correct them."""
 
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__(f"the arguments do not fit: {'; '.join(faults)}")
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__(f"the arguments do not fit: {'; '.join(problems)}")
 
 
 class Arguments(NamedTuple):
@@ -57,13 +57,13 @@ def describe_type_arguments(record_type: Any, where: str) -> Arguments:
 
     def parse(values: Mapping[str, Any]) -> ParsedArguments:
         known = () if schema.get("additionalProperties") else schema.get("properties", {})
-        faults = [_unknown_parameter(name, known) for name in values if known and name not in known]
+        problems = [_unknown_parameter(name, known) for name in values if known and name not in known]
         try:
             record = _decode(codec.encode(values), record_type)
         except ValueError as error:
-            faults.append(describe_error(error))
-        if faults:
-            raise BadArguments(faults)
+            problems.append(describe_error(error))
+        if problems:
+            raise InvalidArguments(problems)
         return (record,), {}
 
     return Arguments(schema, parse)
@@ -81,7 +81,7 @@ def describe_function_arguments(function: Callable[..., Any], where: str) -> Arg
             fix="import it where the tool is defined, and not only for type checkers",
         ) from None
     problems = [
-        Problem(name, fault) for name, parameter in parameters.items() if (fault := _find_problem(parameter, hints))
+        Problem(name, problem) for name, parameter in parameters.items() if (problem := _find_problem(parameter, hints))
     ]
     if problems:
         raise TargetError("the function cannot be a tool", where=where, problems=problems)
@@ -97,16 +97,16 @@ def describe_function_arguments(function: Callable[..., Any], where: str) -> Arg
     schema = {**_make_schema(struct, where), "additionalProperties": False}
 
     def parse(values: Mapping[str, Any]) -> ParsedArguments:
-        faults = [_unknown_parameter(name, types) for name in values if name not in types]
-        faults += [f"{name} is missing" for name in required if name not in values]
+        problems = [_unknown_parameter(name, types) for name in values if name not in types]
+        problems += [f"{name} is missing" for name in required if name not in values]
         parsed = {}
         for name, value in values.items():
             try:
                 parsed[name] = _decode(codec.encode(value), types.get(name, Any))
             except ValueError as error:
-                faults.append(f"{name}: {describe_error(error)}")
-        if faults:
-            raise BadArguments(faults)
+                problems.append(f"{name}: {describe_error(error)}")
+        if problems:
+            raise InvalidArguments(problems)
         return (), parsed
 
     return Arguments(schema, parse)
@@ -231,8 +231,8 @@ class Tool:
                 if isinstance(stopped, StopRun) or _is_cancelled():
                     raise
                 error = "CancelledError: the tool cancelled itself"
-            except BadArguments as bad_arguments:
-                error = str(bad_arguments)
+            except InvalidArguments as invalid_arguments:
+                error = str(invalid_arguments)
             except (Exception, SystemExit) as failure:
                 # Command-line programs that are called as functions raise SystemExit.
                 error = _describe_exception(failure)
@@ -327,5 +327,4 @@ def _describe_exception(failure: BaseException) -> str:
 
 def _is_cancelled() -> bool:
     """Return True if this task was cancelled from outside, not by the tool."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return (task := asyncio.current_task()) is not None and task.cancelling() > 0
