@@ -91,7 +91,7 @@ def test_types_and_ids_are_checked_as_they_come() -> None:
     wrong = IteratorDataset(records(1), input_type=str, expected_type=Any)
     with pytest.raises(DatasetError, match="item 0: input: expected a string, found a number: 0"):
         list(wrong)
-    with pytest.raises(DatasetError, match="item 1: id: '1' was used before"):
+    with pytest.raises(DatasetError, match="item 1: id: '1' is already used"):
         list(IteratorDataset([Sample("1", "a"), Sample("1", "b")]))
 
 

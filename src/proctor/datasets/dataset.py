@@ -200,7 +200,7 @@ class IteratorDataset:
         name: str = "iterator",
     ) -> None:
         if length is not None and length < 0:
-            raise DatasetError(f"length must be 0 or more, got {length}", where=name)
+            raise DatasetError(f"expected a length of at least 0, found {length}", where=name, fix="leave out length")
         self._reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
         self._items = iter(iterable)
         self._length = length
@@ -242,7 +242,7 @@ class IteratorDataset:
             # Earlier items are gone, so only hashes can be compared: with a million ids, the chance of a
             # false duplicate is 1 in 30 million.
             if not ids.add(hash(sample.id)):
-                problem = Problem("id", f"{sample.id!r} was used before", "give every sample a unique id")
+                problem = Problem("id", f"{sample.id!r} is already used", "give every sample a unique id")
                 raise sample_error(self._locate(index), [problem])
             yield sample
             count += 1

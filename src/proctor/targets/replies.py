@@ -116,7 +116,7 @@ def _convert_response(entry: Any) -> Iterator[Message | ModelCall]:
 
 
 def _user_slices(source: Any, package: Any) -> Iterator[Any]:
-    """Yield the user's own state; the package's own state does not concern the answer."""
+    """Yield the user's own state; the state of the package itself is left out."""
     try:
         slices = source.snapshot(include_all=True).slices
     except package.SnapshotSerializationError:

@@ -163,7 +163,7 @@ def collect(
 def _update_status(
     run: RunMetadata, is_missing: bool, warnings: Sequence[str], clock: Clock, seconds: float
 ) -> RunMetadata:
-    """Return the run after a collection; warnings of earlier collections are kept."""
+    """Return the run after a collection; it keeps the warnings of earlier collections."""
     unsent = tuple(_describe_unsent(run))
     return msgspec.structs.replace(
         run,

@@ -109,7 +109,7 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     ] = None
     tags: Annotated[dict[str, str], _doc("Tags stored with the run, to find it by.")] = {}
     history: Annotated[
-        HistoryEntry, _doc("The retention of runs of this name: a run is kept while either limit keeps it.")
+        HistoryEntry, _doc("The retention of runs of this name; a run that either limit covers is not deleted.")
     ] = HistoryEntry()
     fail_under: Annotated[
         float | str | dict[str, float | str],

@@ -84,7 +84,8 @@ def describe_function_arguments(function: Callable[..., Any], where: str) -> Arg
         Problem(name, problem) for name, parameter in parameters.items() if (problem := _find_problem(parameter, hints))
     ]
     if problems:
-        raise TargetError("the function cannot be a tool", where=where, problems=problems)
+        fix = "give every parameter a name and a type: def search(query: str, limit: int = 5)"
+        raise TargetError("the function cannot be a tool", where=where, problems=problems, fix=fix)
     if len(parameters) == 1 and is_record(only := hints[next(iter(parameters))]):
         return describe_type_arguments(only, where)
     types = {name: _describe_type(hints[name]) for name in parameters}
@@ -157,7 +158,8 @@ def _make_schema(record_type: Any, where: str) -> dict[str, Any]:
     try:
         schema = inline_root(msgspec.json.schema(record_type, schema_hook=pydantic_schema))
     except TypeError as error:
-        raise TargetError(f"a schema cannot describe its parameters: {error}", where=where) from None
+        fix = "use str, int, float, bool, list, dict, a dataclass, a struct or a pydantic model as types"
+        raise TargetError(f"a schema cannot describe its parameters: {error}", where=where, fix=fix) from None
     if definitions:
         schema = {**schema, "$defs": {**definitions, **schema.get("$defs", {})}}
     return schema

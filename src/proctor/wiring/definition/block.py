@@ -115,7 +115,8 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
             if name not in known
         ]
     if problems:
-        raise ConfigError("the callback waits for events that do not exist", problems=problems)
+        fix = "correct these names, or leave out kinds and statuses"
+        raise ConfigError("the callback selects events that do not exist", problems=problems, fix=fix)
 
 
 def is_series(name: str, other_name: str) -> bool:

@@ -315,12 +315,12 @@ class Definition:
     def check(self) -> Self:
         """Raise an error that lists everything that is missing in the definition."""
         problems = [
-            Problem(name, "it has no evaluator: .evaluate_with(…)")
+            Problem(name, "add an evaluator: .evaluate_with(…)")
             for name, block in self._blocks.items()
             if not block.evaluators
         ]
         if not self._blocks:
-            problems.append(Problem("", 'there is no field to evaluate: .evaluate_field("output")'))
+            problems.append(Problem("", 'add a field to evaluate: .evaluate_field("output")'))
         names = list(self._configurations)
         if self._baseline is not None and names and self._baseline not in names:
             problem = f"there is no configuration {self._baseline!r}; {suggest_name(self._baseline, names)}"
@@ -428,7 +428,7 @@ class Definition:
         if isinstance(evaluator, Mapping | EvaluatorSpec):
             if parameters:
                 raise ConfigError(
-                    f"parameters are given twice: in {evaluator!r} and as keyword arguments",
+                    f"parameters are both in {evaluator!r} and in keyword arguments",
                     fix="write evaluate_with(name, parameter=value)",
                 )
             return self._registry.build(evaluator)
