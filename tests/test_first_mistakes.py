@@ -55,7 +55,7 @@ def run(**changes: Any) -> Callable[[], Any]:
         (run(history=5), "history: expected a file, a URL", 'history="runs.db"'),
         (run(on_progress=5), "on_progress: a progress callback must be a plain function", "such as print"),
         (run(workers=5), "workers: expected a mailbox or its address, found 5", 'workers="redis://'),
-        (run(concurrency="x"), "concurrency: expected a whole number, found 'x'", "concurrency=20"),
+        (run(concurrency="x"), "concurrency: expected a whole number, found 'x'", "(default: 20)"),
         (run(budget={"usd": 3}), "budget: unknown key usd", "choose one of: calls, cost, tokens"),
         (run(resume=True), "only a stored run can be resumed", "leave out history=False"),
         (run(evaluators="exact_mach"), "there is no evaluator 'exact_mach'", "did you mean 'exact_match'?"),

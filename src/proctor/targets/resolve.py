@@ -91,7 +91,7 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
         raise TargetError(
             f"the target cannot be used: {error.what}",
             where=error.where or address,
-            fix=f"{model_hint}; or {error.fix}" if model_hint else error.fix,
+            fix=f"{model_hint} Otherwise {error.fix}" if model_hint else error.fix,
         ) from None
     if isinstance(target, str):
         raise TargetError("this is a string, not a function", where=address, fix="name a function of the module")

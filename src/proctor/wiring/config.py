@@ -50,7 +50,8 @@ def load_eval_file(path: Path) -> LoadedEvalFile:
     """Read an eval file: .yaml, .yml, .json, or a .py module with the same names."""
     if not path.is_file():
         suffixes = (".yaml", ".yml") if path.suffix not in (".py", ".json") else (path.suffix,)
-        fix = f"{suggest_file(path, suffixes)}; `proctor init` writes an eval file"
+        hint = suggest_file(path, suffixes)
+        fix = hint if hint.endswith("?") else f"{hint}, or create an eval file: proctor init"
         raise ConfigError(f"there is no file {str(path)!r}", fix=fix)
     if path.suffix == ".py":
         return _load_module(path)
@@ -136,7 +137,7 @@ class _Checker:
         problems: list[str] = []
         if key == "run" and isinstance(value, dict):
             problems = [
-                f"run.{problem}" if "=" in problem.fix else f"run.{problem}; {problem.fix}"
+                f"run.{problem}" if "default" in problem.fix else f"run.{problem}; {problem.fix}"
                 for problem in find_option_problems(value)
             ]
         elif key == "fields" and isinstance(value, dict):

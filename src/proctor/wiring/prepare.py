@@ -250,7 +250,7 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
                 (field_type,) = (field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
                 expected = f"expected one of {', '.join(get_args(field_type))}"
             default = getattr(RunOptions(), name)
-            fix = f"leave out {name}" if default is None else f"write {name}={default!r}, the default"
+            fix = f"leave out {name} (default: {'none' if default is None else default})"
             if unknown := UNKNOWN_FIELD.search(str(error)):
                 fix = suggest_name(unknown[1], Budget.__struct_fields__)
             yield Problem(name, f"{expected}, found {value!r}", fix)
@@ -262,6 +262,7 @@ def explain(error: msgspec.ValidationError) -> str:
     location = path.replace("`", "").replace("$.", "").replace("$", "")
     message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
     message = message.replace("Expected", "expected").replace(", got ", ", found ").replace(" >= ", " of at least ")
+    message = message.replace(" > 0.0", " above 0").replace(" > ", " above ")
     message = message.replace("Object contains unknown field", "unknown key")
     message = message.replace("Object missing required field", "missing key")
     return f"{message} (at {location})" if location else message
@@ -332,7 +333,7 @@ def _check_configurations(
         raise TargetError(
             "the target cannot be called with the input alone: " + "; ".join(problem.what for problem in problems),
             where=target.spec.name if target else "",
-            fix="give the parameter a default, or set it: configurations={'main': {'NAME': …}}",
+            fix="give the parameter a default, or set it in a configuration: {'main': {'NAME': …}}",
         )
     if problems:
         raise ConfigError(
@@ -341,7 +342,7 @@ def _check_configurations(
             fix="correct the options of these configurations, or the parameters of the target",
         )
     if baseline is not None and baseline not in names:
-        unnamed_fix = f"add named configurations, such as configurations=[{baseline!r}, …]; or leave out the baseline"
+        unnamed_fix = f"add configurations: {{{baseline}: {{}}, other: {{option: value}}}}, or leave out the baseline"
         raise ConfigError(
             f"there is no configuration {baseline!r} to be the baseline",
             where="baseline",
