@@ -120,7 +120,7 @@ async def pieces_later(text: str) -> AsyncIterator[str]:
 @pytest.mark.parametrize("function", [pieces, pieces_later, functools.partial(pieces)])
 def test_generators_are_refused(function: Any) -> None:
     """A target that yields has no single output to score, which is told when it is attached."""
-    with pytest.raises(TargetError, match="it is a generator"):
+    with pytest.raises(TargetError, match="the target is a generator"):
         from_object(function, "it")
 
 

@@ -41,10 +41,6 @@ class OpenedRun(NamedTuple):
         """The configurations to compare."""
         return self.report.configurations if self.configuration is None else (self.configuration,)
 
-    def select(self, configuration: str) -> OpenedRun:
-        """Return the same report with only this configuration."""
-        return self._replace(configuration=configuration)
-
     def side(self, configuration: str, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison."""
         side = self.report.side(configuration, name)
@@ -122,7 +118,8 @@ def pair_configurations(
     unpaired = (
         f"{side.label}{AT}{name}" for side in (first, second) for name in side.configurations if name not in shared
     )
-    return [(first.select(name), second.select(name)) for name in shared], tuple(unpaired)
+    pairs = [(first._replace(configuration=name), second._replace(configuration=name)) for name in shared]
+    return pairs, tuple(unpaired)
 
 
 def open_pair(
