@@ -176,7 +176,7 @@ def test_it_must_be_shuffled(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"shuffle": 8}, r"another order \(shuffle 7, now 8\)"),
-        ({"allow_changes": True, "epochs": 2}, "something has changed"),
+        ({"allow_changes": True, "epochs": 2}, "the evaluation has changed"),
     ],
 )
 def test_a_stopped_run_resumes_only_unchanged(tmp_path: Path, change: dict[str, Any], said: str) -> None:

@@ -107,7 +107,8 @@ def test_a_session_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "chats.jsonl").write_text("".join(json.dumps(chat) + "\n" for chat in chats))
     path = tmp_path / "m.json"
     cases = [
-        ([{"path": "s0.json", "score": 4}, {"path": "./s0.json", "score": 1}], "session 's0' is a duplicate of"),
+        ([{"path": "s0.json", "score": 4},
+          {"path": "./s0.json", "score": 1}], "session 's0' is a duplicate of the one"),
         ([{"path": "chats.jsonl", "id": "c1", "score": 4},
           {"path": f"../{tmp_path.name}/chats.jsonl", "recorded": "reward"}], "session 'c1' is a duplicate of the one"),
         ([{"path": "chats.jsonl", "recorded": "reward"}] * 2, "2 sessions are duplicates of those"),

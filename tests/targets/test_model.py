@@ -113,7 +113,7 @@ def test_configurations_override_settings() -> None:
     ("options", "expected"),
     [
         ({"temprature": 1}, "did you mean 'temperature'?"),
-        ({"temperature": "hot"}, "an option does not fit"),
+        ({"temperature": "hot"}, "an option of the model has the wrong type"),
         ({"prompt": "cost: $ 5"}, "a $ is not followed by a parameter's name"),
         ({"prompt": "no_such_file.md"}, "the prompt cannot be read"),
         ({"model": "opnai:gpt"}, "did you mean 'openai'?"),

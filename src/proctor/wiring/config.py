@@ -163,7 +163,8 @@ class _Checker:
             path = self._path.parent / entry.path
             is_sample_file = entry.format is None and path.suffix.lower() in (*JSONL_ENDINGS, *TABLE_ENDINGS)
             if not is_sample_file and not path.exists():
-                problem = f"dataset: there is no file or folder {entry.path!r}; {suggest_file(path)}"
+                hint = suggest_file(path).replace(f"{self._path.parent}/", "")
+                problem = f"dataset: there is no file or folder {entry.path!r}; {hint}"
                 yield Problem(self._line_of("dataset"), problem)
                 return
             if holds_sessions(entry, path):

@@ -342,7 +342,7 @@ def _check_configurations(
             fix="correct the options of these configurations, or the parameters of the target",
         )
     if baseline is not None and baseline not in names:
-        unnamed_fix = f"add configurations: {{{baseline}: {{}}, other: {{option: value}}}}, or leave out the baseline"
+        unnamed_fix = f"add configurations, such as configurations=[{baseline!r}, …], or leave out the baseline"
         raise ConfigError(
             f"there is no configuration {baseline!r} to be the baseline",
             where="baseline",
