@@ -277,7 +277,7 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
 
 def test_an_empty_list_of_evaluators_is_refused(registry: Registry) -> None:
     """A run without evaluators has no result."""
-    with pytest.raises(EvaluatorError, match="no evaluator was given"):
+    with pytest.raises(EvaluatorError, match="there is no evaluator"):
         registry.build_all([])
 
 

@@ -81,7 +81,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
     result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
                            "--set", "tool_called.name=Bash")  # fmt: skip
     assert result.code == 2
-    assert "error: nothing to run: give an eval file, or --target" in result.err
+    assert "error: there is no eval file, and --target is missing" in result.err
     assert "--dataset-format auto" in result.err
     assert "fail_under" not in result.err
 

@@ -237,7 +237,7 @@ def test_without_a_target_it_says_what_is_needed(
     monkeypatch.chdir(tmp_path / "empty")
     result = project.proctor("worker", "--requests", "memory://x")
     assert result.code == 2
-    assert "nothing to run: give an eval file, or --target, --evaluator\n" in result.err
+    assert "there is no eval file, and --target and --evaluator are missing\n" in result.err
 
 
 def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:

@@ -187,7 +187,7 @@ def test_a_run_resumed_at_another_commit_has_a_warning(tmp_path: Path, monkeypat
     report = run(resume=True)
     second = git(code, "rev-parse", "HEAD")[:12]
     assert report.metadata is not None
-    assert report.metadata.warnings == (f"resumed with other code: begun at {first} on trunk, now {second} on trunk",)
+    assert report.metadata.warnings == (f"resumed with other code: started at {first} on trunk, now {second} on trunk",)
 
 
 def test_provenance_is_collected_once_in_a_process_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
-from proctor.datasets.faults import InvalidRecord
-from proctor.datasets.typed import field_type, make_reader
+from proctor.datasets.problems import InvalidRecord
+from proctor.datasets.type_readers import field_type, make_reader
 from proctor.errors import DatasetError
 from tests.tables import each_row
 
@@ -72,10 +72,10 @@ def read(kind: Any, value: Any) -> Any:
     return value if reader is None else reader(value)
 
 
-def faults(kind: Any, value: Any) -> list[str]:
+def problems(kind: Any, value: Any) -> list[str]:
     with pytest.raises(InvalidRecord) as caught:
         read(kind, value)
-    return [str(fault) for fault in caught.value.faults]
+    return [str(problem) for problem in caught.value.problems]
 
 
 @each_row(
@@ -160,7 +160,7 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
 )
 def test_a_value_of_the_wrong_type_is_explained(kind: Any, value: Any, told: list[str]) -> None:
     """Ruling (loop): bool is not int; the message has the path, what was expected, and found."""
-    assert faults(kind, value) == told
+    assert problems(kind, value) == told
 
 
 @pytest.mark.parametrize("kind", ["str", 3, list[3]])  # type: ignore[valid-type]

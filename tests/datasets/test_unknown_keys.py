@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.typed import make_reader
+from proctor.datasets.type_readers import make_reader
 from proctor.errors import DatasetError
 from tests.tables import each_row
 

@@ -83,7 +83,7 @@ def test_a_run_stops_if_all_workers_run_other_code(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
     with workers(other, [exact_match, contains]) as requests, recording_display(seen) as watch:
-        how = RunControls(place=MailboxBackend(requests, clock=clock), watch=watch)
+        how = RunControls(backend=MailboxBackend(requests, clock=clock), watch=watch)
         with fast_clock(clock, 5.0), pytest.raises(RunStopped) as caught:
             with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     difference = "w0: its target is 'other', not 'loud'; it has the evaluator 'contains', which the run does not use"
@@ -108,7 +108,7 @@ def test_a_run_waits_for_a_worker_with_the_right_code(tmp_path: Path) -> None:
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(slow, samples(2), exact_match, name="exam")
-    how = RunControls(place=MailboxBackend(requests, clock=clock))
+    how = RunControls(backend=MailboxBackend(requests, clock=clock))
     right = loop_for(slow, requests, concurrency=1, timeout=None, name="right")
     wrong = loop_for(other, requests, name="wrong")
 
@@ -185,7 +185,7 @@ def test_a_result_that_cannot_be_read_is_an_error_of_its_sample(tmp_path: Path) 
     helper = threading.Thread(target=answer_strangely, daemon=True)
     helper.start()
     evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
-    how = RunControls(place=MailboxBackend(requests))
+    how = RunControls(backend=MailboxBackend(requests))
     report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     helper.join(LONG)
     [result] = report.results

@@ -255,7 +255,7 @@ def test_the_backend_is_this_process_by_default() -> None:
     with open_backend(evaluation) as place:
         assert place is None
     mailbox: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
-    with open_backend(evaluation, workers=mailbox, patience=7.0) as place:
+    with open_backend(evaluation, workers=mailbox, worker_timeout=7.0) as place:
         assert getattr(place, "worker_timeout", None) == 7.0
     assert not mailbox.closed
     with open_backend(evaluation, workers="memory://a-place") as place:
@@ -265,11 +265,11 @@ def test_the_backend_is_this_process_by_default() -> None:
     assert opened.closed
     with (
         pytest.raises(ConfigError, match="either workers or a cluster"),
-        open_backend(evaluation, workers=mailbox, on="ray"),
+        open_backend(evaluation, workers=mailbox, cluster="ray"),
     ):
         pass
     by_name = Evaluation("app.py:loud", samples(1), "exact_match")
-    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), open_backend(by_name, on="rya"):
+    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), open_backend(by_name, cluster="rya"):
         pass
 
 

@@ -63,7 +63,7 @@ def main(target, address):
     data = [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(16)]
     evaluation = Evaluation(target, data, ["exact_match"], name="exam", options={"concurrency": 4})
     place = RayBackend(build_recipe(evaluation), build_setup, address)
-    controls = RunControls(place=place, watch=touch_go_when_stopping)
+    controls = RunControls(backend=place, watch=touch_go_when_stopping)
     return asyncio.run(execute(evaluation, SQLiteHistory(Path("h.db")), controls))
 
 if __name__ == "__main__":

@@ -179,7 +179,7 @@ def test_ctrl_c_does_not_wait_for_workers(tmp_path: Path) -> None:
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(RunInterrupted) as interrupted:
-        asyncio.run(execute(evaluation, history, RunControls(place=MailboxBackend(requests))))
+        asyncio.run(execute(evaluation, history, RunControls(backend=MailboxBackend(requests))))
     assert history.find("exam").status == "interrupted"
     assert interrupted.value.run_id == history.find("exam").run_id
     assert requests.approximate_count() == 3
@@ -250,7 +250,7 @@ def test_a_run_without_workers_ends_after_its_patience(tmp_path: Path) -> None:
     place = MailboxBackend(requests, worker_timeout=12.0, clock=clock)
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
-    how = RunControls(place=place, watch=watch)
+    how = RunControls(backend=place, watch=watch)
     with fast_clock(clock, 0.5), pytest.raises(RunStopped) as stopped:
         with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     assert stopped.value.what.startswith("no worker has answered for ")

@@ -93,7 +93,7 @@ def test_an_old_dead_letter_does_not_answer_a_new_request(tmp_path: Path) -> Non
     helper.join(LONG)
     evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
     run_id = history.find("exam").run_id
-    how = RunControls(place=MailboxBackend(requests), retry_errors=True)
+    how = RunControls(backend=MailboxBackend(requests), retry_errors=True)
 
     def later() -> None:
         # Long enough for two looks at the letters.
@@ -175,7 +175,7 @@ def test_a_run_waits_for_a_full_or_unreachable_mailbox(tmp_path: Path) -> None:
         assert view.notice == ""
 
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
-    how = RunControls(place=MailboxBackend(requests), watch=watch)
+    how = RunControls(backend=MailboxBackend(requests), watch=watch)
     with running(loop_for(loud, inner)):
         report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how)))
     assert report.total == 3

@@ -69,7 +69,7 @@ def test_results_of_a_changed_run_are_not_assigned_to_other_samples(answered_bef
         assert loop_for(upper, requests).run(max_iterations=1).sent == 3
     data = [Sample("new", "word new", "WORD NEW"), *samples(3)]
     evaluation = Evaluation(upper, data, exact_match, name="exam")
-    how = RunControls(place=MailboxBackend(requests), allow_changes=True)
+    how = RunControls(backend=MailboxBackend(requests), allow_changes=True)
     with running(loop_for(upper, requests)):
         report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
     arguments = {result.sample_id: result.output for result in report.results}

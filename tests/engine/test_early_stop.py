@@ -18,7 +18,7 @@ from proctor.errors import ConfigError, ResumeRefused, RunStopped, StopRun
 from proctor.records.order import shuffle_key
 from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
-from proctor.wiring.open_history import run_to_resume
+from proctor.wiring.open_history import find_run_to_resume
 from tests.distributed.failing_mailboxes import LONG, eventually, with_timeout
 from tests.distributed.worker_runs import QUIET, workers
 from tests.support import run_command, samples, shout, start
@@ -118,7 +118,7 @@ def test_the_rest_can_be_run_later(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     first = early(history, EarlyGate(BASELINE))
     with pytest.raises(Exception, match="no unfinished run of 'exam'"):
-        run_to_resume(history, True, "exam")
+        find_run_to_resume(history, True, "exam")
     whole = early(history, None, resume=first.run_id)
     assert whole.total == 1_000
     assert set(CALLS.values()) == {1}
@@ -176,7 +176,7 @@ def test_it_must_be_shuffled(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"shuffle": 8}, r"another order \(shuffle 7, now 8\)"),
-        ({"allow_changes": True, "epochs": 2}, "something has changed"),
+        ({"allow_changes": True, "epochs": 2}, "the evaluation has changed"),
     ],
 )
 def test_a_stopped_run_resumes_only_unchanged(tmp_path: Path, change: dict[str, Any], said: str) -> None:
@@ -195,7 +195,7 @@ def test_samples_of_one_cluster_end_it_with_an_error(tmp_path: Path) -> None:
     gate = EarlyGate({f"s{i}": 1.0 for i in range(40)})
     with pytest.raises(RunStopped, match="share the cluster") as refused:
         evaluate(shout, data, exact_match, decide=gate.add_result, **how)
-    assert "what was finished is kept as run" in str(refused.value)
+    assert "the finished results are stored as run" in str(refused.value)
     assert history.find("exam").status == "failed"
     assert 0 < history.report("exam").total < 40
     assert evaluate(shout, data, exact_match, resume="exam", **how).total == 40

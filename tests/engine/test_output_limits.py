@@ -93,7 +93,7 @@ def test_an_output_with_an_endless_repr_is_an_error() -> None:
         Slow.released.set()
     assert [r.outcome for r in report.results] == ["passed", "error", "passed"]
     error = report.results[1].error
-    assert error.startswith("OutputNotStorable: the output could not be turned into JSON within")
+    assert error.startswith("OutputNotStorable: the output could not be encoded as JSON within")
 
 
 def test_an_output_with_a_failing_repr_is_stored_as_its_type() -> None:
@@ -182,7 +182,7 @@ def test_details_with_an_endless_repr_do_not_hang() -> None:
     finally:
         Slow.released.set()
     assert report.results[0].outcome == "passed"
-    assert "could not be turned into JSON" in report.results[0].scores["judge"].details["left_out"]
+    assert "could not be encoded as JSON" in report.results[0].scores["judge"].details["left_out"]
 
 
 def test_weighing_takes_each_shared_part_once() -> None:

@@ -210,7 +210,7 @@ def test_rescoring_sees_redacted_outputs_and_says_so(tmp_path: Path) -> None:
     (warning,) = again.metadata.warnings
     assert warning == (
         f"run {first.run_id} was stored without 3 values (secrets or personal data); "
-        "evaluators see the marks in their places"
+        "evaluators see placeholders instead"
     )
 
 

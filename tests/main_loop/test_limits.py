@@ -236,8 +236,10 @@ def test_a_cancelled_execution_is_recorded(server: ModelServer) -> None:
     """In the surrounding session and on the bus."""
 
     async def slow() -> None:
-        await asyncio.sleep(5)
+        started.set()
+        await asyncio.sleep(600)
 
+    started = asyncio.Event()
     bus = EventBus()
     ended: list[LoopEnded] = []
     bus.subscribe(LoopEnded, ended.append)
@@ -247,9 +249,11 @@ def test_a_cancelled_execution_is_recorded(server: ModelServer) -> None:
     async def main() -> Session:
         around = Session()
         sessions.current.set(around)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await loop.aexecute("?")
+        execution = asyncio.ensure_future(loop.aexecute("?"))
+        await started.wait()
+        execution.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await execution
         return around
 
     around = asyncio.run(main())

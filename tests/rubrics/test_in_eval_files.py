@@ -79,7 +79,7 @@ def test_the_version_of_a_set_is_stored_and_another_is_a_change(batch: Project) 
     changed = [{**first, "weight": 3.0, "description": first["description"] + "!"}, *others]
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0", "rubrics": changed}))
     result = batch.proctor("run", "eval.yaml", "--resume")
-    assert "changed: task_completion (rubric.description reads otherwise; " in result.err
+    assert "changed: task_completion (rubric.description has changed; " in result.err
     assert f"rubric.weight was {first['weight']}, is 3.0)" in result.err
 
 

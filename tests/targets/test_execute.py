@@ -62,7 +62,7 @@ def test_a_loop_that_yields_is_refused() -> None:
         def execute(self, request: str) -> Iterator[str]:
             yield request
 
-    with pytest.raises(TargetError, match=r"pieces.execute: it is a generator"):
+    with pytest.raises(TargetError, match=r"pieces.execute: the target is a generator"):
         from_execute(Pieces(), "pieces")
 
 

@@ -34,12 +34,13 @@ def test_all_problems_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(TargetError) as caught:
         Headers(headers)
     assert str(caught.value) == snapshot("""\
-the headers cannot be used
+the headers are invalid
   - headers.Authorization: the environment variable 'NO_SUCH' is not set
-  - headers.X Space: this is not a header name
+  - headers.X Space: this is not a valid header name; use letters, digits and -
   - headers.X-Number: the value is not a string
   - headers.X-Price: a $ is not followed by a variable's name; write $$ for a dollar sign
-  - headers.X-Break: the value has characters that a header cannot contain\
+  - headers.X-Break: the value has characters that a header cannot contain
+Fix: write {"Authorization": "Bearer $TOKEN"}\
 """)
     with pytest.raises(TargetError, match="expected a mapping"):
         Headers(["Authorization"])  # type: ignore[arg-type]

@@ -117,10 +117,19 @@ def load_evaluation(
             loaded = None
     if loaded is None:
         if missing:
-            fix = "proctor run eval.yaml; `proctor init` writes one to start from"
+            names = " and ".join(f"--{name}" for name in missing)
+            examples = {
+                "dataset": "--dataset qa.jsonl",
+                "target": "--target app.py:answer",
+                "evaluator": "-e exact_match",
+            }
+            fix = (
+                f"add {' '.join(examples[name] for name in missing)}; or name an eval file, which `proctor init` writes"
+            )
             if missing == ["target"]:
                 fix += "; for recorded sessions, which need no target, add --dataset-format auto"
-            raise ConfigError("nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing), fix=fix)
+            verb = "is" if len(missing) == 1 else "are"
+            raise ConfigError(f"there is no eval file, and {names} {verb} missing", fix=fix)
         loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
     registry.load_plugins(loaded.plugins)
     return msgspec.structs.replace(loaded, evaluation=_override(loaded.evaluation, options, registry))

@@ -54,8 +54,10 @@ from proctor.cli.evaluation import (
 @cli.canary_option
 @cli.budget_option
 @cli.option("--workers ADDRESS", "Let workers run the samples. Example: --workers redis://host:6379/0/evals.")
-@cli.option("--patience SECONDS", "With --workers: wait this long for any worker. Default: 3600.")
-@cli.option("--on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
+@cli.option(
+    "--worker-timeout --patience SECONDS", "With --workers: fail if no worker answers within SECONDS. Default: 3600."
+)
+@cli.option("--cluster --on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
 @cli.resume_options
 @cli.report_options
 def command(file: Path | None, **options: Any) -> int:
@@ -93,7 +95,7 @@ def command(file: Path | None, **options: Any) -> int:
             watch=cli.progress(options),
             allow_changes=options["allow_changes"],
             retry_errors=options["retry_errors"],
-            place=backend,
+            backend=backend,
         )
         history = open_history(options["history"])
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
@@ -111,7 +113,7 @@ def _show_detected_format(dataset: Any, report: Any) -> None:
 
 
 def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> Any:
-    from proctor.wiring.evaluate import PATIENCE_SECONDS, open_backend
+    from proctor.wiring.evaluate import WORKER_TIMEOUT, open_backend
 
     if options["workers"]:
         refuse_memory(options["workers"])
@@ -121,8 +123,8 @@ def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> An
     return open_backend(
         loaded.evaluation,
         workers=options["workers"],
-        on=options["on"],
-        patience=options["patience"] or PATIENCE_SECONDS,
+        cluster=options["cluster"],
+        worker_timeout=options["worker_timeout"] or WORKER_TIMEOUT,
         plugins=[*loaded.plugins, *options["plugin"]],
         modules=[file.parent] if file else [],
     )

@@ -14,7 +14,7 @@ from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
-    from proctor.wiring.scoring.learning import Agreement, Learned
+    from proctor.wiring.scoring.learning import Agreement, LearningResult
     from proctor.wiring.scoring.manifest import ScoredSession
 
 
@@ -122,7 +122,7 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], l
     return known, warnings
 
 
-def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> Learned:
+def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> LearningResult:
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.records.rubric import DEFAULT_SCALE
@@ -131,7 +131,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     from proctor.wiring.scoring.manifest import Scoring
 
     display = cli.progress(options, outcomes=lambda _: [])
-    learned: Learned = bridge.run(
+    learned: LearningResult = bridge.run(
         learn_rubrics(
             known,
             options["model"],
@@ -141,10 +141,12 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
             scoring=Scoring(
                 max_concurrent=options["max_concurrent"],
                 budget=cli.parse_budget(options["budget"]),
-                judged=judge_settings(options),
+                judge_options=judge_settings(options),
                 redact=options["redact"],
             ),
-            **{name: options[name] for name in ("most", "rounds", "held_out", "seed", "embedder")},
+            max_rubrics=options["most"],
+            held_out_share=options["held_out"],
+            **{name: options[name] for name in ("rounds", "seed", "embedder")},
             scale=options["scale"] or DEFAULT_SCALE,
             proposed=proposed,
             save=save,
@@ -153,18 +155,19 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     return learned
 
 
-def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> None:
+def _show_learned(learned: LearningResult, output: Path, options: dict[str, Any]) -> None:
     from proctor.reports.rubrics import describe_judge_usage
 
     with cli.tolerate_closed_pipe():
         if options["as_json"]:
-            cli.print_json({**learned._asdict(), "asked": learned.asked.content(), "output": str(output)})
+            values = {**learned._asdict(), "output": str(output)}
+            cli.print_json({**values, "asked": values.pop("usage").content()})
         elif not options["quiet"]:
             for rubric in learned.rubrics:
                 agreement = _describe_agreement(learned.by_rubric[rubric.id])
                 click.echo(f"{cli.display_name(rubric.name)}: {agreement}")
             click.echo(f"total: {_describe_agreement(learned.total)}")
-            if usage := describe_judge_usage(learned.asked):
+            if usage := describe_judge_usage(learned.usage):
                 click.echo(f"models: {usage}")
             if learned.run_id:
                 click.echo(f"run {learned.run_id}")

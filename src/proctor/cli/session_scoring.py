@@ -129,7 +129,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     from proctor.wiring.open_history import load_report, open_history
 
     _check_output(output, session, options)
-    dataset = SessionDataset.one(session, session_id, options["form"])
+    dataset = SessionDataset.for_session(session, session_id, options["form"])
     evaluation = _build_evaluation(dataset, options, session.stem)
     display = cli.progress(options, outcomes=lambda _: [])
     is_interrupted = False
@@ -314,7 +314,7 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
         max_concurrent=options["max_concurrent"],
         budget=cli.parse_budget(options["budget"]),
         limit=options.get("limit"),
-        judged={"prompt": options["prompt"], **judge_settings(options)},
+        judge_options={"prompt": options["prompt"], **judge_settings(options)},
         redact=options["redact"],
         canary=options["canary"],
     )

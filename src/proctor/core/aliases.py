@@ -16,6 +16,8 @@ COMMON_NAMES: Mapping[str, str] = {
     "min_score": "threshold",
     "at_least": "threshold",
     "parallel": "concurrency",
+    "on": "cluster",
+    "patience": "worker_timeout",
     "template": "prompt",
     "timeout_seconds": "timeout",
 }

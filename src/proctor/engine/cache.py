@@ -1,4 +1,4 @@
-"""The cache of outputs, and the messages in what a target returned."""
+"""The caches of outputs and judge responses, and the messages in returned outputs."""
 
 from __future__ import annotations
 
@@ -135,8 +135,7 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
     choices = output.get("choices") if isinstance(output, Mapping) else getattr(output, "choices", None)
     if isinstance(choices, list) and len(choices) > 1:
         sessions.warn(
-            "outputs have several choices, and only the first is judged. Fix: ask for one (n=1), "
-            "or return the choice that is meant"
+            "outputs have several choices, and only the first is judged. Fix: ask for one (n=1), or return one choice"
         )
     reply = msgspec.structs.replace(reply, session=session if is_complete else None, usage=usage)
     if has_messages(sample.expected) or _is_state_expected(sample.expected, output, conversation.answer):
@@ -286,7 +285,7 @@ def _to_reply(returned: Any, latency_ms: float) -> StoredReply:
 class ResponseCache:
     """Caches the responses to judges in the history.
 
-    `fresh` finds none: all requests are sent, and the new responses replace the cached ones.
+    With `fresh`, all requests are sent, and the new responses replace the cached ones.
     """
 
     def __init__(

@@ -92,7 +92,7 @@ def redact_command(command: Sequence[str]) -> tuple[str, ...]:
 
 @functools.cache
 def package_versions() -> dict[str, str]:
-    """The installed versions of `PACKAGES`, read from folder names, because opening each takes too long.
+    """Return the installed versions of `PACKAGES`, read from folder names, because opening each takes too long.
 
     >>> "msgspec" in package_versions()
     True

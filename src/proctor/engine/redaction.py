@@ -24,7 +24,7 @@ from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.sample import CLUSTER
 from proctor.records.trial import EvalResult, Verdict
 
-# No more results should come while this many characters wait.
+# Workers wait while this many characters are queued.
 MAX_QUEUED_CHARACTERS = 5_000_000
 
 
@@ -253,7 +253,7 @@ def _restore_names(sample: dict[str, Any], sample_id: str, cluster: Any) -> dict
 
 
 def _code_name(name: str) -> str:
-    """Twelve letters for a name, the same in every run; no digits, which could look like a number.
+    """Return twelve letters for a name, the same in every run; digits could look like a number.
 
     >>> _code_name("ann@example.com") == _code_name("ann@example.com") != _code_name("bob@example.com")
     True
@@ -263,7 +263,7 @@ def _code_name(name: str) -> str:
 
 
 def _join_texts(result: EvalResult) -> str | None:
-    """All texts of a simple result, to check it without encoding; None if it is not simple."""
+    """Return all texts of a simple result, to check it without encoding; None if it is not simple."""
     trial = result.trial
     sample = trial.sample
     if trial.session is not None or trial.error is not None or sample.metadata or result.sessions:
@@ -321,7 +321,7 @@ def add_redaction_counts(run: RunMetadata, redaction: Redaction | None) -> RunMe
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
-    """Say how many values of each type were redacted.
+    """Describe how many values of each type were redacted.
 
     >>> describe_counts({"github token": 2, "password": 1})
     'taken out before anything was stored: 2 github token, 1 password'
@@ -330,10 +330,10 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     return f"taken out before anything was stored: {listed}"
 
 
-def redaction_warnings(before: RunMetadata) -> tuple[str, ...]:
+def redaction_warnings(stored_run: RunMetadata) -> tuple[str, ...]:
     """Warn about rescoring a run whose stored results were redacted."""
-    if not before.redacted:
+    if not stored_run.redacted:
         return ()
-    count = sum(before.redacted.values())
-    stored = f"run {before.run_id} was stored without {count} values (secrets or personal data)"
-    return (f"{stored}; evaluators see the marks in their places",)
+    count = sum(stored_run.redacted.values())
+    stored = f"run {stored_run.run_id} was stored without {count} values (secrets or personal data)"
+    return (f"{stored}; evaluators see placeholders instead",)

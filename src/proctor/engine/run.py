@@ -82,7 +82,7 @@ class RunExecution:
             status = "interrupted"
             raise
         finally:
-            self._return_to(folder)
+            self._restore_folder(folder)
             missing = self._describe_missing(pool)
             if missing and status == "completed":
                 status = "interrupted"
@@ -92,7 +92,7 @@ class RunExecution:
             raise RunIncomplete(missing, run_id=self.metadata.run_id, report=report, is_stored=self._is_stored())
         return report
 
-    def _return_to(self, folder: str | None) -> None:
+    def _restore_folder(self, folder: str | None) -> None:
         """Restore the current folder if a target or an evaluator changed it."""
         if folder is None or folder == _current_folder():
             return
@@ -170,7 +170,7 @@ class RunExecution:
         return report
 
     def _list_warnings(self) -> Iterator[str]:
-        """The warnings so far; the count of cut-off outputs includes earlier executions."""
+        """Yield the warnings so far; the count of cut-off outputs includes earlier executions."""
         cut_off = len(self.progress.cut_off)
         for text in (*self.metadata.warnings, *self.progress.warnings):
             earlier = sessions.parse_cut_off_count(text)
@@ -182,8 +182,8 @@ class RunExecution:
             yield sessions.describe_cut_off(cut_off)
 
     def _stopped_early(self, pool: WorkerPool | None) -> StoppedEarly | None:
-        """Where and why the run stopped early; None if all jobs had already run."""
-        if pool is None or pool.stopped != "decided" or not self.jobs.has_rest():
+        """Return where and why the run stopped early; None if all jobs had already run."""
+        if pool is None or pool.stopped != "decided" or not self.jobs.has_remaining_jobs():
             return None
         return StoppedEarly(pool.decision, self.progress.done, self.progress.total)
 
@@ -194,11 +194,11 @@ class RunExecution:
     def _raise_if_stopped(self, pool: WorkerPool) -> None:
         run_id = self.metadata.run_id
         if pool.stopped == "decided":
-            # The decision holds whatever happened to the trials that were still running.
+            # Errors of trials that were still running do not change the decision.
             return
         if pool.stopped == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
-        stored, again = f"what was finished is kept as run {run_id}", "resume it"
+        stored, again = f"the finished results are stored as run {run_id}", "resume it"
         if not self._is_stored():
             stored, again = "nothing was stored (history=False)", "run it again"
         if pool.stop_error is not None:
@@ -211,7 +211,7 @@ class RunExecution:
 
 
 def _current_folder() -> str | None:
-    """The current folder of the process; None if it was removed."""
+    """Return the current folder of the process; None if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109 - as text, and quick
     except OSError:

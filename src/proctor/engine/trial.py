@@ -100,7 +100,7 @@ class TrialRunner:
         if (
             call.ended
             and type(reply) is str
-            and len(reply) <= self._limits.short
+            and len(reply) <= self._limits.safe_length
             and scope.recorded is None
             and self._score.is_inline
             and not may_hold_messages(reply)
@@ -190,7 +190,7 @@ class TrialRunner:
             usage,
             scope.recorded,
         )
-        if type(reply) is not str or len(reply) > self._limits.short:
+        if type(reply) is not str or len(reply) > self._limits.safe_length:
             # isinstance would read __class__ of the user's object.
             if issubclass(type(reply), Reply):
                 trial = self._apply_reply(trial, reply)

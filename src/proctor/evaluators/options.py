@@ -42,6 +42,8 @@ _ROLES = {
     "input": ("input", "inputs", "question", "query", "prompt"),
     "context": ("context", "metadata"),
 }
+# Names of a third parameter that may receive the session; annotated or marked parameters need no such name.
+_SESSION_NAMES = re.compile(r"_.*|s|.*(?:session|trace|transcript|view|log|event|chat|conversation).*", re.IGNORECASE)
 # Options that are a fraction from 0 to 1 in every evaluator that has them.
 FRACTIONS = frozenset(("threshold", "near", "p_value"))
 
@@ -106,6 +108,8 @@ def read_signature(function: Callable[..., Any], label: str) -> EvaluatorSignatu
         raise EvaluatorError(what, where=label, fix=SUPPORTED_SIGNATURES)
     evidence = _read_evidence(positional, is_variadic, is_marked)
     _check_names(positional, evidence, label)
+    if not is_marked:
+        _check_session_name(positional, evidence, label)
     remaining = positional[len(evidence) :]
     if extra := [repr(p.name) for p in remaining if p.default is Parameter.empty]:
         what = f"there is no evidence for its parameters after the first {len(evidence)}: {', '.join(extra)}"
@@ -195,6 +199,19 @@ def _check_names(positional: list[Parameter], evidence: tuple[Evidence, ...], la
             )
 
 
+def _check_session_name(positional: list[Parameter], evidence: tuple[Evidence, ...], label: str) -> None:
+    if len(positional) != len(evidence) or len(positional) < 3 or evidence[2].kind != "session":
+        return
+    parameter = positional[2]
+    if not _SESSION_NAMES.fullmatch(parameter.name) and not _is_annotated(parameter, SESSION_TYPES):
+        raise EvaluatorError(
+            f"its third parameter {parameter.name!r} would get the session",
+            where=label,
+            fix=f"rename it to session, or make it an option: "
+            f"({positional[0].name}, {positional[1].name}, *, {parameter.name}=…)",
+        )
+
+
 class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One option of an evaluator: its name, its readable type, and its default if it has one."""
 
@@ -249,6 +266,10 @@ class OptionSet(typing.NamedTuple):
                 f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe()
             )
             fix = f"it takes {listed or 'no parameters'}"
+            missing = [p.name for p in self.describe() if p.required and p.name not in options]
+            if len(missing) == len(problems):
+                fix += f"; set it with {{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file"
+                fix += f" or functools.partial({label}, {', '.join(f'{name}=…' for name in missing)}) in Python"
             raise EvaluatorError("its parameters do not fit", where=label, fix=fix, problems=problems)
         return converted
 

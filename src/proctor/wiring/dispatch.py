@@ -28,13 +28,14 @@ from proctor.engine.progress import Progress
 from proctor.engine.redaction import add_redaction_counts, create_redaction, redacting_writer
 from proctor.engine.run import OpenDisplay
 from proctor.engine.start import RunControls, begin_run, new_run_id
-from proctor.errors import ConfigError, DatasetError, MailboxFull, UsageError
+from proctor.errors import ConfigError, MailboxFull, UsageError
 from proctor.ports import DatasetLike, History, Mailbox, Metric, ProgressCallback
 from proctor.records.mail import EvalRequest
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import Configuration, EvalResult
-from proctor.wiring.prepare import Configurations, Evaluation, build_configurations, prepare
+from proctor.wiring.evaluate import list_callbacks
+from proctor.wiring.prepare import Configurations, Evaluation, build_configurations, inspect_dataset, prepare
 from proctor.wiring.registry import Registry
 
 
@@ -64,9 +65,7 @@ def submit(
     """Store a run and send a request for each of its trials; `collect` receives the results."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
-    info = plan.dataset.inspect()
-    if info.length == 0:
-        raise DatasetError("the dataset has no samples", where=info.name)
+    info = inspect_dataset(plan)
     if plan.options.shuffle is not None and plan.options.limit is not None:
         raise ConfigError(
             "a random subset of a dataset cannot be submitted",
@@ -118,7 +117,7 @@ def collect(
     run = history.find(reference)
     total = _count_sent(run)
     results = requests.open_mailbox(results_name(requests.name, run.run_id), EvalResult)
-    before = clock.monotonic()
+    started = clock.monotonic()
     redaction = create_redaction(run.options)
     with contextlib.closing(results), history.claim(run.run_id):
         done = {position for position, *_ in history.done(run.run_id)}
@@ -151,7 +150,7 @@ def collect(
         if not missing:
             # All results are on disk.
             warnings += remove_mailbox(results)
-        run = _update_status(run, bool(missing), warnings, clock, clock.monotonic() - before)
+        run = _update_status(run, bool(missing), warnings, clock, clock.monotonic() - started)
         run = add_redaction_counts(run, redaction)
         report = finish(history, run, metrics)
     # Not stored: a later collection may find the missing results.
@@ -164,7 +163,7 @@ def collect(
 def _update_status(
     run: RunMetadata, is_missing: bool, warnings: Sequence[str], clock: Clock, seconds: float
 ) -> RunMetadata:
-    """Return the run after a collection; warnings of earlier collections are kept."""
+    """Return the run after a collection; it keeps the warnings of earlier collections."""
     unsent = tuple(_describe_unsent(run))
     return msgspec.structs.replace(
         run,
@@ -307,8 +306,7 @@ def collect_results(
     run_id = run_id if submission is None else submission.run_id
     letters = None if requests is None else _watch_letters(requests, run_id)
     started = clock.now()
-    callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
-    progress = Progress(run_id or "", clock, total=expected, callbacks=callbacks)
+    progress = Progress(run_id or "", clock, total=expected, callbacks=list_callbacks(on_progress))
     progress.start()
     gathering = ResultCollector(
         results,

@@ -21,12 +21,12 @@ DateRange = tuple[datetime | None, datetime | None]
 
 
 class Owner(Protocol):
-    """The definition whose runs are stored; it raises or collects faults."""
+    """The definition whose runs are stored; it raises or collects errors."""
 
     @property
     def name(self) -> str | None: ...
 
-    def note(self, fault: UsageError) -> None: ...
+    def report_error(self, error: UsageError) -> None: ...
 
 
 OwnerT = TypeVar("OwnerT", bound=Owner)
@@ -60,7 +60,7 @@ class DefinitionHistory(Generic[OwnerT]):
         limits = {"retention_days": retention_days, "retention_count": retention_count}
         problems = [*_find_limit_problems(limits), *tag_problems(tags or {})]
         if problems:
-            self._definition.note(ConfigError("the history settings are invalid", problems=problems))
+            self._definition.report_error(ConfigError("the history settings are invalid", problems=problems))
             return self._definition
         self.auto_save = auto_save
         self.tags = dict(tags or {})

@@ -44,7 +44,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
     return Spans(make_source(value), single=False)
 
 
-def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
+def require_recorded_results(spans: Spans, configurations: Sequence[str]) -> None:
     """Reject a single span without an output, or without a result for each configuration."""
     (sample,) = spans.source
     metadata = sample.metadata
