@@ -43,7 +43,7 @@ def test_compare_answers_in_a_sentence_first(runs: Project) -> None:
     lines = result.out.splitlines()
     assert result.code == 0
     assert " ".join(lines[:2]) == (
-        "new is better than main: pass_rate 96.7 % against 73.3 %, +23.3 points (n = 30, "
+        "new is better than main: pass_rate 96.7 % vs. 73.3 %, +23.3 points (n = 30, "
         "95 % interval +5.1 to +38.6, p = 0.016)."
     )
     ids = [line.split()[-1].rstrip(";") for line in lines if line.startswith("new is run")]
@@ -90,7 +90,7 @@ def test_configurations_of_one_run(runs: Project) -> None:
     """--run names the run, A and B its configurations; or RUN@CONFIGURATION."""
     assert runs.proctor("run", "eval.yaml", "-q").code == 0
     result = runs.proctor("compare", "careful", "hasty", "--run", "exam", "--metric", "pass_rate")
-    assert result.out.startswith("careful is better than hasty: pass_rate 96.7 % against 60.0 %")
+    assert result.out.startswith("careful is better than hasty: pass_rate 96.7 % vs. 60.0 %")
     assert "Both configurations belong to run" in result.out
     same = runs.proctor("compare", "exam@careful", "exam@hasty", "--metric", "pass_rate")
     assert same.out == result.out
@@ -113,7 +113,7 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
     """`report.md` and `show --json` have the comparison too."""
     runs.write("eval.yaml", f"{EVAL}baseline: careful\n")
     result = runs.proctor("run", "eval.yaml", "--output", "out")
-    assert "hasty is worse than careful: pass_rate 60.0 % against 96.7 %" in result.out
+    assert "hasty is worse than careful: pass_rate 60.0 % vs. 96.7 %" in result.out
     assert "11 samples lost and 0 won (score of careful → hasty; the worst 3):" in result.out
     assert "hasty is worse than careful" in runs.proctor("show").out
     report = (runs.folder / "out" / "report.md").read_text(encoding="utf-8")

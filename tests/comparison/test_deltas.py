@@ -124,7 +124,7 @@ def test_without_pairs_the_sides_are_two_groups() -> None:
 
 
 def test_groups_of_yes_and_no_have_newcombes_interval() -> None:
-    """56 of 70 against 48 of 80: Newcombe's own example."""
+    """56 of 70 vs. 48 of 80: Newcombe's own example."""
     first = numbers(*[1] * 56, *[0] * 14)
     second = {f"t{at}": float(at < 48) for at in range(80)}
     delta = of_field(first, second)
@@ -296,7 +296,7 @@ def test_as_text_it_is_the_answer_and_a_table() -> None:
     )
     answer, gap, *table = str(compare(low, high)).splitlines()
     assert answer == (
-        "Not enough evidence that low and high differ: tokens 450 against 500, -50 (-10.0 %) "
+        "Not enough evidence that low and high differ: tokens 450 vs. 500, -50 (-10.0 %) "
         "(n = 3, 95 % interval -74.84 to -25.16, p = 0.25); about 3 more samples would decide it."
     )
     assert gap == ""

@@ -23,7 +23,7 @@ def example(**changes: Any) -> Comparison:
     result = Comparison(
         "new",
         "main",
-        "new is better than main: pass_rate 56.2 % against 39.0 %.",
+        "new is better than main: pass_rate 56.2 % vs. 39.0 %.",
         samples=1319,
         tests=4,
         a_run="20260102-090000-b",
@@ -59,7 +59,7 @@ def example(**changes: Any) -> Comparison:
 
 
 SHOWN = """\
-new is better than main: pass_rate 56.2 % against 39.0 %.
+new is better than main: pass_rate 56.2 % vs. 39.0 %.
 new is run 20260102-090000-b; main is run 20260101-090000-a
 
 Metric                  new        main       Difference    p, g Verdict

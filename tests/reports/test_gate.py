@@ -34,7 +34,7 @@ def test_the_terminal_has_the_answer_first() -> None:
     assert text == (
         "The gate fails: it is worse.\n"
         "\n"
-        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 %\n"
+        "fail          strict_pass_rate 90.0 % vs. 100.0 %, -10.0 points (95 %\n"
         "              interval -14.2 to -5.6), margin 2.0, 200 samples\n"
         "pass          pass_rate is 0.9, at least 0.8\n"
         "\n"

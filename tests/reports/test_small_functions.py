@@ -148,7 +148,7 @@ def test_describe_check() -> None:
     """Return the numbers of a check on one line, or its sentence if it has no difference."""
     check = Check("pass_rate", "pass", "", "", 0.8, 0.79, 0.01, (-0.01, 0.03), 0.02, 500, kind="rate")
     assert describe_check(check) == (
-        "pass_rate 80.0 % against 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples"
+        "pass_rate 80.0 % vs. 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples"
     )
 
 

@@ -44,22 +44,22 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
             f"no result of run {run_id} has a verdict, so nothing can be compared with it",
             fix=f"see what failed: proctor show {run_id}; or add --force",
         )
-    before = store.baselines().get(name)
-    has_moved = before is not None and before.run_id != run_id
+    previous_run = store.baselines().get(name)
+    has_moved = previous_run is not None and previous_run.run_id != run_id
     store.set_baseline(name, run_id)
     metric, gap = find_worst_metric(store.report(run_id))
     if as_json:
-        previous = before.run_id if before and has_moved else None
+        previous = previous_run.run_id if previous_run and has_moved else None
         print_json({"name": name, "run_id": run_id, "before": previous, "missing": gap.missing})
         return
     click.echo(f"the baseline {display_name(name)} is run {run_id} ({display_name(metadata.name)})")
     if gap.evaluator:
         click.echo(display_name(gap.describe("it")))
     elif gap.missing:
-        values = f"{gap.missing:,} of {gap.of:,} values of {display_name(metric)}"
+        values = f"{gap.missing:,} of {gap.total:,} values of {display_name(metric)}"
         click.echo(f"missing in it because of errors: {values}")
-    if before and has_moved:
-        click.echo(f"before, it was {before.run_id} ({display_name(before.name)})")
+    if previous_run and has_moved:
+        click.echo(f"before, it was {previous_run.run_id} ({display_name(previous_run.name)})")
     if store.find(name).run_id != run_id:
         click.echo(f"a run has the name {name} too: write baseline:{name} for the baseline")
 

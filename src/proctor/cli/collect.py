@@ -45,7 +45,7 @@ def command(run: str, **options: Any) -> int:
     )
     code = conclude(report, thresholds, options)
     assert report.metadata is not None
-    return code or (0 if report.metadata.status == "completed" else cli.TROUBLE)
+    return code or (0 if report.metadata.status == "completed" else cli.ERROR)
 
 
 def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:

@@ -76,13 +76,13 @@ def open_mailbox(address: str, body_type: type[Any], **options: Any) -> Any:
     """Open a mailbox that other processes can reach, and check that its server answers."""
     from proctor.models.connect import mailbox
 
-    refuse_memory(address)
+    reject_memory_mailbox(address)
     box = mailbox(address, body_type, **options)
     box.approximate_count()
     return box
 
 
-def refuse_memory(address: str) -> None:
+def reject_memory_mailbox(address: str) -> None:
     """Reject an in-memory mailbox: other processes cannot reach it."""
     if address.startswith("memory:"):
         raise ConfigError(
@@ -214,5 +214,5 @@ def parse_thresholds(values: tuple[str, ...]) -> dict[str, float]:
 
     named = (text.rpartition("=") for text in values)
     return read_thresholds(
-        {metric if equals else DEFAULT_METRIC: least for metric, equals, least in named}, "--fail-under"
+        {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in named}, "--fail-under"
     )

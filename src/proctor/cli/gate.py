@@ -107,17 +107,17 @@ def command(run: str, **options: Any) -> int:
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
-    demand = _parse_demand(options)
+    config = _parse_config(options)
     history = open_history(options["history"])
     is_file = Path(run).is_file() or run.endswith(EVAL_FILE_ENDINGS)
     job = _load_job(Path(run), options) if is_file else None
     if job is not None:
         outputs.name = job.evaluation.name or ""
-        outputs.refuse_among(job.evaluation.dataset)
+        outputs.reject_outputs_in_dataset(job.evaluation.dataset)
     baseline = None
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
-        gate_checks.refuse_no_verdict(baseline)
+        gate_checks.require_verdicts(baseline)
     own = load_own_metrics(options["plugin"]) if job is None else job.own_metrics
     if baseline is not None:
         [baseline] = compare_runs.add_own_metrics(baseline, own=own)
@@ -125,15 +125,15 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     if job is None:
         candidate = _open_stored(run, history, options)
     else:
-        candidate, gate, demand = _run_file(job, baseline, demand, history, options)
+        candidate, gate, config = _run_file(job, baseline, config, history, options)
     [candidate] = compare_runs.add_own_metrics(candidate, own=own)
     outputs.set_report(candidate.report)
-    gate_checks.refuse_incomplete(candidate.report)
-    return _compare(candidate, baseline, demand, gate)
+    gate_checks.require_complete_run(candidate.report)
+    return _compare(candidate, baseline, config, gate)
 
 
 def open_baseline(history: History, reference: str, configuration: str | None = None) -> compare_runs.OpenedRun:
-    """Open a baseline by its name, which wins over a run of the same name; else any run."""
+    """Open a baseline by name, or any run. If both exist, the baseline is used."""
     baselines = history.baselines()
     name, at, _ = reference.rpartition(compare_runs.AT)
     if reference in baselines or (at and name in baselines):
@@ -158,7 +158,7 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
     )
 
 
-def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
+def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
     margin = decision.DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
@@ -172,7 +172,7 @@ def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
         max_missing = DEFAULT_MAX_MISSING
     else:
         max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing")
-    demand = decision.GateConfig(
+    config = decision.GateConfig(
         decision.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
         options["max_flips"],
@@ -181,8 +181,8 @@ def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
         options["unpaired"],
         max_missing,
     )
-    demand.validate()
-    return demand
+    config.validate()
+    return config
 
 
 def _parse_margin(text: str, where: str) -> float:
@@ -239,7 +239,7 @@ def _load_job(file: Path, options: dict[str, Any]) -> _Job:
 
     registry = Registry.standard()
     registry.load_plugins(options["plugin"])
-    # Without --baseline: in a file it names a configuration, here a run.
+    # `--baseline` is left out: in an eval file `baseline` is a configuration, on this command line a run.
     file_options = {name: options[name] for name in FILE_OPTIONS}
     with cli.redirect_prints(options["as_json"]):
         return _Job(load_evaluation(file, file_options, registry).evaluation, registry)
@@ -248,7 +248,7 @@ def _load_job(file: Path, options: dict[str, Any]) -> _Job:
 def _run_file(
     job: _Job,
     baseline: compare_runs.OpenedRun | None,
-    demand: decision.GateConfig,
+    config: decision.GateConfig,
     history: History,
     options: dict[str, Any],
 ) -> tuple[compare_runs.OpenedRun, early.EarlyGate | None, decision.GateConfig]:
@@ -259,29 +259,29 @@ def _run_file(
 
     evaluation = job.evaluation
     if baseline is not None:
-        decision.require_known_metrics(demand, [baseline.side(name) for name in baseline.configurations])
+        decision.require_known_metrics(config, [baseline.side(name) for name in baseline.configurations])
     with cli.redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:
-            gate, seed = _build_early_gate(evaluation, baseline, demand, options)
+            gate, seed = _build_early_gate(evaluation, baseline, config, options)
             if evaluation.fail_under:
-                cli.complain("fail_under in the file is not checked: the run may stop early")
+                cli.echo_stderr("fail_under in the file is not checked: the run may stop early")
             evaluation = dataclasses.replace(evaluation, options={**evaluation.options, "shuffle": seed})
         else:
-            thresholds = {**evaluation.fail_under, **demand.fail_under}
-            demand = msgspec.structs.replace(demand, fail_under=thresholds)
+            thresholds = {**evaluation.fail_under, **config.fail_under}
+            config = msgspec.structs.replace(config, fail_under=thresholds)
             evaluation = dataclasses.replace(evaluation, fail_under=thresholds)
-        gate_checks.refuse_no_checks(baseline, demand)
-        gate_checks.refuse_unmatched(evaluation, baseline, options["configuration"])
+        gate_checks.require_checks(baseline, config)
+        gate_checks.require_matching_configuration(evaluation, baseline, options["configuration"])
         if baseline is not None:
-            gate_checks.refuse_beforehand(evaluation, job.registry, baseline, demand, early=gate is not None)
+            gate_checks.check_before_run(evaluation, job.registry, baseline, config, early=gate is not None)
         controls = RunControls(watch=cli.progress(options), decide=None if gate is None else gate.add_result)
         report = bridge.run(execute(evaluation, history, controls, registry=job.registry))
-    return compare_runs.open_report(report, configuration=options["configuration"]), gate, demand
+    return compare_runs.open_report(report, configuration=options["configuration"]), gate, config
 
 
 def _build_early_gate(
-    evaluation: Any, baseline: compare_runs.OpenedRun, demand: decision.GateConfig, options: dict[str, Any]
+    evaluation: Any, baseline: compare_runs.OpenedRun, config: decision.GateConfig, options: dict[str, Any]
 ) -> tuple[early.EarlyGate, int]:
     """Return the gate that stops the run, and the seed of the order of the samples."""
     from proctor.wiring.prepare import build_configurations
@@ -302,7 +302,7 @@ def _build_early_gate(
         )
     baseline_run = baseline.report.metadata
     gate = early.make_early_gate(
-        demand,
+        config,
         baseline.report.results.only(baseline_names[0]),
         [spec.name for spec in baseline_run.evaluators] if baseline_run else (),
         epochs=evaluation.options.get("epochs", 1),
@@ -316,19 +316,19 @@ def _build_early_gate(
 def _compare(
     candidate: compare_runs.OpenedRun,
     baseline: compare_runs.OpenedRun | None,
-    demand: decision.GateConfig,
+    config: decision.GateConfig,
     gate: early.EarlyGate | None,
 ) -> GateResult:
-    gate_checks.refuse_no_checks(baseline, demand)
+    gate_checks.require_checks(baseline, config)
     if baseline is None:
-        return decision.decide([], demand, report=_select_configuration(candidate))
+        return decision.decide([], config, report=_select_configuration(candidate))
     candidate, baseline = compare_runs.check_pair(candidate, baseline)
     pairs, unpaired = compare_runs.pair_configurations(candidate, baseline)
     compared = [compare_runs.build_sides(*pair) for pair in pairs]
     details: Any = {"baseline": baseline.label, "notes": _collect_notes(baseline, unpaired)}
     run = candidate.report.metadata
     if gate is not None:
-        details |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
+        details |= {"accept_changes": config.accept_changes, "max_missing": config.max_missing}
         return early.conclude_early_gate(gate, compared[0], candidate.report, **details)
     if run is not None and run.stopped_early is not None:
         if len(pairs) > 1:
@@ -339,8 +339,8 @@ def _compare(
             )
         ([name], [baseline_name]) = (side.configurations for side in pairs[0])
         baseline_results = baseline.report.results.only(baseline_name)
-        return early.replay_early_gate(demand, candidate.report, baseline_results, compared[0], name, **details)
-    return decision.decide(compared, demand, report=_select_configuration(candidate), **details)
+        return early.replay_early_gate(config, candidate.report, baseline_results, compared[0], name, **details)
+    return decision.decide(compared, config, report=_select_configuration(candidate), **details)
 
 
 def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
@@ -364,7 +364,7 @@ def _select_configuration(candidate: compare_runs.OpenedRun) -> EvalReport:
 
 
 class GateOutputs:
-    """Writes the answer of a gate, or the error; rejects invalid output files before a run starts.
+    """Writes the verdict of a gate, or the error; rejects invalid output files before a run starts.
 
     `name` is the name of the run, as soon as it is known.
     """
@@ -378,12 +378,12 @@ class GateOutputs:
         output_files.check_file(options["markdown"], output_files.COMMENT, "--markdown", history)
         files = [options[name] for name in ("junit", "markdown") if options[name]]
         self._paths = [*files, *output_files.check_reports(options)]
-        output_files.refuse_twice(self._paths)
+        output_files.reject_duplicate_paths(self._paths)
 
-    def refuse_among(self, dataset: Any) -> None:
+    def reject_outputs_in_dataset(self, dataset: Any) -> None:
         """Reject output files inside the dataset; then write none of them."""
         try:
-            output_files.refuse_among(dataset, self._paths)
+            output_files.reject_outputs_in_dataset(dataset, self._paths)
         except ConfigError:
             self._options |= {"junit": None, "markdown": None}
             raise
@@ -413,15 +413,15 @@ class GateOutputs:
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)
-            code = cli.INTERRUPTED if isinstance(error, KeyboardInterrupt) else cli.USAGE if is_usage else cli.TROUBLE
+            code = cli.INTERRUPTED if isinstance(error, KeyboardInterrupt) else cli.USAGE if is_usage else cli.ERROR
             with cli.tolerate_closed_pipe():
                 cli.print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
         comment = gate_report.render_error_markdown(message, self.name)
         xml = gate_report.render_error_junit(message, error_type, self.name)
         try:
             self._write(comment, xml, f"Not decided: {message}")
-        except ProctorError as fault:
-            cli.complain(str(fault))
+        except ProctorError as write_error:
+            cli.echo_stderr(str(write_error))
 
     def _show(self, result: GateResult) -> None:
         if self._options["quiet"]:
@@ -452,4 +452,4 @@ def _append_step_summary(comment: bytes) -> None:
         with Path(path).open("ab") as file:
             file.write(comment + b"\n")
     except OSError as error:
-        cli.complain(f"cannot write the step summary: {error}")
+        cli.echo_stderr(f"cannot write the step summary: {error}")

@@ -67,7 +67,7 @@ def export(
     if not runs:
         running = [run for run in selected if store.is_claimed(run.run_id)]
         for run in running:
-            cli.complain(f"skipped: run {run.run_id} ({run.name}) is still running")
+            cli.echo_stderr(f"skipped: run {run.run_id} ({run.name}) is still running")
         selected = [run for run in selected if run not in running]
     if not selected:
         raise UsageError("there is no finished run to export", fix="wait until a run has ended")
@@ -122,18 +122,18 @@ def info(history: str | None, as_json: bool) -> None:
     """Show where the history is and how much it holds."""
     from proctor.wiring.open_history import open_history
 
-    holdings = open_history(history).describe()
+    info = open_history(history).describe()
     if as_json:
-        cli.print_json(holdings)
+        cli.print_json(info)
         return
-    click.echo(holdings.where)
-    if not holdings.schema:
+    click.echo(info.where)
+    if not info.schema:
         click.echo("empty: the first run creates it")
         return
-    counts = f"{format_count(holdings.runs, 'run')}, {format_count(holdings.results, 'result')}"
-    if holdings.outputs:
-        counts += f", {format_count(holdings.outputs, 'cached output')}"
-    click.echo(f"{counts}, {holdings.size_bytes / 1e6:,.1f} MB, schema version {holdings.schema}")
+    counts = f"{format_count(info.runs, 'run')}, {format_count(info.results, 'result')}"
+    if info.outputs:
+        counts += f", {format_count(info.outputs, 'cached output')}"
+    click.echo(f"{counts}, {info.size_bytes / 1e6:,.1f} MB, schema version {info.schema}")
 
 
 @command.command("prune")

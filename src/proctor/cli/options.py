@@ -16,7 +16,7 @@ from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ConfigError, Problem, ProctorError, suggest_name
 from proctor.records.numbers import read_percent
 
-FAILED, USAGE, TROUBLE, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
+FAILED, USAGE, ERROR, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_WIDTH = 200
 BUDGET_FORM = "calls=N, tokens=N or cost=N"
@@ -220,7 +220,7 @@ def parse_budget(values: Iterable[str], default: Any = None) -> Any:
     return limits or default
 
 
-def complain(text: str, heading: str = "") -> None:
+def echo_stderr(text: str, heading: str = "") -> None:
     """Print to standard error, in red where colors are enabled and without control codes."""
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     color = False if is_plain else None

@@ -77,7 +77,7 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
     if path.is_dir() or not _is_writable(path.absolute().parent):
         fix = "it is a folder: name a file in it" if path.is_dir() else "name another file"
         raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix=fix)
-    _refuse_history(path, option, history)
+    _reject_history_file(path, option, history)
     if not path.is_file() or not path.stat().st_size or output_type.matches(path):
         return
     is_database = _read_head(path).startswith(SQLITE_HEAD)
@@ -98,7 +98,7 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
         if formats:
             raise ConfigError("--format needs --output", fix="add --output DIR")
         return []
-    _refuse_history(folder, "--output", history)
+    _reject_history_file(folder, "--output", history)
     check_folder(folder, "--output")
     selected = select_formats(formats)
     for each in selected:
@@ -116,7 +116,7 @@ def check_folder(folder: Path, option: str) -> None:
         )
 
 
-def refuse_twice(outputs: Iterable[Path]) -> None:
+def reject_duplicate_paths(outputs: Iterable[Path]) -> None:
     """Reject two outputs with the same path: the second would replace the first."""
     from proctor.reports.files import is_stream
 
@@ -129,20 +129,20 @@ def refuse_twice(outputs: Iterable[Path]) -> None:
         paths.add(path.resolve())
 
 
-def refuse_among(dataset: Any, outputs: Iterable[Path]) -> None:
+def reject_outputs_in_dataset(dataset: Any, outputs: Iterable[Path]) -> None:
     """Reject outputs inside the folder of recorded sessions: the next run would read them."""
     from proctor.datasets.sessions import SessionDataset
 
     for path in outputs:
         if isinstance(dataset, SessionDataset) and dataset.reads(path):
             raise ConfigError(
-                "it is in the folder of recorded sessions, and the next run would read it as one",
+                "this folder holds the recorded sessions: the next run would read the report as a session",
                 where=str(path),
                 fix="write to a separate folder",
             )
 
 
-def refuse_inputs(output: Path | None, inputs: Mapping[str, Path | None]) -> None:
+def reject_overwriting_inputs(output: Path | None, inputs: Mapping[str, Path | None]) -> None:
     """Reject an output that would overwrite an input; `inputs` are paths by option."""
     for option, path in inputs.items():
         if output is not None and path is not None and is_within(output, path):
@@ -170,7 +170,7 @@ def _is_writable(folder: Path) -> bool:
     return existing.is_dir() and os.access(existing, os.W_OK)
 
 
-def _refuse_history(path: Path, option: str, history: str | None) -> None:
+def _reject_history_file(path: Path, option: str, history: str | None) -> None:
     from proctor.wiring.open_history import history_file
 
     file = history_file(history)

@@ -80,15 +80,15 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     write_json(output, codec.plain(learned.rubrics))
     learned = learned._replace(notes=(*warnings, *learned.notes))
     for note in learned.notes:
-        cli.complain(note)
+        cli.echo_stderr(note)
     _show_learned(learned, output, options)
     return 0
 
 
 def _check_output(output: Path, manifest: Path, history: str | None, *, overwrite: bool) -> None:
-    from proctor.cli.outputs import RUBRICS, check_file, refuse_inputs
+    from proctor.cli.outputs import RUBRICS, check_file, reject_overwriting_inputs
 
-    refuse_inputs(output, {"--manifest": manifest})
+    reject_overwriting_inputs(output, {"--manifest": manifest})
     if output.suffix.lower() != ".json":
         raise ConfigError("rubrics are written as .json", where=str(output), fix="end the name in .json")
     check_file(output, RUBRICS, "--output", history)

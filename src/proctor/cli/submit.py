@@ -58,7 +58,7 @@ def command(file: Path | None, **options: Any) -> int:
         "on_error": run.options.on_error != "continue",
     }
     if ignored := [name for name, is_set in stopping_options.items() if is_set]:
-        cli.complain(f"ignored, because no process watches a submitted run: {', '.join(ignored)}")
+        cli.echo_stderr(f"ignored, because no process watches a submitted run: {', '.join(ignored)}")
     if options["as_json"]:
         click.echo(codec.encode({"run_id": run.run_id, "submitted": run.total}))
     else:

@@ -17,7 +17,7 @@ from proctor.cli.evaluation import (
     subject_options,
     timeout_option,
 )
-from proctor.cli.options import complain, json_option, option, requests_option
+from proctor.cli.options import echo_stderr, json_option, option, requests_option
 
 
 @click.command("worker")
@@ -96,4 +96,4 @@ def command(file: Path | None, **options: Any) -> int:
 def _log(text: str) -> None:
     # A worker keeps working after standard error is closed.
     with contextlib.suppress(OSError):
-        complain(text, "worker: ")
+        echo_stderr(text, "worker: ")
