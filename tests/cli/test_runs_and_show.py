@@ -33,8 +33,9 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
 
 def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
     """Looking makes no file."""
-    message = "there are no runs in .proctor/history.db; `proctor demo` creates one\n"
-    assert project.proctor("runs").out == message
+    where, fix = project.proctor("runs").out.split("; ")
+    assert where == "there are no runs in .proctor/history.db"
+    assert fix == "`proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
     result = project.proctor("show")
     assert (result.code, "the history is empty" in result.err) == (2, True)
     assert not (project.folder / ".proctor").exists()

@@ -116,7 +116,7 @@ def test_many_names_are_cut_and_unknown_ways_are_only_different() -> None:
     fields = [f"thing{at}" for at in range(7)]
     a = Side("a", fields=dict.fromkeys(fields, up))
     b = Side("b", fields=dict.fromkeys(fields, down))
-    assert compare(a, b).answer.startswith("a is different from b: thing0 1.5 against 5.75, -4.25")
+    assert compare(a, b).answer.startswith("a is different from b: thing0 1.5 vs. 5.75, -4.25")
     apart = {name: {s: v + at for s, v in up.items()} for at, name in enumerate(fields)}
     answer = compare(Side("a", fields=apart), b).answer
     assert "Also different: thing1, thing2, " in answer

@@ -313,3 +313,16 @@ def test_readings_of_any_value() -> None:
     values = [as_number(value) for value in (True, 3, 0.5, "3", None, float("nan"))]
     assert values == [1.0, 3.0, 0.5, None, None, None]
     assert as_number(10**400) is None
+
+
+def test_the_interval_of_a_latency_ends_at_zero_and_that_of_a_difference_may_not() -> None:
+    """Student's t of 1 and 100 ms reaches below 0; no latency does, but a difference can."""
+    slow, fast = (
+        {f"s{n}": value for n, value in enumerate(values)} for values in ([1.0, 100.0, 3.0], [2.0, 90.0, 1.0])
+    )
+    result = compare(Side("a", {"latency_ms.mean": slow}), Side("b", {"latency_ms.mean": fast}))
+    delta = result.metrics["latency_ms.mean"]
+    assert (delta.a_interval or (1,))[0] == (delta.b_interval or (1,))[0] == 0.0
+    assert (delta.interval or (0,))[0] < 0
+    field = sides_of_field(numbers(-5, 0, 5), numbers(0, 1, 2)).fields["tokens"]
+    assert (field.a_interval or (0,))[0] < 0

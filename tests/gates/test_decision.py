@@ -334,7 +334,7 @@ def test_invalid_settings_are_rejected(demand: GateConfig, message: str) -> None
 def test_a_field_whose_name_does_not_tell_needs_a_direction() -> None:
     """Once the caller says it, it counts."""
     pair = (timed("new", [1.0, 2.0, 3.0], "temperature"), timed("main", [1.5, 2.0, 2.5], "temperature"))
-    with pytest.raises(ConfigError, match="unknown whether a higher or a lower"):
+    with pytest.raises(ConfigError, match="whether higher or lower values of temperature"):
         require_known_metrics(GateConfig({"temperature": 0.02}), [pair[1]])
     demand = GateConfig({"temperature": 0.02}, better={"temperature": False})
     require_known_metrics(demand, [pair[1]])

@@ -126,9 +126,7 @@ def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
     for n, value in enumerate([1.0, None, 1.0]):
         gate.add_result(n, result(f"s{n}", value))
     assert (gate.n, gate.unmatched, gate.unscored) == (1, 1, 1)
-    assert gate.reason.endswith(
-        "after 1 sample; 1 sample ignored because the baseline does not have them; 1 sample ignored because they have no value"
-    )
+    assert gate.reason.endswith("after 1 sample; 1 sample ignored (not in the baseline); 1 sample ignored (no value)")
     strict = EarlyGate({"s1": 1.0})
     strict.add_result(0, result("s1", None))
     assert (strict.n, strict.unscored) == (1, 0)
@@ -184,7 +182,11 @@ def test_other_metrics_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("baseline", "margin", "message"),
-    [({}, 0.0, "no number"), ({"a": 1.0}, -0.1, "from 0 to below 1"), ({"a": 1.0}, 1.0, "from 0 to below 1")],
+    [
+        ({}, 0.0, "no values for"),
+        ({"a": 1.0}, -0.1, "at least 0 and less than 1"),
+        ({"a": 1.0}, 1.0, "from 0 to below 1"),
+    ],
 )
 def test_what_cannot_be_decided_is_refused_at_once(baseline: dict[str, float], margin: float, message: str) -> None:
     """No baseline, or a margin that is none."""

@@ -113,7 +113,7 @@ def test_unpaired_takes_all_samples_of_both() -> None:
     assert (result.verdict, check.n, check.baseline_n) == ("fail", 150, 100)
     assert check.value == pytest.approx(100 / 150)
     assert result.notes == ("new and main: all samples of both are compared, as two independent groups",)
-    with pytest.raises(ConfigError, match="requires paired samples"):
+    with pytest.raises(ConfigError, match="only if the samples are paired"):
         grown(50, GateConfig({STRICT: 0.1}, unpaired=True, max_flips=1))
 
 

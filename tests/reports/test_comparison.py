@@ -74,7 +74,8 @@ latency_ms.mean       1,235         900          +37.2 % <0.0001 worse
 cost.mean                 0           0                0       1 not enough
                                                              g 0 evidence
 
-2 samples lost and 1 won (score of main → new; the worst 2):
+2 samples passed only in main (lost), 1 only in new (won); score of main → new;
+the worst 2:
   lost  q 7  1.00 → 0.00
   lost  q2   0.90 → –
 To inspect a sample:
@@ -85,8 +86,9 @@ To inspect a sample:
 1 sample only in main: y
 new has no old_metric
 Note: the datasets are not the same: samples of one id may have other contents
-n = 1,300 to 1,319, paired by sample, p corrected for 4 tests (Holm); 95 %
-intervals below the numbers; g: difference in standard deviations
+Difference: new minus main; n = 1,300 to 1,319, paired by sample, p corrected
+for 4 tests (Holm); 95 % intervals below the numbers; g: difference in standard
+deviations
 """
 
 
@@ -117,10 +119,10 @@ def test_only_what_there_is() -> None:
         "──────────────────────────────────────────────",
         "x      – –          –    – not enough evidence",
         "",
-        "n = 0, not paired; 95 % intervals below the numbers; g: difference in standard",
-        "deviations",
+        "Difference: a minus b; n = 0, not paired; 95 % intervals below the numbers; g:",
+        "difference in standard deviations",
     ]
-    assert "samples lost" not in render_comparison(example(), flips=0)
+    assert "passed only in" not in render_comparison(example(), flips=0)
     same_run = example(b_run="20260102-090000-b")
     assert "Both configurations belong to run 20260102-090000-b" in render_comparison(same_run)
 
@@ -208,9 +210,8 @@ def test_any_width(width: int) -> None:
 def test_won_samples_are_not_called_the_worst() -> None:
     """Where nothing was lost, those that are shown are only the first."""
     won = tuple(Flip(f"q{at}", False, 1.0, 0.0) for at in range(5))
-    assert "0 samples lost and 5 won (score of main → new; the first 2):" in render_comparison(
-        example(flips=won), flips=2
-    )
+    shown = render_comparison(example(flips=won), width=200, flips=2)
+    assert "0 samples passed only in main (lost), 5 only in new (won); score of main → new; the first 2:" in shown
 
 
 def test_what_has_no_difference_has_no_unit_either() -> None:

@@ -52,14 +52,15 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
         previous = previous_run.run_id if previous_run and has_moved else None
         print_json({"name": name, "run_id": run_id, "before": previous, "missing": gap.missing})
         return
-    click.echo(f"the baseline {display_name(name)} is run {run_id} ({display_name(metadata.name)})")
+    click.echo(f"baseline {display_name(name)} now points to run {run_id} ({display_name(metadata.name)})")
     if gap.evaluator:
-        click.echo(display_name(gap.describe("it")))
+        click.echo(f"warning: {display_name(gap.describe('this run'))}")
     elif gap.missing:
+        verb = "is" if gap.missing == 1 else "are"
         values = f"{gap.missing:,} of {gap.total:,} values of {display_name(metric)}"
-        click.echo(f"missing in it because of errors: {values}")
+        click.echo(f"warning: {values} {verb} missing in this run")
     if previous_run and has_moved:
-        click.echo(f"before, it was {previous_run.run_id} ({display_name(previous_run.name)})")
+        click.echo(f"previously: {previous_run.run_id} ({display_name(previous_run.name)})")
     if store.find(name).run_id != run_id:
         click.echo(f"a run has the name {name} too: write baseline:{name} for the baseline")
 

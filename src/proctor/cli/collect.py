@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from proctor.cli import options as cli
+from proctor.cli.evaluation import open_mailbox
 
 
 @click.command("collect")
@@ -27,7 +28,6 @@ def command(run: str, **options: Any) -> int:
     """
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
-    from proctor.models.connect import mailbox
     from proctor.records.mail import EvalRequest
     from proctor.wiring.dispatch import collect
     from proctor.wiring.open_history import open_history
@@ -37,7 +37,7 @@ def command(run: str, **options: Any) -> int:
         metrics, thresholds = _load_metrics(options["file"], options["fail_under"])
     report = collect(
         run,
-        mailbox(options["requests"], EvalRequest),
+        open_mailbox(options["requests"], EvalRequest),
         open_history(options["history"]),
         timeout=options["timeout"],
         metrics=metrics,

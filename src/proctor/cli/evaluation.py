@@ -17,21 +17,21 @@ DATASET_OPTIONS = ("mapping", "generate_ids", "delimiter", "form", "pattern")
 
 file_argument = click.argument("file", required=False, type=PATH)
 concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
-timeout_option = option("--timeout SECONDS", "Stop a call of the target after this time. Default: 30.")
+timeout_option = option("--timeout SECONDS", "Time limit of each target call in seconds. Default: 30.")
 retries_option = option("--retries N", "Retry a failed call up to N times when the error is transient. Default: 0.")
 epochs_option = option("--epochs N", "Run each sample N times. Default: 1.")
 limit_option = option("--limit N", "Run only the first N samples.")
 pattern_option = option("--pattern GLOB", 'Read only these files of a folder. Example: "*.jsonl".')
 set_option = option(
     "--set EVALUATOR.PARAMETER=VALUE",
-    "Set a parameter of an evaluator; overrides the file. Example: "
-    "contains.case_sensitive=false. In a field: FIELD.EVALUATOR.PARAMETER.",
+    "Set a parameter of an evaluator; overrides the file. Example: --set contains.case_sensitive=false. For an "
+    "evaluator of a field, write FIELD.EVALUATOR.PARAMETER=VALUE.",
     multiple=True,
     into="parameters",
 )
 plugin_option = option(
     "--plugin MODULE:OBJECT",
-    "Register an evaluator or a metric; without --evaluator, use its evaluators.",
+    "Register an evaluator or a metric; without --evaluator, use the evaluators of the plugin.",
     multiple=True,
 )
 evaluator_option = option(
@@ -73,20 +73,19 @@ subject_options = combine(
 
 
 def open_mailbox(address: str, body_type: type[Any], **options: Any) -> Any:
-    """Open a mailbox that other processes can reach, and check that its server answers."""
+    """Open a mailbox that other processes can reach."""
     from proctor.models.connect import mailbox
 
     reject_memory_mailbox(address)
-    box = mailbox(address, body_type, **options)
-    box.approximate_count()
-    return box
+    return mailbox(address, body_type, **options)
 
 
 def reject_memory_mailbox(address: str) -> None:
     """Reject an in-memory mailbox: other processes cannot reach it."""
     if address.startswith("memory:"):
         raise ConfigError(
-            "a memory: mailbox exists only inside one process", fix="write redis://host:6379/0/NAME or sqs://NAME"
+            f"a memory: mailbox exists only inside one process: {address}",
+            fix="write redis://host:6379/0/NAME or sqs://NAME",
         )
 
 

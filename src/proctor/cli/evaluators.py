@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("evaluators")
 @click.argument("name", required=False)
-@option("--plugin MODULE:OBJECT", "Also list this evaluator.", multiple=True)
+@option("--plugin MODULE:OBJECT", "Also list the evaluators of this plugin.", multiple=True)
 @json_option
 def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     """List the evaluators with their parameters; with NAME, show only that one.

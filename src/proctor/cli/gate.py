@@ -44,7 +44,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @click.command("gate")
 @click.argument("run", metavar="RUN|FILE")
 @cli.option("--baseline NAME", "Compare with this baseline, or with any run.")
-@cli.option("--margin 2%", "Allow the run to be worse by this much. Default: 2%. Example: 0.05 or 5%.")
+@cli.option("--margin SHARE", "Allow the run to be worse by this much. Default: 2%. Example: --margin 5%.")
 @cli.option(
     "--metric NAME[=MARGIN]",
     "Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
@@ -52,7 +52,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 )
 @cli.option(
     "--better NAME=higher|lower",
-    "Say which direction of a field is better. Example: --better retries=lower.",
+    "Set whether higher or lower values of a field are better. Example: --better retries=lower.",
     multiple=True,
 )
 @cli.option("--plugin MODULE:METRIC", "Load your own metric, to check it by --metric.", multiple=True)
@@ -60,22 +60,24 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @cli.option("--max-flips N", "Fail if more than N samples passed in the baseline and fail now.")
 @cli.option(
     "--inconclusive",
-    "With too few samples: exit with 4 (code), pass, or fail.",
-    type=click.Choice(["code", "pass", "fail"]),
+    "Exit code of an inconclusive gate: 4 (code), 0 (pass) or 1 (fail).",
+    type=cli.Choice(["code", "pass", "fail"]),
     default="code",
 )
 @cli.option("--accept-changes", "Allow evaluators or samples that differ from the baseline's.")
 @cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
-@cli.option("--max-missing N|P%", "Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.")
+@cli.option(
+    "--max-missing N|P%", "Report inconclusive if more than N samples, or P% of them, have no value. Default: 10%."
+)
 @cli.option("--configuration NAME", "Check only this configuration.")
-@cli.option("--until-decided", "With an eval file: stop the run as soon as the answer is certain.")
+@cli.option("--until-decided", "With an eval file: stop the run as soon as the verdict is certain.")
 @cli.name_option
 @cli.tag_option
 @concurrency_option
 @cli.option("--junit FILE", "Write the result as JUnit XML.")
 @cli.option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
 @cli.output_options
-@cli.option("--quiet -q", "Print only the answer, without progress.")
+@cli.option("--quiet -q", "Print only the verdict, without progress.")
 @cli.common_options
 def command(run: str, **options: Any) -> int:
     """Check that a run is as good as its baseline, within a margin.
@@ -87,7 +89,7 @@ def command(run: str, **options: Any) -> int:
     proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
 
     An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
-    --until-decided only until the answer is certain. Margins are percentage points for rates and
+    --until-decided only until the verdict is certain. Margins are percentage points for rates and
     scores, and percent of the baseline's value for other numbers. In GitHub Actions, the gate also
     writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
     inconclusive, 130 interrupted.
@@ -147,7 +149,7 @@ def open_baseline(history: History, reference: str, configuration: str | None = 
 
 
 def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
-    """Say how to finish the run and repeat the gate, which has no --resume."""
+    """Describe how to finish the run and repeat the gate, which has no --resume."""
     history = f" --history {shlex.quote(options['history'])}" if options["history"] else ""
     baseline = f" --baseline {shlex.quote(options['baseline'])}" if options["baseline"] else ""
     exception = ", without --until-decided" if options["until_decided"] else ""
@@ -171,7 +173,8 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
     if missing is None:
         max_missing = DEFAULT_MAX_MISSING
     else:
-        max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing")
+        example = "10%, 0.1 or a number of samples"
+        max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing", example)
     config = decision.GateConfig(
         decision.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
@@ -186,13 +189,15 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
 
 
 def _parse_margin(text: str, where: str) -> float:
-    share = cli.parse_share(text, where)
+    share = cli.parse_share(text, where, "2% or 0.02")
     if not math.isfinite(share):
         raise ConfigError(f"{text!r} is not a margin", where=where, fix="write 2% or 0.02")
     if not text.endswith("%") and share >= 1:
         raise ConfigError(
             f"a margin of {text} would allow everything", where=where, fix=f"write {text}% or {share / 100}"
         )
+    if share < 0:
+        raise ConfigError(f"a margin must be 0 or more, got {text}", where=where, fix="write 2% or 0.02")
     return share
 
 

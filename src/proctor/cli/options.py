@@ -41,6 +41,15 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class Choice(click.Choice[str]):
+    """One of several words; the error for a misspelled word suggests the nearest one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            self.fail(f"there is no choice {value!r}; {suggest_name(str(value), self.choices)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def option(declaration: str, help_text: str, **settings: Any) -> Decorator:
     """Declare an option as its help shows it: "--yes" is a flag, "--limit N" takes an integer.
 
@@ -74,7 +83,7 @@ history_option = option(
     "--history FILE|URL",
     "Use this history: a file or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
 )
-json_option = option("--json", "Print JSON for programs.", into="as_json")
+json_option = option("--json", "Print JSON.", into="as_json")
 format_option = option(
     "--format NAME",
     "Write the report to --output in this format: markdown, json, a plugin's name, or module:attribute; repeat for "
@@ -106,14 +115,14 @@ budget_option = option(
 )
 canary_option = option(
     "--canary N",
-    "On about one of N samples, show judges a bad answer that asks for praise, and warn if "
-    "they pass it. Default: off. Example: --canary 10.",
+    "Test the judges: on about 1 in N samples, show them a bad answer that asks for a high score; warn if a judge "
+    "passes it. Default: off. Example: --canary 10.",
     type=click.IntRange(1),
 )
 skipped_option = option(
     "--skipped",
-    "Skip a result when one of its checks was skipped, or ignore that check. Default: skip.",
-    type=click.Choice(["skip", "ignore"]),
+    "How a skipped check affects its result: skip the whole result, or ignore the check. Default: skip.",
+    type=Choice(["skip", "ignore"]),
 )
 resume_options = combine(
     option(
@@ -132,7 +141,7 @@ def redact_option(default: str | None = None) -> Decorator:
     return option(
         "--redact",
         "Remove secrets, or secrets and personal data, before anything is stored. Default: secrets.",
-        type=click.Choice(["secrets", "personal", "nothing"]),
+        type=Choice(["secrets", "personal", "nothing"]),
         default=default,
         show_default=False,
     )
@@ -245,7 +254,7 @@ def display_name(name: str) -> str:
 
 
 def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=value") -> dict[str, str]:
-    """Parse `key=value` options into a mapping; report all faults at once."""
+    """Parse `key=value` options into a mapping; report all errors at once."""
     parsed: dict[str, str] = {}
     problems = []
     fix = f"write {option_name} {expected.partition(',')[0]}"
@@ -270,16 +279,14 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def parse_share(text: str, where: str) -> float:
+def parse_share(text: str, where: str, example: str = "80% or 0.8") -> float:
     percent = read_percent(text)
     if percent is not None:
         return percent
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(
-            f"expected a number such as 0.8 or 80%, found {text!r}", where=where, fix="write 0.8 or 80%"
-        ) from None
+        raise ConfigError(f"{text!r} is not a number or percentage", where=where, fix=f"write {example}") from None
 
 
 class Share(click.ParamType[float]):
@@ -293,5 +300,5 @@ class Share(click.ParamType[float]):
     def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's signature
         share = value if isinstance(value, float) else parse_share(str(value), param.opts[0])
         if not self._low <= share <= self._high:
-            self.fail(f"{value} is not in the range {self._low:g} to {self._high:g}", param)
+            self.fail(f"{value} is not in the range {100 * self._low:g}% to {100 * self._high:g}%", param)
         return share

@@ -40,8 +40,7 @@ def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mappi
             for path in paths:
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
-        skipped = report.counts.skipped
-        echo_stderr(f"no result has a verdict: {format_count(report.errors, 'error')}, {skipped} skipped")
+        echo_stderr(_describe_no_verdict(report))
     for sentence in below:
         echo_stderr(f"threshold not reached: {sentence}")
     for sentence in inconclusive_reasons:
@@ -52,6 +51,18 @@ def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mappi
     if counts.total and counts.passed + counts.failed == 0:
         return ERROR
     return INCONCLUSIVE if inconclusive_reasons else 0
+
+
+def _describe_no_verdict(report: EvalReport) -> str:
+    from proctor.reports.format import single_line
+    from proctor.reports.summary import find_error_examples
+
+    skipped = f", {report.counts.skipped:,} skipped" if report.counts.skipped else ""
+    text = f"no sample could be scored: {format_count(report.errors, 'error')}{skipped}"
+    example = next(iter(find_error_examples(report).values()), "")
+    if not example:
+        return text
+    return f"{text}\nfirst error: {single_line(example, 300)}\nFix: proctor show {report.run_id} --outcome error"
 
 
 def show_report(report: EvalReport) -> None:
@@ -70,8 +81,8 @@ def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) ->
         gap = find_worst_gap(report, metric)
         if gap.exceeds(DEFAULT_MAX_MISSING):
             yield (
-                f"{metric} is at least {threshold:g}, but {gap.describe('this run')}: score them again, or "
-                f"allow it: proctor gate {report.run_id} --fail-under {metric}={threshold:g} "
+                f"{metric} is at least {threshold:g}, but {gap.describe('this run')}: rescore the samples, or accept "
+                f"the missing values: proctor gate {report.run_id} --fail-under {metric}={threshold:g} "
                 f"--max-missing {gap.missing}"
             )
 

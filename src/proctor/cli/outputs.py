@@ -109,10 +109,10 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
 def check_folder(folder: Path, option: str) -> None:
     """Reject a path that is not a writable folder and cannot become one."""
     if not _is_writable(folder):
+        existing = _existing_part(folder)
+        problem = "it is not writable" if existing.is_dir() else "it is a file"
         raise ConfigError(
-            f"cannot write to {str(_existing_part(folder))!r}: it is not a writable folder",
-            where=option,
-            fix="name another folder",
+            f"cannot write to {str(existing)!r}: {problem}", where=option, fix="name a folder that you can write to"
         )
 
 

@@ -45,7 +45,7 @@ from proctor.cli.evaluation import (
 @cli.option(
     "--on-error",
     "Continue after a failed sample, or stop the run. Default: continue.",
-    type=click.Choice(["continue", "raise"]),
+    type=cli.Choice(["continue", "raise"]),
 )
 @cli.tag_option
 @cli.option("--cache", "Reuse the outputs of identical earlier calls.", default=None)

@@ -43,7 +43,7 @@ def judge_options(declaration: str = "--model --judge MODEL", judge_help: str = 
         ),
         cli.option("--temperature --llm-temperature T", "Call the judge with this temperature.", default=0.1),
         cli.option("--max-tokens --llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
-        cli.option("--timeout SECONDS", "Stop scoring a rubric after this time.", default=60.0),
+        cli.option("--timeout SECONDS", "Time limit per rubric in seconds.", default=60.0),
         cli.option(
             "--max-concurrent N",
             "Run up to N judge calls concurrently, over all sessions and rubrics.",
@@ -57,12 +57,12 @@ def _check_scale(_context: Any, _option: Any, scale: tuple[float, float] | None)
     if scale and not scale[0] < scale[1]:
         low, high = sorted(scale)
         fix = f"--scale {low:g} {high:g}" if low < high else "--scale 1 5"
-        raise ConfigError("the lowest score comes first", where="--scale", fix=fix)
+        raise ConfigError("the lowest score must come first", where="--scale", fix=fix)
     return scale
 
 
 def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for calls of the judge; report all faults at once."""
+    """Return the settings for calls of the judge; report all errors at once."""
     problems = list(_find_problems(options))
     if problems:
         raise ConfigError("some options are invalid", problems=problems)
@@ -75,13 +75,13 @@ def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, least, expected in (
+    for name, minimum, expected in (
         ("--temperature", 0.0, "a number from 0 up"),
         ("--max-tokens", 1.0, "a whole number from 1 up"),
         ("--timeout", math.ulp(0.0), "seconds, more than 0"),
     ):
         value = options[name.strip("-").replace("-", "_")]
-        if not least <= value < math.inf:
+        if not minimum <= value < math.inf:
             yield Problem(name, f"expected {expected}, found {value:g}")
 
 
@@ -99,7 +99,7 @@ scoring_options = cli.combine(
     judge_options(),
     cli.option("--prompt --template FILE", "Use the prompt in this file for the judge."),
     log_format_option,
-    cli.option("--fresh", "Call the judge again for scores that earlier runs stored."),
+    cli.option("--no-cache --fresh", "Call the judge again for scores that earlier runs stored.", into="fresh"),
     cli.name_option,
     cli.redact_option("secrets"),
     cli.canary_option,
@@ -271,7 +271,7 @@ def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
         )
 
 
-@click.command("rubrics")
+@click.command("rubrics", short_help="Check a rubric file and list its rubrics.")
 @click.argument("file", required=False)
 @cli.option("--text", "Print the content of the file.", into="as_text")
 @cli.json_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -168,18 +169,19 @@ def _describe_scale(
     delta: MetricDelta, kind: Kind, direction: bool | None, better: Mapping[str, bool | None], min_difference: float
 ) -> MetricDelta:
     """Add the kind of a delta, its direction and smallest relevant difference; clip its intervals."""
+    # Latencies, tokens and costs cannot be negative; a field may be any number.
+    minimum = 0.0 if kind != "number" or delta.name.startswith(LOWER_IS_BETTER) else -math.inf
+    limits = minimum, math.inf if kind == "number" else 1.0
     return msgspec.structs.replace(
         delta,
         kind=kind,
         higher_is_better=better.get(delta.name, direction),
         min_difference=find_min_difference(kind, delta.b, min_difference),
-        interval=_clip(delta.interval, kind, -1.0),
-        a_interval=_clip(delta.a_interval, kind, 0.0),
-        b_interval=_clip(delta.b_interval, kind, 0.0),
+        interval=delta.interval if kind == "number" else _clip(delta.interval, -1.0, 1.0),
+        a_interval=_clip(delta.a_interval, *limits),
+        b_interval=_clip(delta.b_interval, *limits),
     )
 
 
-def _clip(interval: Interval | None, kind: Kind, minimum: float) -> Interval | None:
-    if interval is None or kind == "number":
-        return interval
-    return max(minimum, interval[0]), min(1.0, interval[1])
+def _clip(interval: Interval | None, minimum: float, maximum: float) -> Interval | None:
+    return interval and (max(minimum, interval[0]), min(maximum, interval[1]))

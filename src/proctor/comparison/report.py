@@ -137,7 +137,7 @@ class EvalReport:
 
     @cached_property
     def mean_latency_ms(self) -> float | None:
-        """The mean latency of a trial in milliseconds, failures included."""
+        """The mean latency of a trial in milliseconds, failed calls included; `latency_ms.mean` leaves them out."""
         values = self.results.latencies().values
         return _divide(fsum(values), len(values))
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.totals import compute_total_shares
+from proctor.metrics.builtin import read_answer_latencies
 from proctor.records.comparison import list_aliases
 from proctor.records.metric import MetricValue
 from proctor.records.results import Figures, Results
@@ -116,7 +117,7 @@ def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
         MEAN_SCORE: figures.values,
         # Compared as a share from 0 to 1, and shown on its scale.
         TOTAL_SCORE: compute_total_shares(figures, run),
-        LATENCY: figures.latencies,
+        LATENCY: read_answer_latencies(figures),
         TOKENS: figures.tokens,
         COST: figures.costs,
     }

@@ -141,7 +141,7 @@ class PostgresDatabase:
         try:
             connection.execute("SELECT 1")
         except self.errors as error:
-            raise HistoryError(f"the claim on run {run_id} is lost: {first_line(error)}") from error
+            raise HistoryError(f"the claim on run {run_id} is lost: {first_line(error)}", fix=FIX) from error
 
     def is_claimed(self, run_id: str, ask: Ask) -> bool:
         key = lock_key(run_id) % 2**64

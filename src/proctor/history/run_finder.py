@@ -142,7 +142,9 @@ class RunFinder:
         recent = self._ask(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {SEARCHED_RUNS}")
         if not recent:
             where = self._database.where
-            raise RunNotFound(f"there is no run {reference!r}: the history is empty", where=where)
+            raise RunNotFound(
+                f"there is no run {reference!r}: the history is empty", where=where, fix="proctor run eval.yaml"
+            )
         # People remember names; an id is suggested only if it is very similar.
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._ask("SELECT name FROM baselines")}

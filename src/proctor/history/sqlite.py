@@ -131,11 +131,15 @@ ATTEMPTS, ATTEMPT_SECONDS = 5, 0.02
 
 @contextlib.contextmanager
 def claim(folder: Path, run_id: str) -> Iterator[None]:
-    """Hold a run for this process until the block ends or the process dies."""
+    """Claim a run for this process until the block ends or the process dies."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise HistoryError(f"the history cannot be written: {error}", where=str(folder)) from None
+        raise HistoryError(
+            f"the history cannot be written: {error.strerror or error}",
+            where=shown_path(folder.parent),
+            fix="name a file in a writable folder: --history FILE",
+        ) from None
     path = folder / f"{run_id}.lock"
     handle = _take(path)
     if handle is None:
@@ -279,7 +283,7 @@ def open_database(path: Path) -> SQLiteConnection:
 def _connect(path: Path) -> SQLiteConnection:
     connection = _open(path)
     try:
-        _refuse_foreign(connection, path)
+        _require_history(connection, path)
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -305,8 +309,8 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             return
 
 
-def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    # Nothing of another program's database is changed, not even its journal mode.
+def _require_history(connection: sqlite3.Connection, path: Path) -> None:
+    # Another program's database must not change, not even its journal mode.
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables and not _version(connection):
         raise HistoryError("this is a database, but not a Proctor history", where=shown_path(path), fix=OTHER_FILE)

@@ -56,14 +56,16 @@ def describe_progress(view: RunView, outcomes: DescribeOutcomes = _count_verdict
     """Return one line: results so far, their outcomes, speed, and time left."""
     share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
     facts = [f"{view.done}{share}", *outcomes(view.outcomes)]
+    if view.resumed:
+        # The outcomes are those of this session.
+        facts[0] += f": {view.resumed} from an earlier session; now"
+        facts[:2] = [" ".join(facts[:2])]
     if view.outcomes["skipped"]:
         facts.append(f"{view.outcomes['skipped']} skipped")
     if view.rate is not None:
         facts.append(f"{view.rate:,.{0 if view.rate >= 10 else 1}f}/s")
     if view.seconds_left is not None and view.total and view.done < view.total:
         facts.append(f"{_format_seconds(view.seconds_left)} left")
-    if view.resumed:
-        facts.append(f"{view.resumed} from an earlier session")
     return ", ".join(facts)
 
 
