@@ -140,7 +140,7 @@ def test_a_shuffled_run_is_read_in_order_with_few_blocks_unpacked(
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 2)
     monkeypatch.setattr(block, "RESULTS_A_BLOCK", 50)
     unpacked: list[bytes] = []
-    real = block.lines_of
+    real = block.split_lines
 
     def counted(stored: bytes) -> list[bytes]:
         unpacked.append(stored)

@@ -112,7 +112,7 @@ def _show_imported(run: ImportedRun) -> None:
     for name in run.baselines:
         previous = f" (previously: {run.moved[name]})" if name in run.moved else ""
         click.echo(f"  baseline {cli.display_name(name)} now points to this run{previous}")
-    for name in run.taken:
+    for name in run.conflicting_baselines:
         click.echo(
             f"  baseline {cli.display_name(name)} already points to another run; add --move-baselines to replace it"
         )

@@ -17,12 +17,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from proctor.errors import HistoryError
-from proctor.history.database import Ask, Connection, claimed_error, migrate, migrations
+from proctor.history.database import Connection, Query, claimed_error, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 BUSY_SECONDS = 30.0
 OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
-_REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
+_READ_ONLY_ERRORS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
 
 
 class SQLiteConnection(sqlite3.Connection):
@@ -52,7 +52,7 @@ def may_be_read_only(error: BaseException, path: Path) -> bool:
     if isinstance(error, OSError):
         return True
     # The low byte is the primary error code.
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _REFUSED
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _READ_ONLY_ERRORS
 
 
 def open_read_only(path: Path) -> SQLiteConnection:
@@ -141,7 +141,7 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
             fix="name a file in a writable folder: --history FILE",
         ) from None
     path = folder / f"{run_id}.lock"
-    handle = _take(path)
+    handle = _lock_file(path)
     if handle is None:
         raise claimed_error(run_id)
     try:
@@ -166,7 +166,7 @@ def is_claimed(folder: Path, run_id: str) -> bool:
         os.close(handle)
 
 
-def _take(path: Path) -> int | None:
+def _lock_file(path: Path) -> int | None:
     """Return the locked file, or None if another process has it."""
     for _ in range(ATTEMPTS):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -196,7 +196,7 @@ def _lock(handle: int, *, shared: bool = False) -> bool:
     return True
 
 
-AGAIN_SECONDS = 0.01
+RETRY_SECONDS = 0.01
 # After this time a deletion stops waiting for readers; a later one, or the last process, empties the log.
 SCRUB_SECONDS = 2.0
 
@@ -229,13 +229,13 @@ class SQLiteDatabase:
     def check_claim(self, run_id: str) -> None:
         """Do nothing: a lock on a file lasts as long as its process."""
 
-    def is_claimed(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
+    def is_claimed(self, run_id: str, query: Query) -> bool:  # noqa: ARG002 - the lock files show it
         return is_claimed(self._locks, run_id)
 
-    def measure(self, ask: Ask) -> tuple[int, int]:
+    def measure(self, query: Query) -> tuple[int, int]:
         log = self.path.with_name(f"{self.path.name}-wal")
         size = sum(file.stat().st_size for file in (self.path, log) if file.exists())
-        return size, int(ask("PRAGMA user_version", ())[0][0])
+        return size, int(query("PRAGMA user_version", ())[0][0])
 
     def scrub(self, connection: Connection) -> None:
         """Truncate the log, which still holds the deleted pages."""
@@ -304,7 +304,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(RETRY_SECONDS)
         else:
             return
 

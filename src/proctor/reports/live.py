@@ -29,7 +29,7 @@ DescribeOutcomes = Callable[[Mapping[Outcome, int]], list[str]]
 
 
 def live_display(
-    wanted: bool | None = None, stream: TextIO | None = None, *, outcomes: DescribeOutcomes | None = None
+    show: bool | None = None, stream: TextIO | None = None, *, outcomes: DescribeOutcomes | None = None
 ) -> Display | None:
     """Return the progress display of a run: always for True, only in a terminal for None, none for False.
 
@@ -38,7 +38,7 @@ def live_display(
     describe = functools.partial(describe_progress, outcomes=outcomes or _count_verdicts)
     stream = stream or sys.stderr
     is_terminal = stream.isatty()
-    if wanted is False or (wanted is None and not is_terminal):
+    if show is False or (show is None and not is_terminal):
         return None
     display = _show_bar if is_terminal else _print_lines
     return lambda view: display(view, stream, describe)

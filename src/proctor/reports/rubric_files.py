@@ -66,8 +66,8 @@ class _Scores:
     def cluster_details(self) -> dict[str, Any]:
         if list_shared_clusters(self._clusters) is None:
             return {}
-        too_few = too_few_clusters(self._clusters)
-        return {"clusters": len(set(self._clusters)), **({"no_interval": too_few} if too_few else {})}
+        problem = too_few_clusters(self._clusters)
+        return {"clusters": len(set(self._clusters)), **({"no_interval": problem} if problem else {})}
 
 
 class BatchSummary:
@@ -244,7 +244,7 @@ class FileNames:
         # Some file systems ignore case.
         self._unique_names = UniqueNames("_", key=str.casefold)
 
-    def of(self, session_id: str) -> str:
+    def make_name(self, session_id: str) -> str:
         """Return the name for an id; the same id always has the same name."""
         if session_id not in self._names:
             name = _UNSAFE.sub("_", session_id).strip("._-")
@@ -278,7 +278,7 @@ class ResultFiles:
         self._run_id, self._resumed = view.run_id, view.resumed
 
     def name(self, session_id: str) -> str:
-        return self._names.of(session_id) + RESULT_SUFFIX
+        return self._names.make_name(session_id) + RESULT_SUFFIX
 
     def add_result(self, result: EvalResult) -> None:
         """Write the result of one session."""

@@ -52,8 +52,8 @@ def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
         interval = ""
         if metric is not None and metric.interval is not None:
             interval = f", 95 % interval {format_interval(metric).removesuffix(' %')}"
-        of_judged = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
-        facts = [f"{counts.passed:,} of {of_judged} passed ({format_percent(counts.passed / judged)}{interval})"]
+        judged_text = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
+        facts = [f"{counts.passed:,} of {judged_text} passed ({format_percent(counts.passed / judged)}{interval})"]
     if errors := counts.error + counts.unscored:
         facts.append(format_count(errors, "error"))
     if counts.skipped:
@@ -173,11 +173,11 @@ def _is_redundant(name: str, metrics: Mapping[str, MetricValue]) -> bool:
         return True
     if name == "success_rate":
         return metric.value == 1.0
-    twin = metrics.get(_name_twin(name, metrics))
-    return twin is not None and (twin.value, twin.n) == (metric.value, metric.n)
+    equivalent = metrics.get(_name_equivalent(name, metrics))
+    return equivalent is not None and (equivalent.value, equivalent.n) == (metric.value, metric.n)
 
 
-def _name_twin(name: str, metrics: Mapping[str, MetricValue]) -> str:
+def _name_equivalent(name: str, metrics: Mapping[str, MetricValue]) -> str:
     """Return the name of the metric that may have the same value, or an empty text."""
     if name in ("strict_pass_rate", "mean_score"):
         return "pass_rate"
