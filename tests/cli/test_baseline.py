@@ -41,7 +41,7 @@ baseline  run  name  status     results  pass rate
 main      r2   exam  completed        2     50.0 %
 """)
     assert project.proctor("baseline", "drop", "main").out == (
-        "removed the baseline main; run r2 (exam) is still stored\n"
+        "dropped the baseline main; run r2 (exam) is still stored\n"
     )
     assert len(history.runs()) == 3
 

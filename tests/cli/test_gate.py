@@ -67,11 +67,11 @@ def test_a_run_that_is_as_good_passes(exam: Project) -> None:
     result = exam.proctor("gate", "latest", "--baseline", "main")
     assert (result.code, result.err) == (0, "")
     assert shown(result) == (
-        "The gate passes: strict_pass_rate 100.0 % vs. 100.0 %, at most 1.4 points\n"
-        "worse (margin 2.0 points, 200 samples).\n"
+        "The gate passes: strict_pass_rate 100.0 % vs. 100.0 %, at most 1.4 points worse\n"
+        "(margin 2.0 points, 200 samples).\n"
         "\n"
-        "pass          strict_pass_rate 100.0 % vs. 100.0 %, 0.0 points (95 %\n"
-        "              interval -1.4 to +1.4), margin 2.0, 200 samples\n"
+        "pass          strict_pass_rate 100.0 % vs. 100.0 %, 0.0 points (95 % interval\n"
+        "              -1.4 to +1.4), margin 2.0, 200 samples\n"
     )
 
 
@@ -81,11 +81,11 @@ def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> Non
     result = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert result.code == 1
     assert shown(result) == (
-        "The gate fails in both checks: strict_pass_rate 90.0 % vs. 100.0 %, at least\n"
-        "5.6 points worse (margin 2.0 points, 200 samples).\n"
+        "The gate fails in both checks: strict_pass_rate 90.0 % vs. 100.0 %, at least 5.6\n"
+        "points worse (margin 2.0 points, 200 samples).\n"
         "\n"
-        "fail          strict_pass_rate 90.0 % vs. 100.0 %, -10.0 points (95 %\n"
-        "              interval -14.2 to -5.6), margin 2.0, 200 samples\n"
+        "fail          strict_pass_rate 90.0 % vs. 100.0 %, -10.0 points (95 % interval\n"
+        "              -14.2 to -5.6), margin 2.0, 200 samples\n"
         "fail          20 samples passed in the baseline and fail now; the limit is 3\n"
         "\n"
         "20 samples lost, 0 won; the 5 worst\n"
@@ -311,7 +311,7 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(exam: Project, monkeypat
         (["latest", "--baseline", "main", "--better", "x=up"], "expected x=higher or x=lower, found 'up'"),
         (["latest", "--baseline", "main", "--fail-under", "80"], "--fail-under: the threshold of"),
         (["latest", "--baseline", "main", "--until-decided"], "a stored run has already ended"),
-        (["latest", "--baseline", "main", "--junit", "."], "cannot write the file"),
+        (["latest", "--baseline", "main", "--junit", "."], "is a folder"),
         (["latest", "--baseline", "main", "--markdown", "app.py/c"], "cannot write the file"),
         (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
         (

@@ -93,7 +93,7 @@ def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(wee
     assert judged(week, "fails", "--fail-under", "total_score=4.5") == 4
     week.write("mood.tmp", "fails")
     result = week.proctor("run", "eval.yaml", "--fail-under", "total_score=4.5", "--output", "out")
-    assert "18 of 40 totals lack the score of a rubric" in " ".join(result.out.split())
+    assert "18 of 40 totals leave out the score of a rubric" in " ".join(result.out.split())
     assert result.err.count("inconclusive: total_score is at least 4.5, but 18 of 40 samples") == 1
     assert "**Gate: inconclusive.**" in Path("out/report.md").read_text()
     assert judged(week, "fails", "--fail-under", "solved.mean=0.9") == 4

@@ -293,7 +293,7 @@ def test_options_that_mean_nothing_without_resume_are_refused(project: Project) 
     for option in ("--retry-errors", "--allow-changes"):
         result = project.proctor("run", option)
         assert result.code == 2
-        assert "need --resume" in result.err
+        assert "needs --resume" in result.err
 
 
 def test_options_change_the_eval_file_of_the_folder(project: Project) -> None:

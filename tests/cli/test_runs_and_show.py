@@ -160,7 +160,7 @@ def test_the_demo_runs_and_says_what_next(project: Project, monkeypatch: pytest.
     assert result.code == 0
     assert "bm25: 102 of 120 passed" in result.out
     assert "overlap: 71 of 120 passed" in result.out
-    assert "semantic_similarity compared spelling, not meaning" in result.out
+    assert "semantic_similarity compared spelling only" in result.out
     assert " models pull minilm" in result.out
     assert "Next steps:" in result.out
     assert (project.folder / "eval_results" / "report.md").exists()

@@ -165,7 +165,7 @@ def test_old_exports_whose_verdicts_ignored_skips_are_still_read() -> None:
     tally = Tally(report.metadata)
     for result in older:
         tally.add(result)
-    assert tally.fault(EndPart("r", 6, report.metrics)) == ""
+    assert tally.find_mismatch(EndPart("r", 6, report.metrics)) == ""
 
 
 def test_runs_that_treat_skips_differently_are_not_compared_as_a_whole() -> None:

@@ -27,7 +27,7 @@ from tests.exchange.examples import ODD, RUN, everything, filled, take, write
 
 def lines(history: SQLiteHistory) -> list[bytes]:
     """The results as they lie in the file, byte for byte."""
-    rows = history._ask("SELECT results FROM blocks ORDER BY run, id")
+    rows = history._query("SELECT results FROM blocks ORDER BY run, id")
     return sorted(line for (stored,) in rows for line in split_lines(stored))
 
 

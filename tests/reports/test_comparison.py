@@ -131,7 +131,9 @@ def test_clusters_and_too_few_of_them_are_mentioned() -> None:
     """How many there are, and where there are too few for a verdict."""
     item = example().metrics["pass_rate"]
     clustered = msgspec.structs.replace(item, clusters=40)
-    assert "paired by sample, in 40 clusters" in render_comparison(example(metrics={"pass_rate": clustered}))
+    assert "paired by sample, in 40 clusters" in " ".join(
+        render_comparison(example(metrics={"pass_rate": clustered})).split()
+    )
     judge = example().scores["judge"]
     none = {"interval": None, "p": None, "p_adjusted": None}
     few = msgspec.structs.replace(judge, clusters=3, method="fewer than 5 clusters", **none)

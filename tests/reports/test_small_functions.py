@@ -226,7 +226,7 @@ def test_headlines() -> None:
 
 def test_describe_partial() -> None:
     """Say how many totals were computed without all rubrics."""
-    assert describe_partial(MetricValue(4.5, 80, partial=36)) == "36 of 80 totals lack the score of a rubric"
+    assert describe_partial(MetricValue(4.5, 80, partial=36)) == "36 of 80 totals leave out the score of a rubric"
 
 
 def test_score_distributions() -> None:

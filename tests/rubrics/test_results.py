@@ -390,6 +390,6 @@ def test_in_words() -> None:
     assert batch[:4] == [
         "Rubric 1: 4 on average over 1",
         "Rubric 2: none scored, 1 without a score",
-        "total: 4 on average over 1; 1 of 1 totals lack a failed rubric",
+        "total: 4 on average over 1; 1 of 1 totals leave out a failed rubric",
         "sessions by score: 1: 0, 2: 0, 3: 0, 4: 1, 5: 0",
     ]

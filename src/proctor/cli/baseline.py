@@ -35,8 +35,11 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     run_id = metadata.run_id
     if (metadata.status != "completed" or metadata.stopped_early) and not force:
         status = "stopped early" if metadata.stopped_early else metadata.status
+        finish = "resume the run first"
+        if status == "submitted":
+            finish = f"collect its results: proctor collect {run_id} --requests ADDRESS"
         raise UsageError(
-            f"run {run_id} is {status}; a baseline must be a complete run", fix="resume the run first, or add --force"
+            f"run {run_id} is {status}; a baseline must be a complete run", fix=f"{finish}, or add --force"
         )
     counts = store.results(run_id).counts()
     if not counts.passed + counts.failed and not force:
@@ -86,7 +89,7 @@ def list_(history: str | None, as_json: bool) -> None:
 @click.argument("name")
 @common_options
 def drop(name: str, history: str | None, as_json: bool) -> None:
-    """Remove the baseline NAME; its run is not deleted."""
+    """Drop the baseline NAME; its run is not deleted."""
     from proctor.wiring.open_history import open_history
 
     store = open_history(history)
@@ -96,4 +99,4 @@ def drop(name: str, history: str | None, as_json: bool) -> None:
         print_json({"dropped": name, "run_id": run.run_id})
     else:
         run_name = display_name(run.name)
-        click.echo(f"removed the baseline {name}; run {run.run_id} ({run_name}) is still stored")
+        click.echo(f"dropped the baseline {name}; run {run.run_id} ({run_name}) is still stored")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from proctor.cli.options import common_options, display_name, name_options_as_typed, option, parse_share, print_json
+from proctor.errors import ConfigError
 
 
 @click.command("compare")
@@ -45,11 +46,12 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     check_file(markdown, COMPARISON, "--markdown", options["history"])
     with name_options_as_typed():
         selected = {name: options[name] for name in ("history", "configuration", "run")}
+        min_difference = _parse_min_difference(options["min_difference"])
         new, reference = open_pair(a, b, **selected)
         comparisons, unpaired = compare_configurations(
             *add_own_metrics(new, reference, own=load_own_metrics(options["plugin"])),
             metrics=options["metric"] or None,
-            min_difference=parse_share(options["min_difference"], "--min-difference", "1% or 0.01"),
+            min_difference=min_difference,
             accept_changes=options["accept_changes"],
         )
     if markdown is not None:
@@ -67,3 +69,13 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
         click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, unpaired))}")
     if markdown is not None:
         click.echo(f"wrote {markdown}")
+
+
+def _parse_min_difference(text: str) -> float:
+    example = "1% or 0.01"
+    share = parse_share(text, "--min-difference", example)
+    if not 0 <= share < 1:
+        raise ConfigError(
+            f"must be at least 0 and less than 1, got {text}", where="--min-difference", fix=f"write {example}"
+        )
+    return share

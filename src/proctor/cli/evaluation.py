@@ -7,13 +7,19 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import PATH, combine, option, parse_budget, parse_pairs, parse_value
+from proctor.cli.options import PATH, combine, option, parse_budget, parse_pairs, parse_value, raise_problems
 from proctor.errors import ConfigError
 
 DEFAULT_FILE = Path("eval.yaml")
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
 MAP_FORM = "COLUMN=FIELD, such as question=input"
-DATASET_OPTIONS = ("mapping", "generate_ids", "delimiter", "form", "pattern")
+DATASET_OPTIONS = {
+    "mapping": "--map",
+    "generate_ids": "--generate-ids",
+    "delimiter": "--delimiter",
+    "form": "--dataset-format",
+    "pattern": "--pattern",
+}
 
 file_argument = click.argument("file", required=False, type=PATH)
 concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
@@ -136,10 +142,11 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     }
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
-    elif any(options.get(name) for name in DATASET_OPTIONS):
+    elif given := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
+        need = "needs" if len(given) == 1 else "need"
         raise ConfigError(
-            "--map, --generate-ids, --delimiter, --dataset-format and --pattern need --dataset",
-            fix="add --dataset PATH, or set these keys in the eval file; for --format of a report, add --output DIR",
+            f"{' and '.join(given)} {need} --dataset",
+            fix="add --dataset PATH, or set it in the eval file; for --format of a report, add --output DIR",
         )
     if options.get("evaluator") or options.get("parameters"):
         evaluators = list(options["evaluator"]) or evaluation.evaluators
@@ -212,6 +219,9 @@ def parse_thresholds(values: tuple[str, ...]) -> dict[str, float]:
     from proctor.comparison.gates.thresholds import DEFAULT_METRIC, read_thresholds
 
     named = (text.rpartition("=") for text in values)
-    return read_thresholds(
-        {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in named}, "--fail-under"
-    )
+    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in named}
+    try:
+        return read_thresholds(thresholds, "--fail-under")
+    except ConfigError as error:
+        raise_problems([problem._replace(where="--fail-under") for problem in error.problems], error.fix)
+        raise

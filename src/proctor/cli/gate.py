@@ -175,6 +175,8 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
     else:
         example = "10%, 0.1 or a number of samples"
         max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing", example)
+        if not isinstance(max_missing, int) and not 0 <= max_missing <= 1:
+            raise ConfigError(f"must be from 0% to 100%, got {missing}", where="--max-missing", fix=f"write {example}")
     config = decision.GateConfig(
         decision.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
@@ -202,7 +204,7 @@ def _parse_margin(text: str, where: str) -> float:
 
 
 def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
-    directions = cli.parse_pairs(values, "--better")
+    directions = cli.parse_pairs(values, "--better", "NAME=higher, or NAME=lower")
     for name, direction in directions.items():
         if direction not in ("higher", "lower"):
             raise ConfigError(

@@ -121,7 +121,7 @@ def _show_imported(run: ImportedRun) -> None:
 @command.command("info")
 @cli.common_options
 def info(history: str | None, as_json: bool) -> None:
-    """Show where the history is and how much it holds."""
+    """Show the location and the size of the history."""
     from proctor.wiring.open_history import open_history
 
     info = open_history(history).describe()

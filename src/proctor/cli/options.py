@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +209,10 @@ def name_options_as_typed() -> Iterator[None]:
 
 def check_resume_options(options: dict[str, Any]) -> None:
     """Reject options that need --resume when it is missing."""
-    if not options.get("resume") and (options.get("retry_errors") or options.get("allow_changes")):
-        raise ConfigError("--retry-errors and --allow-changes need --resume", fix="add --resume RUN")
+    given = [name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))]
+    if given and not options.get("resume"):
+        need = "needs" if len(given) == 1 else "need"
+        raise ConfigError(f"{' and '.join(given)} {need} --resume", fix="add --resume, or --resume RUN")
 
 
 def parse_budget(values: Iterable[str], default: Any = None) -> Any:
@@ -224,9 +226,16 @@ def parse_budget(values: Iterable[str], default: Any = None) -> Any:
         or not isinstance(limit, int | float)
         or limit <= 0
     ]
-    if problems:
-        raise ConfigError("an option is invalid", problems=problems, fix="write --budget cost=5")
+    raise_problems(problems, "write --budget cost=5")
     return limits or default
+
+
+def raise_problems(problems: Sequence[Problem], fix: str) -> None:
+    """Raise one error for all problems of an option; none if there are no problems."""
+    if len(problems) == 1:
+        raise ConfigError(problems[0].what, where=problems[0].where, fix=fix)
+    if problems:
+        raise ConfigError("some options are invalid", problems=problems, fix=fix)
 
 
 def echo_stderr(text: str, heading: str = "") -> None:
@@ -266,8 +275,7 @@ def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=va
             if is_json:
                 fix = f"write one pair after each {option_name}, not JSON: {option_name} {expected}"
         parsed[key.strip()] = value
-    if problems:
-        raise ConfigError("an option is invalid", problems=problems, fix=fix)
+    raise_problems(problems, fix)
     return parsed
 
 

@@ -74,9 +74,10 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
 
     if path is None or is_stream(path):
         return
-    if path.is_dir() or not _is_writable(path.absolute().parent):
-        fix = "it is a folder: name a file in it" if path.is_dir() else "name another file"
-        raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix=fix)
+    if path.is_dir():
+        raise ConfigError(f"{str(path)!r} is a folder", where=option, fix="name a file in it")
+    if not _is_writable(path.absolute().parent):
+        raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix="name a file in a writable folder")
     _reject_history_file(path, option, history)
     if not path.is_file() or not path.stat().st_size or output_type.matches(path):
         return

@@ -66,7 +66,7 @@ def command(file: Path | None, **options: Any) -> int:
     proctor run eval.yaml
     proctor run --dataset qa.jsonl --target app.py:answer -e exact_match
 
-    Options override what FILE says. The history stores the run; --output also writes report.md
+    Options override FILE. The history stores the run; --output also writes report.md
     and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """

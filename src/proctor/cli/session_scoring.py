@@ -45,10 +45,11 @@ def judge_options(declaration: str = "--model --judge MODEL", judge_help: str = 
         cli.option("--max-tokens --llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
         cli.option("--timeout SECONDS", "Time limit per rubric in seconds.", default=60.0),
         cli.option(
-            "--max-concurrent N",
+            "--judge-concurrency --max-concurrent N",
             "Run up to N judge calls concurrently, over all sessions and rubrics.",
             type=click.IntRange(1),
             default=10,
+            into="max_concurrent",
         ),
     )
 

@@ -22,7 +22,7 @@ _OPENINGS = {"pass": "The gate passes", "fail": "The gate fails", "inconclusive"
 
 
 def describe_comparison(comparison: Comparison) -> str:
-    """Say which side is better, by how much and how surely, and what else changed.
+    """Describe which side is better, by how much and how surely, and what else changed.
 
     If the sides were judged by different evaluators, or an evaluator judged far fewer samples on one
     side, the answer starts with that.
@@ -101,7 +101,7 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
 
 
 def describe_grouping(comparison: Comparison) -> str:
-    """Say that two sides are compared without pairs, and why."""
+    """State that two sides are compared without pairs, and why."""
     if comparison.unpaired:
         return "All samples of both are compared, as two independent groups."
     same = "the same in both" if comparison.other_content else "in both"
@@ -155,7 +155,7 @@ def describe_metric(
 
 
 def describe_count(metric: MetricValue | None) -> str:
-    """Say how many values a metric is computed from, and how many it could not use."""
+    """Describe how many values a metric is computed from, and how many it could not use."""
     if metric is None:
         return ""
     partial = f", {metric.partial:,} leave out a rubric that failed" if metric.partial else ""
@@ -173,7 +173,7 @@ def _verb(count: int, verb: str) -> str:
 
 
 def describe_early(early: Early, verdict: GateVerdict) -> str:
-    """Say after how many samples a gate was decided, and how many samples that saved."""
+    """Describe after how many samples a gate was decided, and how many samples that saved."""
     total = "" if early.of is None else f" of {early.of:,}"
     if verdict == "inconclusive":
         return (
@@ -185,7 +185,7 @@ def describe_early(early: Early, verdict: GateVerdict) -> str:
 
 
 def describe_unmatched(comparison: Comparison) -> Iterator[str]:
-    """Say which samples have no partner and are left out, or that no sample has one."""
+    """Describe which samples have no partner and are left out, or that no sample has one."""
     a, b = comparison.a, comparison.b
     if not comparison.samples:
         grouping = describe_grouping(comparison)
@@ -236,7 +236,7 @@ def _describe_more(check: Check) -> str:
 
 
 def _describe_difference(kind: Kind, number: float, margin: float | None) -> str:
-    """Say how much better or worse; a number that rounds to the margin gets more digits."""
+    """Describe how much better or worse; a number that rounds to the margin gets more digits."""
     text = _format_size(kind, abs(number))
     looks_like_margin = margin is not None and text == _format_size(kind, margin)
     if kind == "rate" and looks_like_margin and abs(abs(number) - (margin or 0.0)) > 1e-9:

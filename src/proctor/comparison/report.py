@@ -306,8 +306,12 @@ class EvalReport:
             return self._read_path(path)
         except FieldMissing as missing:
             suggestion = suggest_name(path, self._names)
-            fix = f"{suggestion}; {missing.fix}" if missing.fix else suggestion
-            raise FieldMissing(missing.what, where=missing.where, fix=fix) from None
+            if path in self.metrics:
+                # A percentile or a sum.
+                what = f"{path} has no value per sample, so it cannot be ranked"
+                raise FieldMissing(what, where=missing.where, fix=suggestion) from None
+            fields = f"; fields: {missing.fix.removeprefix('there are: ')}" if missing.fix else ""
+            raise FieldMissing(missing.what, where=missing.where, fix=f"{suggestion}{fields}") from None
 
     @property
     def _names(self) -> list[str]:

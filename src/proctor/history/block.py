@@ -123,7 +123,7 @@ def make_rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ..
 
 
 def is_intact(checksums: Any, name: str, value: Any) -> bool:
-    """Tell whether a column matches its checksum; older blocks have no checksums."""
+    """Return whether a column matches its checksum; older blocks have no checksums."""
     if checksums is None:
         return True
     if not isinstance(checksums, bytes) or len(checksums) != _CHECKSUMS.size:
@@ -165,7 +165,7 @@ def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]
 
 
 def _has_no_errors(record: bytes, evaluators: int) -> bool:
-    """Tell whether neither the target nor any evaluator failed."""
+    """Return whether neither the target nor any evaluator failed."""
     failed = OUTCOMES[record[OUTCOME_BYTE]] in ("error", "unscored")
     return not failed and ord(ERROR) not in record[FIRST_MARK : FIRST_MARK + evaluators]
 

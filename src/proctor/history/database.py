@@ -68,7 +68,7 @@ class Database(Protocol):
         """The SQL suffix that locks the selected rows until the transaction ends."""
 
     def exists(self) -> bool:
-        """Tell whether the history exists, without creating it."""
+        """Return whether the history exists, without creating it."""
 
     def connect(self) -> Connection:
         """Open a new connection; create or migrate the history if necessary."""
@@ -80,7 +80,7 @@ class Database(Protocol):
         """Raise an error if this process has lost its claim on the run."""
 
     def is_claimed(self, run_id: str, query: Query) -> bool:
-        """Tell whether a process has claimed the run."""
+        """Return whether a process has claimed the run."""
 
     def measure(self, query: Query) -> tuple[int, int]:
         """Return the size in bytes and the schema version."""

@@ -45,7 +45,7 @@ class SQLiteConnection(sqlite3.Connection):
 
 
 def may_be_read_only(error: BaseException, path: Path) -> bool:
-    """Tell whether a file that could not be opened normally may be readable."""
+    """Return whether a file that could not be opened normally may be readable."""
     can_check = os.access in os.supports_effective_ids
     if not path.is_file() or not os.access(path, os.R_OK, effective_ids=can_check):
         return False
@@ -154,7 +154,7 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
 
 
 def is_claimed(folder: Path, run_id: str) -> bool:
-    """Tell whether a process works on the run."""
+    """Return whether a process works on the run."""
     try:
         # Reading is enough for the check; the disk may be read-only.
         handle = os.open(folder / f"{run_id}.lock", os.O_RDONLY)
@@ -178,7 +178,7 @@ def _lock_file(path: Path) -> int | None:
 
 
 def _still_exists(handle: int, path: Path) -> bool:
-    """Tell whether the file still exists; its last owner may have removed it before the lock."""
+    """Return whether the file still exists; its last owner may have removed it before the lock."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:

@@ -127,7 +127,7 @@ class ResultReader:
 
 
 def _is_scattered(places: Sequence[int]) -> bool:
-    """Tell whether reading the places one by one would decompress blocks repeatedly."""
+    """Return whether reading the places one by one would decompress blocks repeatedly."""
     cached: dict[int, None] = {}
     unpacked, blocks = 0, set()
     for place in places:
@@ -408,7 +408,7 @@ class StoredResults:
             last = rows[-1][0]
 
     def _has(self, column: str) -> bool:
-        """Tell whether any block has a value in a column."""
+        """Return whether any block has a value in a column."""
         sql = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
         return bool(self._query(sql, (self._run_key,)))
 

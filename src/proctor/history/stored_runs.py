@@ -181,7 +181,7 @@ class StoredRuns(run_finder.RunFinder):
         return self._database.claim(run_id)
 
     def is_claimed(self, run_id: str) -> bool:
-        """Tell whether a process works on the run."""
+        """Return whether a process works on the run."""
         return self._database.is_claimed(run_id, self._query)
 
     @contextlib.contextmanager
@@ -422,7 +422,7 @@ class StoredRuns(run_finder.RunFinder):
         connection = self._opened.get(thread)
         if connection is None or not connection.usable:
             connection = self._opened[thread] = self._database.connect()
-            # If nobody closes the history, the connection closes with its last reference.
+            # A history that is not closed closes its connections with its last reference.
             weakref.finalize(self, connection.close)
         return connection
 

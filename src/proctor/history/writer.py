@@ -74,7 +74,7 @@ class GroupWriter:
         self._wake.set()
 
     def is_lagging(self) -> bool:
-        """Tell whether results arrive faster than they can be stored."""
+        """Return whether results arrive faster than they can be stored."""
         if self._failure is not None:
             self._raise()
         return len(self._pending) > MAX_QUEUED_RESULTS

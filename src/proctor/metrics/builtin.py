@@ -279,7 +279,7 @@ def _total(values: Sequence[float], *, unit: str, skipped: int = 0) -> MetricVal
 class RubricTotalMetric:
     """The mean of the sessions' weighted totals, on the scale of the rubrics.
 
-    Sessions without any score are left out and counted; totals that lack a failed rubric are included
+    Sessions without any score are left out and counted; totals that leave out a failed rubric are included
     and counted as `partial`.
     """
 

@@ -78,7 +78,7 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _caveat(self) -> str:
-        """A stop with the verdicts in view biases the interval, so it must not stand alone."""
+        """A note for a measurement that was stopped while its verdicts were visible, which biases the interval."""
         if self.planned <= self.n:
             return ""
         return (
@@ -122,7 +122,7 @@ def warn_constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
 
 
 def _advise(results: Results, judge: str) -> str:
-    """Say how to test a constant judge, or what its canaries have shown."""
+    """Describe how to test a constant judge, or what its canaries have shown."""
     canaries = (
         canary
         for result in results
@@ -200,7 +200,7 @@ def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
 
 
 def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | None]:
-    """Say whether a metric is based on scores, and of which evaluator; None means all evaluators."""
+    """Return whether a metric is based on scores, and of which evaluator; None means all evaluators."""
     if metric in COMBINED:
         return True, None
     specs = run.evaluators if run is not None else ()

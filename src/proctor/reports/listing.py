@@ -53,7 +53,11 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
 
     The pass rate is that of the judged results. Tags go on a line below the run if the terminal is too narrow.
     """
-    rows: list[tuple[str, ...]] = [("run", "name", "status", "results", "judged", "pass rate", "skipped", "errors")]
+    # A column of zeros would make the table too wide for a terminal.
+    has_skipped = any(report.counts.skipped for _, report in runs)
+    rows: list[tuple[str, ...]] = [
+        ("run", "name", "status", "results", "judged", "pass rate", *(["skipped"] if has_skipped else []), "errors")
+    ]
     tags = ["tags"]
     for run, report in runs:
         counts = report.counts
@@ -70,7 +74,7 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
                 total,
                 f"{counts.passed + counts.failed:,}",
                 _format_pass_rate(run, report),
-                f"{counts.skipped:,}",
+                *([f"{counts.skipped:,}"] if has_skipped else []),
                 f"{report.errors:,}",
             )
         )

@@ -361,7 +361,7 @@ def add_source_path(content: dict[str, Any], sessions: Path) -> dict[str, Any]:
 
 
 def is_from(source: str, sessions: Path) -> bool:
-    """Tell whether a log, with or without a line number, is the given file or lies in the given folder."""
+    """Return whether a log, with or without a line number, is the given file or lies in the given folder."""
     path, root = os.path.realpath(source), os.path.realpath(sessions)
     return path == root or path.startswith((root.rstrip(os.sep) + os.sep, f"{root}:"))
 

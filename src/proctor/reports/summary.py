@@ -38,8 +38,8 @@ def _rubric_headline(report: EvalReport) -> list[str]:
 
 
 def describe_partial(metric: MetricValue) -> str:
-    """Say how many totals were computed without all rubrics."""
-    return f"{metric.partial:,} of {format_count(metric.n, 'total')} lack the score of a rubric"
+    """Describe how many totals were computed without all rubrics."""
+    return f"{metric.partial:,} of {format_count(metric.n, 'total')} leave out the score of a rubric"
 
 
 def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
@@ -70,7 +70,7 @@ def describe_status(report: EvalReport, run: RunMetadata) -> str:
 
 
 def describe_early_stop(run: RunMetadata) -> str:
-    """Say after how many trials a run stopped early, and why; empty if it did not."""
+    """Describe after how many trials a run stopped early, and why; empty if it did not."""
     if (stopped := run.stopped_early) is None:
         return ""
     total = "" if stopped.of is None else f" of {stopped.of:,}"
@@ -78,7 +78,7 @@ def describe_early_stop(run: RunMetadata) -> str:
 
 
 def describe_samples(run: RunMetadata) -> str:
-    """Say how many samples the run uses, and which ones if it was limited."""
+    """Describe how many samples the run uses, and which ones if it was limited."""
     total = format_count(run.dataset.length or 0, "sample")
     limit = run.options.limit
     if limit is None or run.dataset.length is None or limit >= run.dataset.length:
@@ -203,5 +203,5 @@ def collect_notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
 
 
 def is_distribution(metric: MetricValue) -> bool:
-    """Tell whether a metric is a percentile of scores."""
+    """Return whether a metric is a percentile of scores."""
     return metric.kind == "quantile" and not metric.unit

@@ -137,7 +137,7 @@ class Scale(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def is_shorter_than(self, limit: timedelta) -> bool:
-        """Tell whether the scale covers some time, but less than the limit."""
+        """Return whether the scale covers some time, but less than the limit."""
         return 0 < self.high - self.low < limit.total_seconds()
 
 

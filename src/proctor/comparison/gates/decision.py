@@ -1,4 +1,4 @@
-"""The gate: is a run no worse than its baseline, apart from a margin?
+"""The gate: check that a run is no worse than its baseline, within a margin.
 
 All metrics must pass, so a pass needs no correction for several metrics. One failed metric is
 enough, so of k metrics one fails only if its interval of 1 - 0.05 / k lies beyond the margin. Equal
@@ -545,7 +545,7 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
 
 
 def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
-    """Raise `ConfigError` for a metric that the baseline lacks, before a run is paid for."""
+    """Raise `ConfigError` for a metric that the baseline does not have, before the run costs money."""
     for side in baseline:
         requested = request_metrics(side, side, config.metrics, estimate=False)
         comparison = compare(*requested, better=config.better)

@@ -106,7 +106,7 @@ class _PendingSample:
 
 
 class EarlyGate:
-    """A gate that decides during a run whether the run is no worse than its baseline, apart from a margin.
+    """A gate that decides during a run whether the run is no worse than its baseline, within a margin.
 
     `baseline` holds the baseline's numbers by sample id, `read` reads a number from a result. Pass `add_result` to a
     run: `evaluate(…, shuffle=7, decide=gate.add_result)`. A sample counts when all its epochs have arrived and its turn

@@ -66,7 +66,7 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
             place = f"{where}.{metric}" if isinstance(raw, Mapping) else where
             problems.append(Problem(place, error.what))
     if problems:
-        raise ConfigError("a threshold cannot be read", where=where, problems=problems, fix="write 0.8 or 80%")
+        raise ConfigError("some thresholds are invalid", where=where, problems=problems, fix="write 0.8 or 80%")
     return thresholds
 
 
@@ -91,7 +91,7 @@ def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dic
 
 
 def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
-    """Say which metrics do not reach their threshold, in any configuration.
+    """Describe which metrics do not reach their threshold, in any configuration.
 
     A metric without a value does not reach its threshold: no result could be scored.
     """

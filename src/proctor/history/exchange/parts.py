@@ -108,7 +108,7 @@ def read_part(data: bytes | str, kind: Any, where: str) -> Any:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        if "required field `part`" in str(error) or "`$`" in str(error):
+        if where.endswith(":1") and "required field `part`" in str(error):
             raise DamagedFile(
                 "this is not an export of runs", where=where, fix="use a file that `proctor history export` wrote"
             ) from None
