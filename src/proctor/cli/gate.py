@@ -230,8 +230,6 @@ def _open_stored(run: str, history: History, options: dict[str, Any]) -> compare
 
 
 class _Job(NamedTuple):
-    """An evaluation from an eval file, and the registry with its plugins."""
-
     evaluation: Any
     registry: Any
 
@@ -259,7 +257,6 @@ def _run_file(
     history: History,
     options: dict[str, Any],
 ) -> tuple[compare_runs.OpenedRun, early.EarlyGate | None, decision.GateConfig]:
-    """Run an eval file after checking that the gate can reach a verdict on it."""
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.wiring.evaluate import execute
@@ -362,7 +359,6 @@ def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) 
 
 
 def _select_configuration(candidate: compare_runs.OpenedRun) -> EvalReport:
-    """Narrow a report to the selected configuration, for thresholds."""
     report, name = candidate.report, candidate.configuration
     if name is None or len(report.by_configuration) < 2:
         return report

@@ -169,7 +169,6 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
 
 
 async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Request the models of all providers concurrently."""
     import asyncio
 
     from proctor.core import lifetimes

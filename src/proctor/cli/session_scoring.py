@@ -251,7 +251,6 @@ def _reject_folder(output_dir: Path, sessions_dir: Path, history: str | None) ->
 
 
 def _reject_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names: FileNames) -> None:
-    """Reject a folder where another file has the name of a result to write."""
     from proctor.cli.outputs import RESULT, check_file
     from proctor.reports.rubric_files import RESULT_SUFFIX
 

@@ -100,7 +100,6 @@ def _count_verdicts(side: Side, figures: Figures, evaluator: str) -> _Verdicts:
 
 
 def _find_skipped_by_design(side: Side, evaluator: str) -> Iterator[str]:
-    """Yield the sample of each trial that an evaluator skips by design."""
     results = side.results
     if results is None or side.run is None:
         return

@@ -147,7 +147,6 @@ def _number_tests(candidates: Sequence[_Candidate]) -> list[int]:
 def _compute_statistic(
     index: int, a: Side, b: Side, name: str, better: Mapping[str, bool | None], min_difference: float
 ) -> _Candidate:
-    """Compute the delta of a metric without a number per sample."""
     delta = compare_statistic(a, b, name).make_delta(name)
     if is_latency_of_two_runs(name, a, b):
         delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
@@ -158,7 +157,6 @@ def _compute_statistic(
 
 
 def _find_kind(name: str, group: str) -> tuple[Kind, bool | None]:
-    """Return the kind of a number, and whether higher is better."""
     is_resource = group == "metric" and name.startswith(LOWER_IS_BETTER)
     if group == "field" or is_resource:
         return "number", False if is_resource else higher_is_better(name)

@@ -44,8 +44,6 @@ ByConfiguration = dict[str, list[SampleValue]]
 
 
 class _Readings(NamedTuple):
-    """The numbers of fields and scores, by name and configuration."""
-
     fields: dict[str, ByConfiguration]
     scores: dict[str, ByConfiguration]
 
@@ -401,7 +399,6 @@ def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) 
 
 
 def _list_scores(result: EvalResult) -> Iterator[tuple[str, Score]]:
-    """Yield the scores of a result, and the scores that they are combined from."""
     for name, score in result.scores.items():
         yield name, score
         for part, part_score in read_parts(score).items():

@@ -134,7 +134,6 @@ def _read_scores(figures: Figures) -> ValuesByMetric:
 
 
 def _average(ids: Sequence[str], values: Sequence[float] | array[float]) -> ValuesBySample:
-    """Return the mean of each sample's numbers, without NaN."""
     last = {name: value for name, value in zip(ids, values, strict=True) if value == value}
     if len(set(ids)) == len(ids):
         return last

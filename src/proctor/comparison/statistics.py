@@ -330,7 +330,6 @@ def _make_registry(side: Side) -> MetricRegistry:
 
 
 def _find_source(side: Side, name: str) -> _Source | None:
-    """Find a metric that has a value on a side."""
     stored = side.stored.get(name)
     by_value = None if stored is None or stored.value is None else _Source(name, stored)
     if side.results is None:

@@ -245,7 +245,6 @@ def _max_unseen_share(n: float, confidence: float = CONFIDENCE) -> float:
 
 
 def _estimate_more(delta: MetricDelta, tests: int) -> int | None:
-    """Estimate how many more samples lead to a verdict; None if that is unknown."""
     if delta.n < 2 or delta.absolute is None or (delta.p is None and delta.method):
         return None
     level = LEVEL / max(1, tests)
@@ -301,7 +300,6 @@ def split_groups(delta: MetricDelta) -> tuple[SampleGroup, ...] | None:
 
 
 def _estimate_error(n: int, mean: float | None, interval: Interval | None, kind: Kind) -> float | None:
-    """Return the standard error of a group's mean, from the width of its interval."""
     if mean is None or (interval is None and kind == "number"):
         return None
     width = _max_unseen_share(n) * max(mean, 1 - mean) if interval is None else interval[1] - interval[0]

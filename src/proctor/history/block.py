@@ -165,7 +165,6 @@ def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]
 
 
 def _has_no_errors(record: bytes, evaluators: int) -> bool:
-    """Return whether neither the target nor any evaluator failed."""
     failed = OUTCOMES[record[OUTCOME_BYTE]] in ("error", "unscored")
     return not failed and ord(ERROR) not in record[FIRST_MARK : FIRST_MARK + evaluators]
 
@@ -194,7 +193,6 @@ def decode_list(data: bytes | None, length: int) -> list[Any]:
 
 
 def _mark_scores(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, list[float]]:
-    """Return the marks and numbers of all evaluators."""
     marks, numbers = [], []
     for name in names:
         score = scores.get(name)

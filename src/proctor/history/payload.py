@@ -69,7 +69,6 @@ def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
 
 
 def _replace_unstorable(result: EvalResult) -> EvalResult:
-    """Replace every value that cannot be stored."""
     trial = result.trial
     sample = trial.sample
     trial = msgspec.structs.replace(
@@ -88,7 +87,6 @@ def _replace_unstorable(result: EvalResult) -> EvalResult:
 
 
 def _session(session: Session) -> Session:
-    """Replace the events of a session that cannot be stored."""
     if _if_storable(session, Session) is not None:
         return session
     return Session([_event(event) for event in session])
@@ -134,14 +132,12 @@ def _if_storable(part: T | None, kind: type[T]) -> T | None:
 
 
 def _mapping(values: Any) -> dict[str, Any]:
-    """Return a mapping whose values can be stored."""
     if not isinstance(values, Mapping):
         return {} if values is None else {"value": _value(values)}
     return {_text(key): _value(value) for key, value in values.items()}
 
 
 def _value(value: Any) -> Any:
-    """Return a value if it can be stored, else its repr."""
     return _keep_if_storable(value, tag_value)
 
 

@@ -102,7 +102,6 @@ class RunFinder:
         return [decode_run(row[0]) for row in rows]
 
     def _expired_runs(self, retention: Retention, now: datetime, name: str | None) -> list[RunMetadata]:
-        """Return the runs beyond the retention limits, with one name or all, newest first."""
         condition, values = _condition(name)
         rows = self._query(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
         newer: Counter[str] = Counter()

@@ -101,7 +101,6 @@ def shown_path(path: Path) -> str:
 
 
 def _open_copy(path: Path, log: Path | None) -> SQLiteConnection:
-    """Open a copy in a temporary folder, which is deleted with the connection."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     try:
         copy = Path(folder) / "history.db"

@@ -100,7 +100,6 @@ class ResultReader:
         return {place: gathered[place] for place in places[:end]}
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the lines of blocks by their ids."""
         for start in range(0, len(keys), MAX_CACHED_BLOCKS):
             part = keys[start : start + MAX_CACHED_BLOCKS]
             marks = ", ".join("?" * len(part))
@@ -310,7 +309,6 @@ class StoredResults:
             yield figure[block.POSITION], sample_id, names[figure[block.CONFIGURATION]], figure[block.EPOCH]
 
     def _outcome_filter(self, outcome: Outcome | None, evaluator: str | None) -> Callable[[tuple[Any, ...]], bool]:
-        """Return a filter for figures by outcome, overall or of one evaluator."""
         if outcome is None:
             return lambda _figure: True
         if evaluator is None:
@@ -349,7 +347,6 @@ class StoredResults:
         return compress(column, map(self._is_selected, self._unpacked(figures)))
 
     def _packed(self) -> Iterable[bytes]:
-        """Return the packed figures of all results, in one or several pieces."""
         parts = (figures for (figures,) in self._blocks("figures"))
         return (self._cached("packed", lambda: b"".join(parts)),) if self._may_cache() else parts
 
@@ -376,7 +373,6 @@ class StoredResults:
         return self._configuration is None or figure[block.CONFIGURATION] == self._configuration
 
     def _places(self) -> array[int]:
-        """Return the place of each result, in the order of the plan."""
         return self._cached("places", self._read_places)
 
     def _read_places(self) -> array[int]:
@@ -408,12 +404,10 @@ class StoredResults:
             last = rows[-1][0]
 
     def _has(self, column: str) -> bool:
-        """Return whether any block has a value in a column."""
         sql = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
         return bool(self._query(sql, (self._run_key,)))
 
     def _sums(self) -> tuple[int, ...]:
-        """Count the results of each outcome."""
         columns = ", ".join(OUTCOMES)
         sql = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
         return self._check.sum_counts(self._query(sql, (self._run_key,)))

@@ -309,7 +309,6 @@ class StoredRuns(run_finder.RunFinder):
         return PruneResult(tuple(deleted), exempt)
 
     def _delete_unless_needed(self, run: RunMetadata, exempt: dict[str, str]) -> bool:
-        """Delete a run, unless it has become a baseline or a process works on it."""
         try:
             with self.claim(run.run_id), self._changing() as connection:
                 baselines = self._lock_and_list_baselines(connection, run.run_id)

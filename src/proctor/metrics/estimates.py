@@ -166,8 +166,6 @@ class FieldsMetric:
 
 
 class _Numbers:
-    """The numbers of some results, and the cluster of each."""
-
     def __init__(self) -> None:
         self._values = array("d")
         self._clusters: list[str] = []

@@ -120,7 +120,6 @@ def _print_table(
 
 
 def _format_pass_rate(run: RunMetadata, report: EvalReport) -> str:
-    """Return the pass rate, or the lowest and highest of several configurations."""
     if len(run.configurations) == 1:
         return DASH if report.pass_rate is None else format_percent(report.pass_rate)
     metrics = [table.get("pass_rate") for table in report.by_configuration.values()]

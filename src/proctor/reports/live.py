@@ -135,7 +135,6 @@ def _print_lines(view: RunView, stream: TextIO, describe: Callable[[RunView], st
 
 
 def _format_seconds(seconds: float) -> str:
-    """Format a number of seconds."""
     rounded = round(seconds)
     if rounded < 60:
         return f"{rounded} s"

@@ -37,8 +37,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class _Scores:
-    """The scores of many sessions, with the cluster of each."""
-
     def __init__(self) -> None:
         self.values = array("d")
         self._clusters: list[str] = []
@@ -367,7 +365,6 @@ def is_from(source: str, sessions: Path) -> bool:
 
 
 def _read_details(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the details of every readable result file in a folder."""
     for path in sorted(folder.glob(f"*{RESULT_SUFFIX}")):
         with contextlib.suppress(OSError, ValueError, RecursionError):
             content = json.loads(path.read_bytes())

@@ -43,7 +43,6 @@ def describe_partial(metric: MetricValue) -> str:
 
 
 def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
-    """Summarize results in one sentence: pass rate, errors and skipped results."""
     if not counts.total:
         return "No results"
     facts = ["No result has a verdict"]

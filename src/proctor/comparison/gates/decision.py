@@ -171,7 +171,6 @@ def _margin_factor(delta: MetricDelta, margin: float) -> float:
 def _estimate_more(
     delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int
 ) -> int | None:
-    """Estimate how many more samples lead to a verdict; None if that is unknown."""
     is_bootstrap = isinstance(evidence, BootstrapEvidence)
     problem = evidence.problem if isinstance(evidence, BootstrapEvidence) else evidence.cluster_problem
     if evidence.n < 2 or delta.absolute is None or problem or (is_bootstrap and not delta.error):
@@ -197,7 +196,6 @@ def _estimate_more(
 
 
 def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float, known: MarginEvidence) -> int | None:
-    """Estimate how many more samples are needed if samples differ, or are two groups."""
     shifted = _add_margin(delta, evidence, margin)
     error = (shifted.error if shifted is not None else None) or known.error
     groups = split_groups(msgspec.structs.replace(delta, error=error))

@@ -113,17 +113,6 @@ class EarlyGate:
     has come. `configuration` is the one to judge; without it the run must have only one. Samples that the baseline
     lacks (`unmatched`) and samples without a number (`unscored`) are left out and counted. The verdict generalizes
     beyond this dataset. A false pass and a false fail each occur in at most 2.5 % of runs.
-
-    >>> from proctor.records.sample import Sample
-    >>> from proctor.records.score import Score
-    >>> from proctor.records.trial import Trial
-    >>> gate = EarlyGate({f"s{n}": 1.0 for n in range(100)}, margin=0.02)
-    >>> for n in range(100):
-    ...     wrong = EvalResult(Trial(Sample(f"s{n}", "?")), {"exact": Score(0.0, False)})
-    ...     if gate.add_result(n, wrong) is not None:
-    ...         break
-    >>> gate.verdict, gate.n
-    ('fail', 9)
     """
 
     def __init__(

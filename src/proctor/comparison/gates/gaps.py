@@ -69,8 +69,6 @@ class Gaps(NamedTuple):
 
 
 class _SideNumbers(NamedTuple):
-    """The numbers of a side, the failed trials of its samples, and the trials per sample."""
-
     numbers: ValuesBySample
     failed: Counter[str]
     epochs: int

@@ -221,7 +221,6 @@ def _store(history: History, run: RunMetadata, parts: Iterator[LocatedPart], whe
 
 
 def _compare(history: History, run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> int:
-    """Compare a run in the file with the stored run of the same id."""
     stored = history.report(run.run_id)
     difference = "its metadata" if codec.encode(stored.metadata) != codec.encode(run) else ""
     positions = sorted(position for position, *_ in history.done(run.run_id))
