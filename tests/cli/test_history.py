@@ -86,7 +86,10 @@ def test_the_reason_why_no_run_matches_is_shown(
     """A misspelt name gets a suggestion; an empty history has its own message."""
     assert project.proctor("runs", *options).out == message
     empty = project.proctor("runs", "--history", "none.db", *options)
-    assert empty.out == "there are no runs in none.db; `proctor demo` creates one\n"
+    assert (
+        empty.out
+        == "there are no runs in none.db; `proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -336,7 +339,7 @@ def test_runs_go_out_and_come_in(project: Project, month: SQLiteHistory, ending:
     assert result.out.splitlines() == [
         "imported run r40 (exam), 2 results", "imported run r20 (exam), 2 results",
         "imported run r5 (exam), 2 results", "imported run other (quiz), 2 results",
-        "imported run r0 (exam), 2 results", "  it is the baseline main",
+        "imported run r0 (exam), 2 results", "  baseline main now points to this run",
     ]  # fmt: skip
     assert project.proctor("runs", "--history", "new.db").out == project.proctor("runs").out
     repeated = project.proctor("history", "import", file, "--history", "new.db", "--json").json
@@ -396,9 +399,9 @@ def test_a_baseline_name_that_is_taken_is_mentioned(project: Project, month: SQL
     project.proctor("history", "export", "runs.csv", "r0")
     month.set_baseline("main", "r5")
     result = project.proctor("history", "import", "runs.csv")
-    assert result.out.endswith("  the baseline main names another run here; --move-baselines moves it\n")
+    assert result.out.endswith("  baseline main already points to another run; add --move-baselines to replace it\n")
     moved = project.proctor("history", "import", "runs.csv", "--move-baselines")
-    assert moved.out.endswith("  it is the baseline main; before, it was r5\n")
+    assert moved.out.endswith("  baseline main now points to this run (previously: r5)\n")
     assert month.baseline("main").run_id == "r0"
 
 

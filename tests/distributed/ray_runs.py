@@ -114,7 +114,7 @@ def run_on_ray(
     place = {"actors": 1, **place}
     backend = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
     how = conduct or RunControls()
-    return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=backend), resume=resume)
+    return run_locally(evaluation, RunControls(how.callbacks, how.watch, backend=backend), resume=resume)
 
 
 def run_locally(evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False) -> EvalReport:

@@ -190,7 +190,7 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
         with history.claim("r"), history.writer("r") as writer:
             writer.add(0, scored("a", 1.0))
             writer.flush()
-            assert history._ask(LOCKS)
+            assert history._query(LOCKS)
             writer.add(1, scored("b", 1.0))
 
     history.begin(run_of("r"))

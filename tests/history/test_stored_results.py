@@ -107,7 +107,7 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
 
 def test_many_results_lie_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost or doubled at the seams of blocks, whether the last one is full or not."""
-    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
+    monkeypatch.setattr(block, "RESULTS_PER_BLOCK", 3)
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 1)
     monkeypatch.setattr(stored_results, "BLOCKS_PER_QUERY", 2)
     history = SQLiteHistory(tmp_path / "h.db")
@@ -138,15 +138,15 @@ def test_a_shuffled_run_is_read_in_order_with_few_blocks_unpacked(
     monkeypatch.setattr(reading, "MAX_GATHERED_BYTES", room)
     monkeypatch.setattr(reading, "WINDOW", 100)
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 2)
-    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 50)
+    monkeypatch.setattr(block, "RESULTS_PER_BLOCK", 50)
     unpacked: list[bytes] = []
-    real = block.lines_of
+    real = block.split_lines
 
     def counted(stored: bytes) -> list[bytes]:
         unpacked.append(stored)
         return real(stored)
 
-    monkeypatch.setattr(block, "lines_of", counted)
+    monkeypatch.setattr(block, "split_lines", counted)
     history = SQLiteHistory(tmp_path / "h.db")
     results = shuffled(history, 1_000)
     assert [result.sample_id for result in results] == [f"s{number}" for number in range(1_000)]
@@ -161,7 +161,7 @@ def test_a_result_larger_than_the_memory_limit_is_read(tmp_path: Path, monkeypat
     """At least one is gathered at a time."""
     monkeypatch.setattr(reading, "MAX_GATHERED_BYTES", 1)
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 1)
-    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
+    monkeypatch.setattr(block, "RESULTS_PER_BLOCK", 3)
     history = SQLiteHistory(tmp_path / "h.db")
     results = shuffled(history, 20)
     assert [result.sample_id for result in results] == [f"s{number}" for number in range(20)]

@@ -88,7 +88,7 @@ def test_options_reach_the_judge(batch: Project) -> None:
         (("--judge", "nowhere:x"), "there is no provider 'nowhere'"),
         (("--template", "none.txt"), "the judge template cannot be read"),
         (("--sessions-dir", "nowhere"), "there is no such file or folder"),
-        (("--retry-errors",), "need --resume"),
+        (("--retry-errors",), "needs --resume"),
         (("--scale", "5", "1"), "--scale: the lowest score comes first"),
         (("--scale", "0", "10"), "the rubrics are written for a scale from 1 to 5"),
         (("--budget", "foo"), "expected calls=N, tokens=N or cost=N, found 'foo'"),

@@ -31,7 +31,7 @@ def test_a_set_in_an_eval_file_equals_the_same_set_in_a_batch(batch: Project) ->
     totals = [load_report(history, run.run_id).metrics["total_score"].value for run in (one, other)]
     assert totals == [4, 4]
     result = batch.proctor("gate", "file", "--baseline", "batch", "--metric", "total_score")
-    assert "total_score 4.000 against 4.000" in result.out
+    assert "total_score 4.000 vs. 4.000" in result.out
     assert "3 samples" in result.out
 
 

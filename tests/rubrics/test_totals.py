@@ -105,7 +105,7 @@ def test_a_gate_decides_by_totals_in_points_of_their_scale(scored: Project) -> N
     assert check["margin"] == pytest.approx(0.08)
     worse = scored.proctor("gate", "old", "--baseline", "new", "--metric", "total_score")
     assert worse.code == 1, worse.out
-    assert "3.250 against 3.750" in worse.out
+    assert "3.250 vs. 3.750" in worse.out
 
 
 def test_totals_of_other_rubrics_or_scales_have_no_verdict(scored: Project) -> None:

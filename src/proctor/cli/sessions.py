@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.evaluation import pattern_option
-from proctor.cli.options import PATH, CommandGroup, combine, complain, json_option, print_json
+from proctor.cli.options import PATH, CommandGroup, combine, echo_stderr, json_option, print_json
 from proctor.cli.session_learning import learn
 from proctor.cli.session_scoring import evaluate, evaluate_batch, id_option, log_format_option, rubrics
 from proctor.records.formatting import format_count
@@ -146,6 +146,6 @@ def _build_row(name: str, session: ImportedSession) -> dict[str, Any]:
 
 def _show_problems(files: SessionFiles) -> None:
     for problem in files.read_problems.by_file[:MAX_PROBLEMS]:
-        complain(str(problem))
+        echo_stderr(str(problem))
     if (more := files.read_problems.files - MAX_PROBLEMS) > 0:
-        complain(f"… and {more:,} more files with problems")
+        echo_stderr(f"… and {more:,} more files with problems")

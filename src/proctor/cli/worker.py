@@ -13,11 +13,12 @@ from proctor.cli.evaluation import (
     concurrency_option,
     file_argument,
     load_evaluation,
+    open_mailbox,
     retries_option,
     subject_options,
     timeout_option,
 )
-from proctor.cli.options import complain, json_option, option, requests_option
+from proctor.cli.options import echo_stderr, json_option, option, requests_option
 
 
 @click.command("worker")
@@ -59,7 +60,6 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.core import bridge
     from proctor.distributed.inbox import StopCondition
     from proctor.distributed.worker import Worker, WorkerConfig, worker_name
-    from proctor.models.connect import mailbox
     from proctor.records import codec
     from proctor.records.formatting import format_count
     from proctor.records.mail import EvalRequest
@@ -71,8 +71,8 @@ def command(file: Path | None, **options: Any) -> int:
     evaluation = load_evaluation(file, options, registry, ("target", "evaluator")).evaluation
     setup = prepare_setup(evaluation.target, evaluation.evaluators, evaluation.options, registry)
     name = options["name"] or worker_name()
-    requests = mailbox(options["requests"], EvalRequest, max_deliveries=options["max_deliveries"])
-    results = mailbox(options["results"], EvalResult) if options["results"] else None
+    requests = open_mailbox(options["requests"], EvalRequest, max_deliveries=options["max_deliveries"])
+    results = open_mailbox(options["results"], EvalResult) if options["results"] else None
     # A wrong address fails here; a server that goes away later is waited for.
     requests.approximate_count()
     alive_file = options["alive_file"]
@@ -96,4 +96,4 @@ def command(file: Path | None, **options: Any) -> int:
 def _log(text: str) -> None:
     # A worker keeps working after standard error is closed.
     with contextlib.suppress(OSError):
-        complain(text, "worker: ")
+        echo_stderr(text, "worker: ")

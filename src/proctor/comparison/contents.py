@@ -28,7 +28,7 @@ _MAX_KEY_LENGTH = 32
 def count_failed_trials(side: Side, metric: str) -> Counter[str]:
     """Count the trials of each sample that lack a metric because of an error or a skip.
 
-    A total of rubrics lacks every rubric without a score, even if the others make up a number. Skips
+    A rubric without a score counts as missing from the total, even if the total can be computed without it. Skips
     do not count in a run that ignores them. Sides without results, and fields, have no count.
     """
     results = side.results
@@ -64,7 +64,7 @@ def _is_skipped_by_design(result: EvalResult, evaluator: str | None) -> bool:
 
 
 def count_partial_totals(side: Side) -> int:
-    """Count the samples whose total lacks a rubric without a score."""
+    """Count the samples whose total leaves out a rubric without a score."""
     totals = side.metrics.get(TOTAL_SCORE, {})
     return sum(name in totals for name in count_failed_trials(side, TOTAL_SCORE))
 

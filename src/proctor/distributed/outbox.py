@@ -21,7 +21,7 @@ from proctor.errors import (
     ProctorError,
     UsageError,
 )
-from proctor.history.payload import written
+from proctor.history.payload import encode_result
 from proctor.ports import Mailbox
 from proctor.records.trial import Delivery, EvalResult, Verdict
 
@@ -150,7 +150,7 @@ class Outbox:
     def _add_delivery(self, item: LeasedRequest, result: EvalResult) -> EvalResult:
         request, count = item.request, item.message.delivery_count
         delivery = Delivery(request.run_id, request.request_id, self._worker, count)
-        return written(msgspec.structs.replace(result, delivery=delivery))[1]
+        return encode_result(msgspec.structs.replace(result, delivery=delivery))[1]
 
     def _deliver_to(self, name: str | None, items: list[tuple[int, EvalResult]]) -> None:
         numbers = [number for number, _ in items]

@@ -19,7 +19,7 @@ from proctor.engine.progress import Progress
 from proctor.engine.timeouts import Deadlines, WorkerSlot
 from proctor.engine.trial import TrialRunner
 from proctor.errors import StopRun
-from proctor.history.payload import written
+from proctor.history.payload import encode_result
 from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.records import codec
@@ -100,7 +100,7 @@ class TrialActor:
         sessions.warnings.set(warnings)
         stop_error = None
         try:
-            result = tag_result(written(await self._run_with_timeout(request))[1])
+            result = tag_result(encode_result(await self._run_with_timeout(request))[1])
         except StopRun as error:
             result, stop_error = None, error
         return codec.encode(

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from proctor.core.redaction.redact import Redaction, may_hold_secret, may_hold_secrets
-from proctor.history.payload import read, written
+from proctor.history.payload import decode_result, encode_result
 from proctor.models import model_calls as recall
 from proctor.ports import ResultWriter
 from proctor.records import codec
@@ -222,7 +222,7 @@ def redact_result(result: EvalResult, redaction: Redaction, data: bytes | None =
     text = (_encode(result) if data is None else data).decode()
     if not redaction.may_find(text) or not (redaction.personal or may_hold_secrets(text)):
         return result
-    plain: dict[str, Any] = msgspec.json.decode(written(result)[0])
+    plain: dict[str, Any] = msgspec.json.decode(encode_result(result)[0])
     before = redaction.counts.total()
     trial, names = plain["trial"], {"configuration": result.trial.configuration}
     sample_id = trial["sample"].pop("id")
@@ -231,7 +231,7 @@ def redact_result(result: EvalResult, redaction: Redaction, data: bytes | None =
     plain["trial"] = {**trial, "sample": _restore_names(trial["sample"], sample_id, cluster)}
     for part in ("scores", "sessions"):
         plain[part] = {name: redaction.value(value) for name, value in plain.get(part, {}).items()}
-    return result if redaction.counts.total() == before else read(codec.encode(plain))
+    return result if redaction.counts.total() == before else decode_result(codec.encode(plain))
 
 
 def _encode(result: EvalResult) -> bytes:
@@ -239,7 +239,7 @@ def _encode(result: EvalResult) -> bytes:
     try:
         return codec.encode(result)
     except codec.UNWRITABLE:
-        return written(result)[0]
+        return encode_result(result)[0]
 
 
 def _restore_names(sample: dict[str, Any], sample_id: str, cluster: Any) -> dict[str, Any]:

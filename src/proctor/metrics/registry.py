@@ -127,7 +127,6 @@ class MetricRegistry:
 
 
 def _make_builtins(named: Iterable[tuple[str, str | None]] = ()) -> Iterator[Metric]:
-    """Yield the metrics of every run, with those of each evaluator, by its name and label."""
     yield from (PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric())
     for name, label in named:
         yield from (PassRateMetric(name, label), MeanScoreMetric(name, label), ScoreDistributionMetric(name, label))

@@ -106,7 +106,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side only,
     worst first. `only_a` and `only_b` are the ids of samples that the other side lacks, `missing_a` and
     `missing_b` the metrics that a side lacks; `notes` describe other differences. `samples` counts the common
-    samples, `tests` the tests that p-values are corrected for. `a_run` and `b_run` are run ids. `unlike`
+    samples, `tests` the tests that p-values are corrected for. `a_run` and `b_run` are run ids. `evaluator_differences`
     describes evaluators that differ, and `uneven` evaluators that judged far fewer samples on one side:
     metrics over all evaluators are then "not comparable". `other_content` are ids with different samples on
     each side, which are not paired. `unpaired` means that all samples are compared as two groups.
@@ -128,7 +128,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     missing_a: tuple[str, ...] = ()
     missing_b: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    unlike: tuple[str, ...] = ()
+    evaluator_differences: tuple[str, ...] = msgspec.field(default=(), name="unlike")
     uneven: tuple[str, ...] = ()
     other_content: tuple[str, ...] = ()
     unpaired: bool = False

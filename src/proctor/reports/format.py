@@ -76,7 +76,7 @@ def format_interval(metric: MetricValue) -> str:
 
 
 def format_missing(metric: MetricValue) -> str:
-    """Say how many results a metric could not use."""
+    """Describe how many results a metric could not use."""
     facts = (
         format_count(metric.errors, "error") if metric.errors else "",
         f"{metric.skipped:,} skipped" if metric.skipped else "",
@@ -85,7 +85,7 @@ def format_missing(metric: MetricValue) -> str:
 
 
 def format_bounds(metric: MetricValue) -> str:
-    """Say how far missing results could move a metric; empty if few are missing."""
+    """Describe how far missing results could move a metric; empty if few are missing."""
     total = metric.n + metric.missing
     if metric.bounds is None or metric.missing <= MISSING_SHARE_MENTIONED * total:
         return ""

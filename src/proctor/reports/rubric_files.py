@@ -37,8 +37,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class _Scores:
-    """The scores of many sessions, with the cluster of each."""
-
     def __init__(self) -> None:
         self.values = array("d")
         self._clusters: list[str] = []
@@ -66,8 +64,8 @@ class _Scores:
     def cluster_details(self) -> dict[str, Any]:
         if list_shared_clusters(self._clusters) is None:
             return {}
-        too_few = too_few_clusters(self._clusters)
-        return {"clusters": len(set(self._clusters)), **({"no_interval": too_few} if too_few else {})}
+        problem = too_few_clusters(self._clusters)
+        return {"clusters": len(set(self._clusters)), **({"no_interval": problem} if problem else {})}
 
 
 class BatchSummary:
@@ -244,7 +242,7 @@ class FileNames:
         # Some file systems ignore case.
         self._unique_names = UniqueNames("_", key=str.casefold)
 
-    def of(self, session_id: str) -> str:
+    def make_name(self, session_id: str) -> str:
         """Return the name for an id; the same id always has the same name."""
         if session_id not in self._names:
             name = _UNSAFE.sub("_", session_id).strip("._-")
@@ -278,7 +276,7 @@ class ResultFiles:
         self._run_id, self._resumed = view.run_id, view.resumed
 
     def name(self, session_id: str) -> str:
-        return self._names.of(session_id) + RESULT_SUFFIX
+        return self._names.make_name(session_id) + RESULT_SUFFIX
 
     def add_result(self, result: EvalResult) -> None:
         """Write the result of one session."""
@@ -361,13 +359,12 @@ def add_source_path(content: dict[str, Any], sessions: Path) -> dict[str, Any]:
 
 
 def is_from(source: str, sessions: Path) -> bool:
-    """Tell whether a log, with or without a line number, is the given file or lies in the given folder."""
+    """Return whether a log, with or without a line number, is the given file or lies in the given folder."""
     path, root = os.path.realpath(source), os.path.realpath(sessions)
     return path == root or path.startswith((root.rstrip(os.sep) + os.sep, f"{root}:"))
 
 
 def _read_details(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the details of every readable result file in a folder."""
     for path in sorted(folder.glob(f"*{RESULT_SUFFIX}")):
         with contextlib.suppress(OSError, ValueError, RecursionError):
             content = json.loads(path.read_bytes())
