@@ -182,7 +182,7 @@ the evaluation has 4 faults
   - baseline: there is no configuration 'lwo' to be the baseline
     Fix: did you mean 'low'?
   - some paths of fields are invalid
-      - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many\
+      - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total\
 """)  # noqa: E501
 
 

@@ -7,10 +7,9 @@ import random
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
-from proctor.core.stats.reliability import VarianceComponents, anova, split_judged_variance, split_variance
+from proctor.core.stats.reliability import VarianceComponents, split_judged_variance, split_variance
 
 GROUPS = st.lists(st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=6), min_size=2, max_size=6)
 
@@ -32,7 +31,7 @@ def test_the_components_add_up_to_the_variance_of_the_mean(rows: list[list[float
     assume(split.between > 0)
     moments = mean_and_variance([mean(row) or 0.0 for row in rows])
     assert moments is not None
-    assert split.of_mean(len(rows), epochs=3) == pytest.approx(moments[1] / len(rows))
+    assert split.variance_of_mean(len(rows), epochs=3) == pytest.approx(moments[1] / len(rows))
 
 
 def test_equal_samples_have_no_variance_between_them() -> None:
@@ -98,7 +97,7 @@ def test_no_other_number_of_epochs_has_less_variance_for_the_cost(between: float
     assert best is not None
 
     def price(k: int) -> float:
-        return (cost + k) * split.of_mean(1, k)
+        return (cost + k) * split.variance_of_mean(1, k)
 
     assert price(best) <= min(map(price, range(1, 61))) * (1 + 1e-12)
 
@@ -106,25 +105,6 @@ def test_no_other_number_of_epochs_has_less_variance_for_the_cost(between: float
 def test_more_judgings_only_reduce_the_variance_of_the_judge() -> None:
     """0.1 / n + (0.06 + 0.04 / J) / K n."""
     split = VarianceComponents(0.1, 0.06, judge=0.04)
-    assert split.of_mean(10) == pytest.approx(0.02)
-    assert split.of_mean(10, judgings=4) == pytest.approx(0.017)
-    assert split.of_mean(10, epochs=2, judgings=4) == pytest.approx(0.0135)
-
-
-@given(GROUPS)
-def test_anova_agrees_with_scipy(groups: list[list[float]]) -> None:
-    result = anova(groups)
-    if all(len(set(group)) == 1 for group in groups):
-        assert result is None
-        return
-    expected = stats.f_oneway(*groups)
-    assert result is not None
-    assert result.f == pytest.approx(expected.statistic, rel=1e-9, abs=1e-12)
-    if expected.statistic > 0:  # else it is 0 or, by rounding, below it
-        assert result.p == pytest.approx(expected.pvalue, rel=1e-9)
-
-
-def test_anova_needs_groups_with_variance() -> None:
-    assert anova([]) is None
-    assert anova([[1.0, 2.0], []]) is None
-    assert anova([[1.0], [2.0]]) is None
+    assert split.variance_of_mean(10) == pytest.approx(0.02)
+    assert split.variance_of_mean(10, judgings=4) == pytest.approx(0.017)
+    assert split.variance_of_mean(10, epochs=2, judgings=4) == pytest.approx(0.0135)

@@ -180,6 +180,6 @@ async def _fetch_models(offers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         except ProctorError as error:
             return {"error": str(error)}
 
-    async with lifetimes.in_use():
+    async with lifetimes.ResourceScope():
         answers = await asyncio.gather(*map(fetch, offers.values()))
     return dict(zip(offers, answers, strict=True))

@@ -173,7 +173,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     _refuse_folder(output_dir, sessions_dir, options["history"])
     names = FileNames()
-    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.of)
+    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.make_unique)
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
@@ -256,7 +256,7 @@ def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]
 
     foreign = {path for path in output_dir.glob(f"*{RESULT_SUFFIX}") if not RESULT.matches(path)}
     for sample in sessions if foreign else ():
-        path = output_dir / f"{names.of(sample.id)}{RESULT_SUFFIX}"
+        path = output_dir / f"{names.make_unique(sample.id)}{RESULT_SUFFIX}"
         if path in foreign:
             check_file(path, RESULT, "--output-dir")
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.core.resources import describe_byte, how_to_convert, open_gzip
+from proctor.core.resources import describe_byte, describe_conversion, open_gzip
 from proctor.datasets.faults import Fault, ReportFaults, SharedLine
 from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.record import RecordReader, Rules, read_typed
@@ -138,7 +138,7 @@ def open_data(path: Path) -> BinaryIO:
     if encoding := _other_encoding(start):
         file.close()
         raise DatasetError(
-            f"the file is {encoding}, not UTF-8", where=str(path), fix=how_to_convert(encoding, str(path))
+            f"the file is {encoding}, not UTF-8", where=str(path), fix=describe_conversion(encoding, str(path))
         )
     file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
     return file
@@ -191,7 +191,7 @@ def decode_line(line: bytes) -> str | Fault:
 def encoding_fault(data: bytes, position: int, offset: int) -> Fault:
     """Return the fault of a byte that is not UTF-8, `offset` bytes into its line."""
     what = f"not UTF-8: at offset {offset} of the line is {describe_byte(data, position)}"
-    return Fault("", what, how_to_convert())
+    return Fault("", what, describe_conversion())
 
 
 def long_line_fault(max_line_bytes: int = MAX_LINE_BYTES) -> Fault:

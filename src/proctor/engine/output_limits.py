@@ -37,7 +37,7 @@ _FIXED_SIZES: tuple[tuple[tuple[type, ...], int], ...] = (
     ((dt.date, dt.time, dt.timedelta, decimal.Decimal, uuid.UUID, enum.Enum), 40),
 )
 _COLLECTIONS = (list, tuple, set, frozenset)
-RAISE_LIMIT = "raise the limit: max_output_bytes=… (--max-output-bytes, in an eval file too)"
+RAISE_LIMIT = "raise max_output_bytes (option --max-output-bytes; in an eval file: run.max_output_bytes)"
 
 
 class TooLarge(Exception):
@@ -192,7 +192,7 @@ class OutputLimits:
                 return trial
             raw = await self.to_plain(raw, subject, Any)
         except (TooLarge, NotStorable) as error:
-            sessions.warn(f"{error}; only its last answer and its session are kept")
+            sessions.warn(f"{error}; only the final output and the session are stored")
             # Without an answer, the trial must still show that messages were returned.
             raw = f"left out: {error}" if trial.output is None else None
         return msgspec.structs.replace(trial, raw_output=raw)

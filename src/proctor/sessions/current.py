@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from proctor.records.session import ModelCall, Session, Usage, impossible_counts, plausible_usage
+from proctor.records.session import ModelCall, Session, Usage, drop_impossible_counts, find_impossible_counts
 
 
 class HasSession(Protocol):
@@ -81,7 +81,7 @@ def count_cut_off(warning: str) -> int | None:
 
 def check_usage(usage: Usage, source: str) -> Usage:
     """The usage that a server or target reported; drop impossible counts with a warning."""
-    if impossible := impossible_counts(usage):
+    if impossible := find_impossible_counts(usage):
         reported = ", ".join(f"{name}: {str(value)[:40]}" for name, value in impossible.items())
         warn(f"{source} reported a usage that cannot be true ({reported}); it counts as unknown")
-    return plausible_usage(usage)
+    return drop_impossible_counts(usage)

@@ -97,7 +97,7 @@ def _convert_prompt(entry: Any) -> Iterator[Message]:
 
 
 def _convert_tool_call(entry: Any) -> Iterator[ToolCall]:
-    arguments = codec.plain(entry.params)
+    arguments = codec.to_plain(entry.params)
     result, error = entry.result, None
     if hasattr(result, "success") and hasattr(result, "value"):
         error = None if result.success else result.message or "it failed"
@@ -105,7 +105,7 @@ def _convert_tool_call(entry: Any) -> Iterator[ToolCall]:
     yield ToolCall(
         entry.name,
         arguments if isinstance(arguments, dict) else {"params": arguments} if arguments else {},
-        codec.plain(result),
+        codec.to_plain(result),
         error,
         call_id=entry.call_id,
     )
