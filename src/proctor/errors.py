@@ -194,7 +194,7 @@ class RunInterrupted(KeyboardInterrupt):
         self.run_id = run_id
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, choices: Iterable[str]) -> str:
     """Suggest the most similar known name, or list the known names.
 
     >>> suggest_name("exact_macth", ["exact_match", "contains"])
@@ -206,7 +206,7 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     >>> suggest_name("nosuch.yaml", ["list.yaml"])
     'choose one of: list.yaml'
     """
-    names = sorted(set(known))
+    names = sorted(set(choices))
     completions = [each for each in names if len(name) >= MIN_PREFIX and each.startswith(name)]
     if 0 < len(completions) <= MAX_COMPLETIONS:
         return f"did you mean {' or '.join(map(repr, completions))}?"

@@ -333,13 +333,13 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         return f"{first}{self._describe_rest()}.{f' {self.note}' if self.note else ''}"
 
     def _describe_rest(self) -> str:
-        rest = [place for place in self.places if place.value is not None][1:]
-        decided = [place.configuration for place in rest if place.decided]
-        if len(rest) < 2:
+        other_places = [place for place in self.places if place.value is not None][1:]
+        decided = [place.configuration for place in other_places if place.decided]
+        if len(other_places) < 2:
             return ""
-        if len(decided) in (0, len(rest)):
-            return f"; {'all' if decided else 'none'} of the other {len(rest)} places are decided"
-        return f"; of the other {len(rest)} places decided: {', '.join(decided)}"
+        if len(decided) in (0, len(other_places)):
+            return f"; {'all' if decided else 'none'} of the other {len(other_places)} places are decided"
+        return f"; of the other {len(other_places)} places decided: {', '.join(decided)}"
 
     @property
     def data(self) -> list[dict[str, Any]]:

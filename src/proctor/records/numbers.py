@@ -120,10 +120,10 @@ def higher_is_better(name: str) -> bool | None:
         if _WORK.intersection(numerator[-1:]) and _TIMES.intersection(denominator):
             return True
         words = numerator
-    known = [word for word in words if word in _LOWER or word in _HIGHER]
-    if not known:
+    direction_words = [word for word in words if word in _LOWER or word in _HIGHER]
+    if not direction_words:
         return None
     if _AMBIGUOUS.isdisjoint(words):
-        return known[-1] in _HIGHER
+        return direction_words[-1] in _HIGHER
     is_reduction = words[-1] in _REDUCING and words[-2] in _LOWER
     return True if is_reduction and len(_AMBIGUOUS.intersection(words)) == 1 else None

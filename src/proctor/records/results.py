@@ -251,9 +251,9 @@ def to_array(values: Iterable[float | None]) -> array[float]:
 
 def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:
     """Make the column of one number per trial; missing numbers (NaN) count as skipped."""
-    known = bytes(map(eq, numbers, numbers))
-    values = array("d", compress(numbers, known))
-    return Column(values, skipped=known.count(0), clusters=_select(clusters, known))
+    is_known = bytes(map(eq, numbers, numbers))
+    values = array("d", compress(numbers, is_known))
+    return Column(values, skipped=is_known.count(0), clusters=_select(clusters, is_known))
 
 
 def find_model_usage(result: EvalResult) -> ModelUsage | None:

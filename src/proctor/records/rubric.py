@@ -190,8 +190,8 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         for rubric in self.rubrics:
             if rubric.id == rubric_id:
                 return rubric
-        known = [rubric.id for rubric in self.rubrics]
-        raise KeyError(f"there is no rubric {rubric_id!r}; {suggest_name(rubric_id, known)}")
+        ids = [rubric.id for rubric in self.rubrics]
+        raise KeyError(f"there is no rubric {rubric_id!r}; {suggest_name(rubric_id, ids)}")
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -238,11 +238,11 @@ def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) ->
     names = [key for key in data if key not in record.__struct_fields__]
     if not names:
         return data
-    known = {key: value for key, value in data.items() if key not in names}
+    known_items = {key: value for key, value in data.items() if key not in names}
     metadata = dict(data.get("metadata") or {})
     listed = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
     unknown = {str(name): data[name] for name in names}
-    return {**known, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
+    return {**known_items, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:

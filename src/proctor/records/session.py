@@ -43,8 +43,8 @@ class Usage(_Record, frozen=True):
 
 def find_impossible_counts(usage: Usage) -> dict[str, Any]:
     """Return the impossible values of a usage by name: negative, too large, or not numbers."""
-    known = {name: value for name, value in msgspec.structs.asdict(usage).items() if value is not None}
-    return {name: value for name, value in known.items() if not _is_plausible(name, value)}
+    reported = {name: value for name, value in msgspec.structs.asdict(usage).items() if value is not None}
+    return {name: value for name, value in reported.items() if not _is_plausible(name, value)}
 
 
 def _is_plausible(name: str, value: Any) -> bool:

@@ -69,8 +69,8 @@ _CLASS_NOISE = frozenset(
 def _list_library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     folders = {paths.get(name, "") for name in ("stdlib", "platstdlib")} | {os.path.dirname(os.__file__)}
-    every = {real for folder in folders if folder for real in (folder, os.path.realpath(folder))}
-    return tuple(f"{folder}{os.sep}" for folder in sorted(every))
+    all_folders = {real for folder in folders if folder for real in (folder, os.path.realpath(folder))}
+    return tuple(f"{folder}{os.sep}" for folder in sorted(all_folders))
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -335,8 +335,8 @@ def read_attributes(obj: Any) -> dict[str, Any]:
                     attributes[name] = member.__get__(obj)
                 except AttributeError:
                     continue
-    own = getattr(obj, "__dict__", None)
-    return {**attributes, **own} if isinstance(own, dict) else attributes
+    instance_attributes = getattr(obj, "__dict__", None)
+    return {**attributes, **instance_attributes} if isinstance(instance_attributes, dict) else attributes
 
 
 def read_identity_attributes(obj: Any) -> dict[str, Any]:

@@ -368,10 +368,10 @@ def _match_pattern(base: Location | None, pattern: str | None, *, deep: bool) ->
         return ANYWHERE
     wildcard = _WILDCARDS.search(pattern)
     at = wildcard.start() if wildcard else len(pattern)
-    fixed, rest = pattern[:at], pattern[at:]
-    head, slash, tail = fixed.rpartition("/")
-    deep = deep or "/" in rest
-    end = "" if pattern.endswith("*") else f"{tail}{rest}"
+    fixed_part, wildcard_part = pattern[:at], pattern[at:]
+    head, slash, tail = fixed_part.rpartition("/")
+    deep = deep or "/" in wildcard_part
+    end = "" if pattern.endswith("*") else f"{tail}{wildcard_part}"
     end = os.path.splitext(end)[1]
     start = os.path.join(base.start or ".", f"{head}{slash}" if head or slash else "", "")
     return Location(start, complete=False, end="" if _WILDCARDS.search(end) else end, recursive=deep)

@@ -135,7 +135,7 @@ class Walk:
         self._parts_left -= 1
         cls = type(obj)
         if cls is int:
-            # Python refuses to convert very long integers to decimal.
+            # Python does not convert very long integers to decimal.
             self.note("int", hex(obj))
         elif cls is str:
             self.note("str", repr(self.files.add_name(obj, self._scope)))

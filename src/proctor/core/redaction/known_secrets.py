@@ -66,9 +66,9 @@ class _Secret:
     __slots__ = ("_encoded", "_longest_run", "_pattern")
 
     def __init__(self, secret: str) -> None:
-        before = secret.rstrip(BACKSLASH)
-        end = _trailing_backslashes(len(secret) - len(before))
-        self._pattern = re.compile(_OTHER_ESCAPE + "".join(map(_any_spelling, before)) + end)
+        body = secret.rstrip(BACKSLASH)
+        end = _trailing_backslashes(len(secret) - len(body))
+        self._pattern = re.compile(_OTHER_ESCAPE + "".join(map(_any_spelling, body)) + end)
         self._longest_run = max(_RUN.findall(secret), key=len, default="")[:12]
         forms = dict.fromkeys(_encoded(secret)) if len(secret) >= MIN_ENCODED_LENGTH else ()
         self._encoded = tuple((form[:8], form) for form in forms)

@@ -135,8 +135,8 @@ class NationalNumber(NamedTuple):
 
 
 def _national(kind: str, shape: str, check: Callable[[str], bool], name: str = "") -> NationalNumber:
-    before = re.compile(rf"\b(?:{name})\b[^\n]{{0,20}}\Z", re.IGNORECASE) if name else None
-    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{shape}){_LAST}"), check, before)
+    name_pattern = re.compile(rf"\b(?:{name})\b[^\n]{{0,20}}\Z", re.IGNORECASE) if name else None
+    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{shape}){_LAST}"), check, name_pattern)
 
 
 def _is_assigned_ssn(digits: str) -> bool:

@@ -232,28 +232,28 @@ def _check_value(text: str, low: str, name: str, position: int, match: re.Match[
     value = match[group] if group == "quoted" else match[group].rstrip("}\\")
     if is_weak(value):
         return
-    before = low[max(0, position - _CONTEXT_LENGTH) : position]
+    context = low[max(0, position - _CONTEXT_LENGTH) : position]
     if name in _PASSWORDS:
         is_found, kind = is_password(value, quoted=group == "quoted"), "password"
     elif name in _SHORT_PASSWORDS:
-        is_found, kind = _is_short_password(name, before, value, match), "password"
+        is_found, kind = _is_short_password(name, context, value, match), "password"
     else:
-        is_found, kind = _is_assigned_secret(name, before, value, match), "assigned_secret"
+        is_found, kind = _is_assigned_secret(name, context, value, match), "assigned_secret"
     if is_found:
         yield make_finding(kind, text, start, min(end, start + len(value)), keep=0)
 
 
-def _is_short_password(name: str, before: str, value: str, match: re.Match[str]) -> bool:
+def _is_short_password(name: str, context: str, value: str, match: re.Match[str]) -> bool:
     """True if `pass` or `pw` is a separate name and its value is not a word."""
-    is_joined = before[-1:] in ("_", "-") or name == "pw" or match["sign"] == "="
-    if before[-1:].isalnum() or not match["sign"] or not (is_joined or match["quoted"]):
+    is_joined = context[-1:] in ("_", "-") or name == "pw" or match["sign"] == "="
+    if context[-1:].isalnum() or not match["sign"] or not (is_joined or match["quoted"]):
         return False
     return is_mixed(value) and is_password(value, quoted=False)
 
 
-def _is_assigned_secret(name: str, before: str, value: str, match: re.Match[str]) -> bool:
+def _is_assigned_secret(name: str, context: str, value: str, match: re.Match[str]) -> bool:
     """True if the value of a key, token or secret is random, or short after an unambiguous name."""
-    owner = _OWNER.search(before)
+    owner = _OWNER.search(context)
     if name == "key" and owner is None:
         return False
     if is_key(value):

@@ -121,9 +121,9 @@ def sign_flip_p_value(nonzero: Sequence[float], direction: Direction = "any") ->
     observed = math.fsum(nonzero) / total
     side = abs(observed) if direction == "any" else observed * (-1 if direction == "lower" else 1)
     tolerance = (len(nonzero) + 1) / GRID
-    least = math.ceil(((side - tolerance) * GRID + sum(steps)) / 2)
+    min_steps = math.ceil(((side - tolerance) * GRID + sum(steps)) / 2)
     # The remainder modulo 2^width - 1 adds up all bit fields.
-    extreme = (sums >> (max(0, least) * width)) % ((1 << width) - 1)
+    extreme = (sums >> (max(0, min_steps) * width)) % ((1 << width) - 1)
     return min(1.0, (2 if direction == "any" else 1) * extreme / (1 << len(nonzero)))
 
 
@@ -133,10 +133,10 @@ def sign_test(up: int, down: int, direction: Direction = "any") -> float:
     `up` counts the pairs where only the first passes, `down` those where only the second does.
     """
     n = up + down
-    least = min(up, down) if direction == "any" else (down if direction == "higher" else up)
+    smaller_count = min(up, down) if direction == "any" else (down if direction == "higher" else up)
     # Integers, because floats overflow from a thousand pairs on.
     tail = ways = 1
-    for k in range(least):
+    for k in range(smaller_count):
         ways = ways * (n - k) // (k + 1)
         tail += ways
     return min(1.0, (2 if direction == "any" else 1) * tail / (1 << n))

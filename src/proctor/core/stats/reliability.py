@@ -91,16 +91,16 @@ class CalibratedEstimate(NamedTuple):
 
 
 def prediction_powered(
-    labels: Sequence[float], judged: Sequence[float], unlabeled: Sequence[float], confidence: float = 0.95
+    labels: Sequence[float], judge_scores: Sequence[float], unlabeled: Sequence[float], confidence: float = 0.95
 ) -> CalibratedEstimate | None:
     """Estimate the mean human score of all items from human labels of some and judge scores of all.
 
-    `judged` are the judge's scores of the labeled items, `unlabeled` those of the others. The judge's
+    `judge_scores` are those of the labeled items, `unlabeled` those of the others. The judge's
     weight depends on its agreement with people (PPI++). None below two labels or two unlabeled items.
     """
     n, m = len(labels), len(unlabeled)
-    pairs = list(zip(labels, judged, strict=True))
-    people, judge, others = map(mean_and_variance, (labels, judged, unlabeled))
+    pairs = list(zip(labels, judge_scores, strict=True))
+    people, judge, others = map(mean_and_variance, (labels, judge_scores, unlabeled))
     if people is None or judge is None or others is None:
         return None
     covariance = math.fsum((y - people[0]) * (f - judge[0]) for y, f in pairs) / (n - 1)
@@ -114,21 +114,24 @@ def prediction_powered(
 
 
 def rogan_gladen(
-    judged: Sequence[bool], verdicts_on_good: Sequence[bool], verdicts_on_bad: Sequence[bool], confidence: float = 0.95
+    verdicts: Sequence[bool],
+    verdicts_on_good: Sequence[bool],
+    verdicts_on_bad: Sequence[bool],
+    confidence: float = 0.95,
 ) -> CalibratedEstimate | None:
     """Estimate the true rate of good items from a judge with measured sensitivity and specificity.
 
-    `judged` are its verdicts on the items of interest, `verdicts_on_good` and `verdicts_on_bad` those on other items
+    `verdicts` are those on the items of interest, `verdicts_on_good` and `verdicts_on_bad` those on other items
     that people labeled good and bad. The interval is for small numbers of labels (Lee et al. 2025,
     arXiv 2511.21140). None without items of each group, or if the judge is no better than chance.
     """
-    rate, sensitivity, false_positives = map(mean, (judged, verdicts_on_good, verdicts_on_bad))
+    rate, sensitivity, false_positives = map(mean, (verdicts, verdicts_on_good, verdicts_on_bad))
     if rate is None or sensitivity is None or false_positives is None:
         return None
     youden = sensitivity - false_positives
     z = normal_quantile((1 + confidence) / 2)
-    n, good, bad = len(judged) + z * z, len(verdicts_on_good) + 2, len(verdicts_on_bad) + 2
-    p = (sum(judged) + z * z / 2) / n
+    n, good, bad = len(verdicts) + z * z, len(verdicts_on_good) + 2, len(verdicts_on_bad) + 2
+    p = (sum(verdicts) + z * z / 2) / n
     q1, q0 = (sum(verdicts_on_good) + 1) / good, 1 - (sum(verdicts_on_bad) + 1) / bad
     adjusted_youden = q0 + q1 - 1
     if youden <= 0 or adjusted_youden <= 0:

@@ -36,8 +36,8 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     @property
     def passed(self) -> bool:
         """True if the field passed in every trial; a trial without a verdict did not pass."""
-        judged = [trial for trial in self.scores if trial.score.reason not in SKIPPED_BY_DESIGN]
-        return bool(judged) and all(trial.passed is True for trial in judged)
+        scored_trials = [trial for trial in self.scores if trial.score.reason not in SKIPPED_BY_DESIGN]
+        return bool(scored_trials) and all(trial.passed is True for trial in scored_trials)
 
     @property
     def score(self) -> Score:
