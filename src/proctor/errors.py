@@ -1,6 +1,33 @@
-"""Every error that Proctor raises on purpose, with `ProctorError` as the root.
+"""Every error that Proctor raises on purpose.
 
-The command line exits with 2 after a `UsageError`. `RunInterrupted` is a KeyboardInterrupt.
+ProctorError                  what is wrong, where, and how to fix it
+├── UsageError                the caller can fix it; the command line exits with 2
+│   ├── DatasetError          a dataset cannot be read or has invalid content
+│   ├── ConfigError           an eval file, an option or a definition is wrong
+│   ├── TargetError           a target cannot be found, called or configured
+│   ├── EvaluatorError        an evaluator or a metric cannot be found, built or attached
+│   ├── ModelError            a model, an embedder or a prompt cannot be found or configured
+│   ├── MissingExtra          an optional package is not installed
+│   ├── InvalidRecord         a Score, Rubric or Session has an invalid value (also a ValueError)
+│   ├── FieldMissing          a result has no such field (also a LookupError)
+│   ├── RunNotFound           the history has no such run
+│   └── ResumeRefused         the run to resume differs from the current evaluation
+├── CallFailed                a command, an endpoint or a model failed; the trial becomes an error
+│   ├── Unreadable            a model's answer has the wrong format, after all retries
+│   └── LoopStopped           a main loop reached its limit of turns, budget or time
+├── HistoryError              the history cannot be opened, read or written
+├── MailboxError              a mailbox cannot be reached, or rejects a request
+│   ├── MailboxClosed         the mailbox is closed
+│   ├── MailboxGone           the mailbox was removed
+│   ├── MailboxFull           the mailbox has reached its capacity
+│   ├── MessageRefused        a message can never be sent
+│   │   └── MessageTooLarge   a message is larger than the mailbox accepts
+│   └── ReceiptExpired        the lease of a message has expired
+├── StopRun                   the whole run must end, for example because its budget is spent
+└── RunStopped                a run stopped early because of errors (on_error, max_errors)
+    └── RunIncomplete         a run ended and some planned trials have no result
+
+RunInterrupted (a KeyboardInterrupt)   Ctrl-C; finished results are stored, and the run can be resumed
 """
 
 from __future__ import annotations

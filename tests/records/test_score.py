@@ -74,7 +74,7 @@ def test_a_boolean_is_not_a_value(value: Any) -> None:
 @pytest.mark.parametrize("passed", ["no", "true", 0, 1, 0.3, None, [], np.float64(1.0), np.int64(0)])
 def test_passed_is_a_boolean_or_refused(passed: Any) -> None:
     """`Score(0.5, "no")` would count as passed wherever its truth is tested: it cannot be made."""
-    with pytest.raises(ValueError, match=r"passed must be True or False, got .*Score\.skipped"):
+    with pytest.raises(ValueError, match=r"(?s)passed must be True or False, got .*Score\.skipped"):
         Score(0.5, passed)
 
 

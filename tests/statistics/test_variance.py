@@ -7,9 +7,10 @@ import random
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
-from proctor.core.stats.reliability import VarianceComponents, split_judged_variance, split_variance
+from proctor.core.stats.reliability import VarianceComponents, anova, split_judged_variance, split_variance
 
 GROUPS = st.lists(st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=6), min_size=2, max_size=6)
 
@@ -108,3 +109,22 @@ def test_more_judgings_only_reduce_the_variance_of_the_judge() -> None:
     assert split.variance_of_mean(10) == pytest.approx(0.02)
     assert split.variance_of_mean(10, judgings=4) == pytest.approx(0.017)
     assert split.variance_of_mean(10, epochs=2, judgings=4) == pytest.approx(0.0135)
+
+
+@given(GROUPS)
+def test_anova_agrees_with_scipy(groups: list[list[float]]) -> None:
+    result = anova(groups)
+    if all(len(set(group)) == 1 for group in groups):
+        assert result is None
+        return
+    expected = stats.f_oneway(*groups)
+    assert result is not None
+    assert result.f == pytest.approx(expected.statistic, rel=1e-9, abs=1e-12)
+    if expected.statistic > 0:  # else it is 0 or, by rounding, below it
+        assert result.p == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+def test_anova_needs_groups_with_variance() -> None:
+    assert anova([]) is None
+    assert anova([[1.0, 2.0], []]) is None
+    assert anova([[1.0], [2.0]]) is None

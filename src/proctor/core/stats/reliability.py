@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
 from proctor.core.stats.differences import sample_moments
-from proctor.core.stats.distributions import normal_quantile, student_t_quantile
+from proctor.core.stats.distributions import log_incomplete_beta, normal_quantile, student_t_quantile
 from proctor.core.stats.intervals import Interval, clustered_mean_interval, clustered_standard_error, mean_interval
 
 PassRule = Literal["any", "all"]
@@ -146,6 +146,16 @@ def rogan_gladen(
     return CalibratedEstimate(value, error, interval, min(1.0, youden))
 
 
+class Anova(NamedTuple):
+    """A one-way analysis of variance: sums of squares, degrees of freedom, F and its p-value."""
+
+    between: float
+    within: float
+    df: tuple[int, int]
+    f: float
+    p: float
+
+
 class VarianceComponents(NamedTuple):
     """The variance between samples, within samples (between epochs), and of the judge."""
 
@@ -206,6 +216,26 @@ def split_judged_variance(samples: Iterable[Iterable[Sequence[float]]]) -> Varia
     within = max(0.0, epoch_variance - judge * judge_share)
     noise = [(within + judge * share) / len(row) for row, share in zip(rows, shares, strict=True)]
     return VarianceComponents(_between_variance(means, noise), within, judge)
+
+
+def anova(groups: Sequence[Sequence[float]]) -> Anova | None:
+    """Test whether the means of groups differ by a one-way F test.
+
+    None below two groups, or without variance within them.
+    """
+    rows = [row for row in groups if row]
+    values = [value for row in rows for value in row]
+    center, within = mean(values), _pooled_variance(rows)
+    if center is None or len(rows) < 2 or not within:
+        return None
+    df = len(rows) - 1, len(values) - len(rows)
+    # Means of deviations keep the digits that differ between large numbers.
+    deviations = [math.fsum(value - center for value in row) / len(row) for row in rows]
+    between = math.fsum(len(row) * d * d for row, d in zip(rows, deviations, strict=True))
+    f = between / df[0] / within
+    log_odds = math.log(df[1]) - math.log(df[0]) - math.log(f) if f else 0.0
+    p = math.exp(log_incomplete_beta(log_odds, df[1] / 2, df[0] / 2)) if f else 1.0
+    return Anova(between, within * df[1], df, f, p)
 
 
 def _pooled_variance(rows: Sequence[Sequence[float]]) -> float | None:
