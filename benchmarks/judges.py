@@ -69,7 +69,7 @@ async def by_itself(side: str, url: str, calls: int) -> dict[str, Any]:
     adapter = connected(url)
     limiter = adapter._line.endpoint.limiter
     once = through_adapter(adapter) if side == "call" else through_judge(adapter)
-    async with lifetimes.in_use():
+    async with lifetimes.ResourceScope():
         return await timed(once, calls, lambda: limiter.window)
 
 

@@ -172,7 +172,7 @@ def test_a_stored_spec_builds_the_same_evaluator(registry: Registry, spec: Any) 
     built = registry.build(spec).spec
     stored = codec.decode(codec.encode(built), EvaluatorSpec)
     assert registry.build(stored).spec == built
-    assert registry.build(codec.plain(built)).spec == built
+    assert registry.build(codec.to_plain(built)).spec == built
 
 
 def test_faults_have_suggestions(registry: Registry) -> None:

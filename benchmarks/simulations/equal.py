@@ -80,12 +80,12 @@ def unequal_variance_alarm(chance: Chance) -> float:
 
 
 def paired_alarm(chance: Chance, n: int) -> float:
-    comparison = compare_groups(*graded(chance, n), pairs=True)
+    comparison = compare_groups(*graded(chance, n), paired=True)
     return float(comparison is not None and comparison.p <= 0.05)
 
 
 def flips_alarm(chance: Chance, n: int, share: float) -> float:
-    comparison = compare_groups(*flips(chance, n, share, share), pairs=True)
+    comparison = compare_groups(*flips(chance, n, share, share), paired=True)
     return float(comparison is not None and comparison.p <= 0.05)
 
 

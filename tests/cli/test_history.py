@@ -221,12 +221,12 @@ def test_outputs_in_the_cache_are_deleted_on_demand(project: Project) -> None:
     with history.writer("r0") as writer:
         for days in (0, 10, 40):
             moment = NOW - timedelta(days=days)
-            writer.keep(f"{days} days", moment.isoformat(), b"patient John")
+            writer.cache_output(f"{days} days", moment.isoformat(), b"patient John")
     prune = ("history", "prune", "--cache")
     dry = project.proctor(*prune, "--days", "30", "--dry-run").out
     assert dry == "would delete 1 cached output\n"
     assert project.proctor(*prune, "--days", "30", "--yes").out == "deleted 1 cached output\n"
-    assert history.cached("40 days") is None
+    assert history.get_cached_output("40 days") is None
     project.proctor("delete", "r0", "--yes")
     assert ", 2 cached outputs, " in project.proctor("history", "info").out
     assert b"patient John" in (project.folder / WHERE).read_bytes()

@@ -127,7 +127,7 @@ def test_sentences_of_rankings() -> None:
         "Which is first by score is not decided: a, or b or c; none of the other 2 places are decided."
     )
     answer = rank("score", "desc", {"a": ranked(1)}).answer
-    assert answer == "Fewer than two configurations have a number for score."
+    assert answer == "Fewer than two configurations have a value for score."
 
 
 def test_clusters_count_as_one_in_rankings() -> None:

@@ -60,7 +60,7 @@ def test_one_document_that_holds_most_samples_tells_nothing() -> None:
     second = numbers(*[float(at % 2 == 0) for at in range(145)])
     delta = of_field(first, second, clusters=names)
     assert (delta.interval, delta.p, delta.a_interval) == (None, None, None)
-    assert delta.method == "one cluster holds most of the samples"
+    assert delta.method == "one cluster has most of the samples"
     assert (delta.clusters, delta.verdict) == (10, "not enough evidence")
     assert delta.units == pytest.approx(145**2 / (100**2 + 9 * 25))
     same = of_field(first, first, clusters=names)

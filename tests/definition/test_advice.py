@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
     "rank in no order": Case("asc, desc", lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "up"), lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "desc")),
     "rank by texts": Case("output.score", lambda: run(span={}, recorded=RESULTS).rank_by("output"), lambda: run(span={}, recorded=RESULTS).rank_by("output.score")),
     "one side of several": Case("low, high", lambda: run(span={}, recorded=RESULTS).side(), lambda: run(span={}, recorded=RESULTS).side("low")),
-    "an unknown configuration of a field": Case("'low'", lambda: run(span={}, recorded=RESULTS).field_results["output"].of("lwo"), lambda: run(span={}, recorded=RESULTS).field_results["output"].of("low")),
+    "an unknown configuration of a field": Case("'low'", lambda: run(span={}, recorded=RESULTS).field_results["output"].for_configuration("lwo"), lambda: run(span={}, recorded=RESULTS).field_results["output"].for_configuration("low")),
     "an evaluator called score": Case("attach(…, name=…)", lambda: output().evaluate_with(attach(passes, name="score")).evaluate(SPAN), lambda: output().evaluate_with(attach(passes, name="own")).evaluate(SPAN)),
     "a field of no evaluators": Case("at least one", lambda: field("output", []), lambda: field("output", [passes])),
     "history without a name": Case('define("name")', lambda: define().history.last(), lambda: define("name").history.last()),

@@ -183,8 +183,7 @@ the evaluation has 4 problems
   - baseline: there is no configuration 'lwo' to be the baseline
     Fix: did you mean 'low'?
   - some paths of fields are invalid
-      - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many
-    Fix: write keys separated by single dots, such as usage.total_tokens\
+      - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total\
 """)  # noqa: E501
 
 

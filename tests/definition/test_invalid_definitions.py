@@ -65,11 +65,11 @@ Fix: did you mean 'tokens'? If not, select it first: .select('tokns')\
 def test_an_invalid_path() -> None:
     """In `select` and in `evaluate_field`."""
     assert fault(lambda: define().select("usage..total_tokens")) == snapshot("""\
-'usage..total_tokens' is not a path to a field: it has an empty key: a dot too many
+'usage..total_tokens' is not a path to a field: it has an extra dot; write usage.total_tokens
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)
     assert fault(lambda: define().evaluate_field("items[0]")) == snapshot("""\
-'items[0]' is not a path to a field: a list index is written items.0
+'items[0]' is not a path to a field: write items.0 for a list index
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)
 
@@ -289,7 +289,7 @@ def test_a_block_reports_all_faults_at_its_end() -> None:
 
     assert fault(write) == snapshot("""\
 many: the definition has 12 problems
-  - 'a..b' is not a path to a field: it has an empty key: a dot too many
+  - 'a..b' is not a path to a field: it has an extra dot; write a.b
     Fix: write keys with dots between them, such as usage.total_tokens or items.*.name
   - evaluate_with('contains') has no field
     Fix: call .evaluate_field("output") first

@@ -162,7 +162,7 @@ def test_results_are_acknowledged_after_they_are_stored(tmp_path: Path) -> None:
 
         def acknowledge_all(self, messages: Any) -> int:
             # Another connection sees only what was committed.
-            seen.append(len(list(SQLiteHistory(tmp_path / "h.db").done(run.run_id))))
+            seen.append(len(list(SQLiteHistory(tmp_path / "h.db").finished_trials(run.run_id))))
             return super().acknowledge_all(messages)
 
     requests: Any = Looking(inner)

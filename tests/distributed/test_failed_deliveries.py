@@ -283,7 +283,7 @@ def test_an_outbox_reports_that_it_is_lagging() -> None:
         [message] = requests.receive()
         values.add(0, LeasedRequest(message, message.body))
         assert not outbox.is_lagging()
-        outbox.keep("key", "now", b"{}")
+        outbox.cache_output("key", "now", b"{}")
         for _ in range(MAX_QUEUED + 1):
             outbox.add(0, EvalResult(Trial(message.body.sample, "out")))
         assert outbox.is_lagging()

@@ -73,7 +73,7 @@ def test_a_clearly_worse_target_is_stopped_long_before_the_end(tmp_path: Path) -
     assert {result.sample_id for result in report.results} == first_of(7, report.total)
     assert run.status == "completed"
     assert run.stopped_early is not None
-    assert (run.stopped_early.after, run.stopped_early.of) == (report.total, 1_000)
+    assert (run.stopped_early.after, run.stopped_early.total) == (report.total, 1_000)
     assert run.stopped_early.reason.startswith("strict_pass_rate is worse than the baseline by")
     assert run.total == 1_000
     assert described(SQLiteHistory(tmp_path / "h.db").report("exam")) == run

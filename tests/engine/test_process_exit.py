@@ -96,7 +96,7 @@ def test_a_target_that_ends_the_process_is_an_error_of_its_sample(folder: Path, 
     error = results["s1"].trial.error
     assert error is not None
     assert error.kind == "ProcessExitBlocked"
-    assert "which ends the process in the middle of the run" in error.message
+    assert "would end the process in the middle of the run" in error.message
     assert report.metadata is not None
     assert any("Proctor blocked it" in text for text in report.metadata.warnings)
 

@@ -393,7 +393,7 @@ def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
         def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
             """Take it."""
 
-        def keep(self, key: str, created_at: str, reply: bytes) -> None:
+        def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
             """Take it."""
 
         def is_lagging(self) -> bool:

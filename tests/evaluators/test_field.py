@@ -346,7 +346,7 @@ def test_a_wrong_field_is_refused_on_creation() -> None:
     assert messages == snapshot(
         [
             """\
-output.: 'output.' is not a path to a field: it has an empty key: a dot too many
+output.: 'output.' is not a path to a field: it has an extra dot; write output
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """,
             """\

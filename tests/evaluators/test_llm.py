@@ -398,7 +398,7 @@ def test_a_judge_is_the_same_in_the_next_process_and_another_with_another_criter
         "from proctor import attach\n"
         "from proctor.evaluators.llm import llm_judge\n"
         "class Judge:\n"
-        "    model, fits_schema = 'a:b', True\n"
+        "    model, supports_json_schema = 'a:b', True\n"
         "    async def complete(self, request, *, timeout=None): ...\n"
         "for criterion in ('right?', 'kind?'):\n"
         "    print(attach(llm_judge(Judge(), criterion)).spec.identity)\n"

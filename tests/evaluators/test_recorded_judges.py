@@ -66,7 +66,7 @@ class Recording:
     """A model that gives the recorded answer for the order of the request."""
 
     model = "recorded:judge"
-    fits_schema = False
+    supports_json_schema = False
 
     def __init__(self, first: str, said: tuple[str, str], read: Reader) -> None:
         self._first, self._said, self._read = first, said, read

@@ -58,13 +58,14 @@ def test_errors_and_skips_do_not_change(score: Score) -> None:
         (0.5, 0.5, True),
         (0.49, 0.49, False),
         (Fraction(3, 4), 0.75, True),
-        (Decimal("0.75"), 0.75, True),
+        (Decimal("0.7"), 0.7, True),
+        ({"score": Decimal("0.25")}, 0.25, False),
         (Box(0.75), 0.75, True),
         (Box(True), 1.0, True),
         ({"passed": True}, 1.0, True),
         ({"passed": False}, 0.0, False),
         ({"score": 0.6}, 0.6, True),
-        ({"value": 0.6, "passed": False}, 0.6, False),
+        ({"score": 0.6, "passed": False}, 0.6, False),
         ({"score": 0.1, "passed": True, "details": None, "message": None}, 0.1, True),
         ({"score": Box(0.25), "passed": Box(False)}, 0.25, False),
     ],
@@ -73,6 +74,14 @@ def test_supported_return_values_become_scores(returned: Any, value: float, pass
     """Booleans, numbers and mappings make scores."""
     score = as_score(returned)
     assert (score.value, score.passed, score.status) == (value, passed, "ok")
+
+
+def test_value_is_not_a_key_of_a_mapping() -> None:
+    """The message names the documented key."""
+    assert as_score({"value": 0.1}) == Score.error(
+        "the evaluator returned a mapping with the key 'value'. Fix: write 'score' instead"
+    )
+    assert as_score(Decimal("sNaN")).status == "error"
 
 
 def test_a_number_passes_from_the_threshold_on() -> None:
@@ -146,7 +155,7 @@ def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones()
             "the evaluator returned an object of type object; …",
             "the evaluator returned [True]; …",
             "the evaluator returned a mapping without 'passed' and 'score'; …",
-            "the evaluator returned a mapping with the key 'pased': did you mean 'passed'?",
+            "the evaluator returned a mapping with the key 'pased'. Fix: did you mean 'passed'?",
             "the evaluator returned the score 'high'; …",
             "the evaluator returned the score 2; …",
             "the evaluator returned passed = 'yes', not a boolean",

@@ -64,7 +64,7 @@ def test_the_verdict_comes_with_what_it_saved() -> None:
     assert (check.n, check.value, check.baseline, check.difference) == (9, 0.0, 1.0, -1.0)
     assert check.interval == gate.interval
     assert result.early is not None
-    assert (result.early.n, result.early.run, result.early.of, result.early.saved) == (9, 11, 400, 389)
+    assert (result.early.n, result.early.run, result.early.total, result.early.saved) == (9, 11, 400, 389)
     assert result.answer.endswith("; decided after 9 of 400 samples; 389 saved.")
     assert len(result.lost) == 11
 
@@ -140,7 +140,7 @@ def test_the_number_of_samples_may_be_unknown_or_limited() -> None:
         repeated = EvalReport(new.results, run)
         result = conclude_early_gate(gate, pair(new, old), repeated, baseline="main")
         assert result.early is not None
-        assert result.early.of == of
+        assert result.early.total == of
     assert result.answer.endswith("decided after 9 of 50 samples; 39 saved.")
     assert conclude_early_gate(gate, pair(new, old), EvalReport(new.results), baseline="main").early is not None
 

@@ -65,14 +65,14 @@ def readings(history: SQLiteHistory) -> Iterator[Callable[[], object]]:
         for read in (
             len, list, lambda r: r[0], lambda r: r[-1], lambda r: r.counts(), lambda r: r.column(),
             lambda r: r.column("contains"), lambda r: r.latencies(), lambda r: r.tokens(),
-            lambda r: r.spent(), lambda r: r.figures(), lambda r: list(r.samples()),
+            lambda r: r.model_usage(), lambda r: r.figures(), lambda r: list(r.samples()),
             lambda r: r.error_kinds(), lambda r: r.page(outcome="failed"),
-            lambda r: r.of_sample("s3"), lambda r: list(r.done()), lambda r: list(r.only("b")),
+            lambda r: r.for_sample("s3"), lambda r: list(r.finished_trials()), lambda r: list(r.for_configuration("b")),
             lambda r: r.clusters(), lambda r: r.outcomes(),
         ):  # fmt: skip
             yield partial(results, history, name, read)
     yield lambda: compare("run 0", "run 1", history=history, configuration="a")
-    yield lambda: history.cached("0" * 64)
+    yield lambda: history.get_cached_output("0" * 64)
 
 
 def metrics(history: SQLiteHistory, name: str) -> object:

@@ -102,7 +102,7 @@ def test_a_file_of_every_older_version_is_opened(version: int, tmp_path: Path) -
     assert [history.find(run.run_id) for run in runs()] == runs()
     assert list(history.results("r0")) == results()
     assert history.results("r0").column("judge").values.tolist() == [0.25]
-    assert history.cached("key") == b"{}"
+    assert history.get_cached_output("key") == b"{}"
     history.delete_errors("r0")
     with history.writer("r0") as writer:
         for place in range(3, 400):

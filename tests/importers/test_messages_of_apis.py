@@ -328,10 +328,10 @@ def test_proctor_sessions_are_read_back_unchanged() -> None:
          CustomEvent("Note", {"n": 1}), Message("assistant", "Hello")]
     )  # fmt: skip
     result = EvalResult(Trial(Sample("s1", "in"), "out", session=session))
-    imported = only(proctor_sessions, codec.plain(result))
+    imported = only(proctor_sessions, codec.to_plain(result))
     assert (imported.id, imported.input, imported.output) == ("s1", "in", "out")
     assert imported.session == session
-    bare = only(proctor_sessions, codec.plain(session))
+    bare = only(proctor_sessions, codec.to_plain(session))
     assert (bare.id, bare.input, bare.output) == ("chat", "Hi", "Hello")
     assert bare.session == session
 

@@ -65,8 +65,8 @@ def test_the_standard_metrics_of_one_evaluator() -> None:
 def test_one_configuration_at_a_time() -> None:
     """The same registry serves the whole run and each configuration."""
     registry = MetricRegistry.standard(["exact"])
-    assert registry.compute_all(mixed().only("default"))["pass_rate"].n == 4
-    assert registry.compute_all(mixed().only("another"))["pass_rate"].value is None
+    assert registry.compute_all(mixed().for_configuration("default"))["pass_rate"].n == 4
+    assert registry.compute_all(mixed().for_configuration("another"))["pass_rate"].value is None
 
 
 def test_two_metrics_of_one_name_are_refused_when_registered() -> None:

@@ -47,7 +47,7 @@ class Memory:
     def find(self, key: str) -> bytes | None:
         return self.things.get(key)
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         self.things[key] = data
 
 
@@ -142,14 +142,14 @@ class Model(pydantic.BaseModel):
         (bool, "true", True),
     ],
 )
-@each_row("fits_schema", [True, False])
-def test_an_answer_is_read_into_its_type(kind: Any, answer: str, read: Any, fits_schema: bool) -> None:
+@each_row("supports_json_schema", [True, False])
+def test_an_answer_is_read_into_its_type(kind: Any, answer: str, read: Any, supports_json_schema: bool) -> None:
     """For any type; with a schema if the model supports it, otherwise with instructions."""
-    model = says(answer, fits_schema=fits_schema)
+    model = says(answer, supports_json_schema=supports_json_schema)
     assert ask(model, "x", kind).output == read
     (request,) = model.requests
-    assert (request.schema is not None) == fits_schema
-    assert ("JSON Schema" in request.messages[0].content) != fits_schema
+    assert (request.schema is not None) == supports_json_schema
+    assert ("JSON Schema" in request.messages[0].content) != supports_json_schema
 
 
 def test_an_answer_in_a_code_block_is_read() -> None:
@@ -157,7 +157,7 @@ def test_an_answer_in_a_code_block_is_read() -> None:
     answer = 'Perhaps\n```json\n{"x": 9, "y": 9}\n```\nno:\n```json\n{"x": 1, "y": 2}\n```\nDone.'
     assert ask(says(answer), "x", Point).output == Point(1, 2)
     with pytest.raises(Unreadable):
-        ask(says(answer, answer, fits_schema=True), "x", Point)
+        ask(says(answer, answer, supports_json_schema=True), "x", Point)
 
 
 def test_the_type_may_come_from_the_prompt() -> None:

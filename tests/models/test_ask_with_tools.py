@@ -18,7 +18,7 @@ ROUND = (Message("assistant", "", tool_calls=(CALL,)), Message("tool", "3", call
 class Scripted:
     """A model with structured output that answers from a list and records its requests."""
 
-    model, fits_schema = "test:scripted", True
+    model, supports_json_schema = "test:scripted", True
 
     def __init__(self, *answers: str | ModelResponse) -> None:
         self.answers = list(answers)

@@ -99,7 +99,7 @@ class _Faulty:
 
 def test_wrappers_nest_in_any_order(tmp_path: Path) -> None:
     """All of them around one model: its address, schema and answers come through."""
-    model = Scripted(fits_schema=True)
+    model = Scripted(supports_json_schema=True)
     wrapped = provider(
         {
             "model": "paced:1000/s",
@@ -113,7 +113,7 @@ def test_wrappers_nest_in_any_order(tmp_path: Path) -> None:
         }
     )
     for adapter in (wrapped, other_way, wrapped):
-        assert (adapter.model, adapter.fits_schema) == ("test:scripted", True)
+        assert (adapter.model, adapter.supports_json_schema) == ("test:scripted", True)
         assert asyncio.run(adapter.complete(asked(), timeout=5)).text.startswith("answer to")
     assert len(model.requests) == 1
     replay = provider(f"replay:{tmp_path}/other.jsonl")
@@ -162,7 +162,7 @@ def _package(folder: Path, name: str, points: str) -> None:
     (info / "entry_points.txt").write_text(textwrap.dedent(points))
     (folder / f"{name}.py").write_text(
         "class Mine:\n"
-        "    model, fits_schema = 'parrot:polly', False\n"
+        "    model, supports_json_schema = 'parrot:polly', False\n"
         "    async def complete(self, request, *, timeout=None): ...\n"
         "def connect(address):\n"
         "    return Mine()\n"

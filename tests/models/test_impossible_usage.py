@@ -18,7 +18,7 @@ from proctor.models.openai import OpenAIWire
 from proctor.models.spending import Spending
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
-from proctor.records.session import Message, ModelCall, Session, Usage, plausible_usage
+from proctor.records.session import Message, ModelCall, Session, Usage, drop_impossible_counts
 from proctor.sessions.current import warnings
 from proctor.sessions.genai.spans import _read_count
 from proctor.sessions.importers.json_values import as_count
@@ -145,12 +145,12 @@ def test_the_spent_amount_never_decreases(reports: list[tuple[Any, ...]]) -> Non
 @given(st.tuples(counts, counts, counts, counts, counts))
 def test_a_checked_usage_is_possible(given_counts: tuple[Any, ...]) -> None:
     """Every field is None or a possible number; a second check changes nothing."""
-    usage = plausible_usage(Usage(*given_counts))
+    usage = drop_impossible_counts(Usage(*given_counts))
     for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"):
         value = getattr(usage, name)
         assert value is None or (type(value) is int and 0 <= value <= 10**12)
     assert usage.cost is None or 0 <= usage.cost <= 1e9
-    assert plausible_usage(usage) == usage
+    assert drop_impossible_counts(usage) == usage
 
 
 def test_the_usage_of_a_session_is_the_sum_of_possible_counts() -> None:
@@ -164,7 +164,7 @@ def test_a_users_adapter_is_checked_too() -> None:
 
     class Odd:
         model = "odd"
-        fits_schema = False
+        supports_json_schema = False
 
         async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> Any:
             return ModelResponse("hi", "odd", usage=Usage(-5, 2))

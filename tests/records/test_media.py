@@ -23,7 +23,7 @@ URI = f"data:image/png;base64,{DATA}"
 
 def in_text(value: Any) -> str:
     """As everybody calls it."""
-    return media.render_value(value, codec.in_text)
+    return media.render_value(value, codec.to_text)
 
 
 @each_row(

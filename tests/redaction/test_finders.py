@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.redaction import pii, secrets
-from proctor.core.redaction.findings import Finding, finding, says_password, says_secret, tells_about, without_overlaps
+from proctor.core.redaction.findings import (
+    Finding,
+    is_descriptive_name,
+    is_password_name,
+    is_secret_name,
+    make_finding,
+    without_overlaps,
+)
 from proctor.core.redaction.pii import FINDERS, find_pii
 from proctor.core.redaction.redact import may_hold_secret, may_hold_secrets
 from proctor.core.redaction.secrets import find_secrets, has_crc
@@ -121,7 +128,7 @@ def test_kinds_limits_the_search() -> None:
 def test_the_longest_of_overlapping_findings_is_reported() -> None:
     result = [Finding("a", 0, 4), Finding("b", 2, 9), Finding("c", 3, 5), Finding("d", 9, 11)]
     assert [item.kind for item in without_overlaps(result)] == ["b", "d"]
-    assert finding("x", "abcdefghij", 0, 10, keep=9).excerpt == "ab… (10 characters)"
+    assert make_finding("x", "abcdefghij", 0, 10, keep=9).excerpt == "ab… (10 characters)"
 
 
 @given(st.text(max_size=300))
@@ -178,12 +185,12 @@ def test_check_digits(check: Callable[[str], bool], valid: str, invalid: str) ->
 @pytest.mark.parametrize(
     ("check", "names", "expected"),
     [
-        (says_secret, "api_key OPENAI_API_KEY authToken DB_PASS OPENAI_KEY", True),
-        (says_secret, "max_tokens first_pass sort_key", False),
-        (says_password, "db_password", True),
-        (says_password, "pass token", False),
-        (tells_about, "name created_at", True),
-        (tells_about, "value", False),
+        (is_secret_name, "api_key OPENAI_API_KEY authToken DB_PASS OPENAI_KEY", True),
+        (is_secret_name, "max_tokens first_pass sort_key", False),
+        (is_password_name, "db_password", True),
+        (is_password_name, "pass token", False),
+        (is_descriptive_name, "name created_at", True),
+        (is_descriptive_name, "value", False),
     ],
 )
 def test_names_that_mean_a_secret(check: Callable[[str], bool], names: str, expected: bool) -> None:

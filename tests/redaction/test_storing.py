@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.redaction.findings import says_secret
+from proctor.core.redaction.findings import is_secret_name
 from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.redact import Redaction, may_hold_secret, may_hold_secrets
 from proctor.core.redaction.secrets import find_secrets
@@ -82,7 +82,7 @@ def test_ordinary_texts_pass_the_quick_check() -> None:
 )
 def test_names_of_secrets_in_any_spelling(names: str, secret: bool) -> None:
     """Not counts of tokens, nor keys of tables."""
-    assert {name: says_secret(name) for name in names.split()} == dict.fromkeys(names.split(), secret)
+    assert {name: is_secret_name(name) for name in names.split()} == dict.fromkeys(names.split(), secret)
 
 
 def test_every_option_below_a_secret_name_is_redacted() -> None:

@@ -200,7 +200,7 @@ def test_rankings() -> None:
     out = io.StringIO()
     show_ranking(ranking, out)
     assert out.getvalue() == result
-    assert render_ranking(Ranking("x", "asc")) == "Fewer than two configurations have a number for x.\n"
+    assert render_ranking(Ranking("x", "asc")) == "Fewer than two configurations have a value for x.\n"
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

@@ -186,13 +186,13 @@ def test__format_distinctly() -> None:
 def test_file_names() -> None:
     """File names made from session ids: safe on every system and unique."""
     names = FileNames()
-    assert (names.make_name("../etc/passwd"), names.make_name("a b"), names.make_name("A_b"), names.make_name("")) == (
-        "etc_passwd",
-        "a_b",
-        "A_b_2",
-        "session",
-    )
-    assert names.make_name("a b") == "a_b"
+    assert (
+        names.make_unique("../etc/passwd"),
+        names.make_unique("a b"),
+        names.make_unique("A_b"),
+        names.make_unique(""),
+    ) == ("etc_passwd", "a_b", "A_b_2", "session")
+    assert names.make_unique("a b") == "a_b"
 
 
 def test_round_half_up() -> None:

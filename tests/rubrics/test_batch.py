@@ -146,7 +146,7 @@ def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
     from proctor.evaluators.rubrics import rubric_evaluators
 
     class Counting:
-        model, fits_schema = "test:counting", False
+        model, supports_json_schema = "test:counting", False
         now = most = total = 0
 
         async def complete(self, request: Any, *, timeout: float | None = None) -> ModelResponse:

@@ -71,7 +71,7 @@ def test_waiting_for_the_limiter_is_not_the_rubrics_time() -> None:
     """A pause of 0.6 s before a rubric that has 1 s, twice, and each gets its verdict."""
     with ModelServer(four) as server:
         server.faults += [Fault.rate_limit(0.6), Fault.rate_limit(0.6)]
-        judge = adapter_for("openai", server.url, fits_schema=False, retry_delay=0.01)
+        judge = adapter_for("openai", server.url, supports_json_schema=False, retry_delay=0.01)
         (score,), took = judged(judge, 1, 1.0)
     assert score.details.get("score") == 4, score.reason
     assert took > 1.2
@@ -110,7 +110,7 @@ def test_a_failure_before_an_answer_is_not_blamed_for_a_later_timeout() -> None:
     """The first request fails, the second is answered, and the reminder hangs."""
     with ModelServer(lambda _: ScriptedReply("Lovely.")) as server:
         server.faults += [Fault.status(500), Fault(), Fault.hang(20)]
-        judge = adapter_for("openai", server.url, fits_schema=False)
+        judge = adapter_for("openai", server.url, supports_json_schema=False)
         (score,), _ = judged(judge, 1, 0.5)
     assert score.reason.endswith("no verdict within 0.5 s")
 
@@ -119,7 +119,7 @@ def test_a_rate_limited_call_is_repeated_until_the_timeout() -> None:
     """Six refusals are more than the retries, but the time is not up."""
     with ModelServer(four) as server:
         server.faults += [Fault.status(429)] * 3 + [Fault.rate_limit(0.01)] * 3
-        judge = adapter_for("openai", server.url, fits_schema=False)
+        judge = adapter_for("openai", server.url, supports_json_schema=False)
         (score,), _ = judged(judge, 1, 10.0)
         assert len(server.calls) == 7
     assert score.details.get("score") == 4, score.reason
@@ -135,7 +135,7 @@ def test_a_call_that_is_always_too_early_fails_in_time_with_a_reason() -> None:
 class Slow:
     """A judge that takes its time."""
 
-    model, fits_schema = "test:slow", False
+    model, supports_json_schema = "test:slow", False
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         await asyncio.sleep(30)

@@ -67,17 +67,17 @@ def test_every_fault_is_named_at_once_with_its_line(tmp_path: Path) -> None:
  ]
 }"""
     assert faults(tmp_path, text) == [
-        "rubrics.json:2, version: it is empty",
+        "rubrics.json:2, version: must not be empty",
         "rubrics.json:3, rubrcs: unknown key 'rubrcs'; did you mean 'rubrics'? Your own data belongs under 'metadata'",
-        "rubrics.json:5, rubrics[0].name: it is empty",
-        "rubrics.json:6, rubrics[0].weight: a weight must be a number above 0, got 0",
+        "rubrics.json:5, rubrics[0].name: must not be empty",
+        "rubrics.json:6, rubrics[0].weight: must be a number above 0, got 0",
         (
             "rubrics.json:7, rubrics[1].descripton: unknown key 'descripton'; did you mean 'description'? "
             "Your own data belongs under 'metadata'"
         ),
         "rubrics.json:7, rubrics[1]: 'description' is missing",
-        "rubrics.json:7, rubrics[1].id: another rubric has the id 'a' already",
-        ("rubrics.json:8, rubrics[1].scale: a scale is its lowest and its highest number, such as [1, 5], got [5, 1]"),
+        "rubrics.json:7, rubrics[1].id: another rubric has the same id 'a'",
+        "rubrics.json:8, rubrics[1].scale: must be the lowest and the highest score, such as [1, 5], got [5, 1]",
     ]
 
 
@@ -91,15 +91,15 @@ def test_a_weight_is_a_finite_number_above_0(weight: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        ([], "a rubric file is a mapping"),
-        ({"version": "1", "rubrics": []}, "it has no rubric"),
-        ({"version": "1", "rubrics": {}}, "it must be a list, got a mapping"),
-        ({"version": "1", "rubrics": ["a"]}, "a rubric is a mapping"),
+        ([], "a rubric file must be a mapping"),
+        ({"version": "1", "rubrics": []}, "must have at least one rubric"),
+        ({"version": "1", "rubrics": {}}, "must be a list, got a mapping"),
+        ({"version": "1", "rubrics": ["a"]}, "a rubric must be a mapping"),
         ({"rubrics": [ONE]}, "'version' is missing"),
-        ({"version": True, "rubrics": [ONE]}, "a version is a text"),
+        ({"version": True, "rubrics": [ONE]}, "version: must be a text"),
         ({"version": "1", "rubrics": [{**ONE, "id": 7}]}, "put it in quotes"),
-        ({"version": "1", "rubrics": [{**ONE, "id": "a\nb"}]}, "an id is one line"),
-        ({"version": "1", "rubrics": [{**ONE, "metadata": 1}]}, "it must be a mapping, got a number"),
+        ({"version": "1", "rubrics": [{**ONE, "id": "a\nb"}]}, "must be one line"),
+        ({"version": "1", "rubrics": [{**ONE, "metadata": 1}]}, "must be a mapping, got a number"),
     ],
 )
 def test_other_faults(tmp_path: Path, data: Any, what: str) -> None:
@@ -113,9 +113,9 @@ def test_an_id_cannot_be_the_name_of_a_metric(tmp_path: Path) -> None:
     data = {"version": "1", "rubrics": [{**ONE, "id": one} for one in ids]}
     output = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
     assert output == [
-        "rubrics[1].id: 'total_score' is a metric of every run; rename it",
-        "rubrics[2].id: 'tokens' is a metric of every run; rename it",
-        "rubrics[3].id: 'a.mean' is a metric of 'a'; rename it",
+        "rubrics[1].id: 'total_score' is also a metric of every run. Fix: choose another id",
+        "rubrics[2].id: 'tokens' is also a metric of every run. Fix: choose another id",
+        "rubrics[3].id: 'a.mean' is also a metric of 'a'. Fix: choose another id",
     ]
 
 
@@ -157,7 +157,7 @@ def test_files_that_are_made_to_do_harm_are_refused(tmp_path: Path) -> None:
     assert "at most 10,000,000 bytes" in faults(tmp_path, " " * 10_000_001)[0]
     loop = "version: '1'\nrubrics: &all\n- *all\n"
     assert "a part of the document contains itself" in faults(tmp_path, loop, "loop.yaml")[0]
-    assert "a rubric file is a mapping" in faults(tmp_path, "", "empty.yaml")[0]
+    assert "a rubric file must be a mapping" in faults(tmp_path, "", "empty.yaml")[0]
 
 
 def test_tabs_in_json_are_fine(tmp_path: Path) -> None:
@@ -266,11 +266,11 @@ def test_any_data_is_either_read_or_refused(data: Any) -> None:
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
-        ({"weight": -1}, "weight: a weight must be a number above 0, got -1"),
-        ({"weight": float("nan")}, "weight: a weight must be a number above 0"),
-        ({"id": " "}, "id: it is empty"),
-        ({"scale": (5, 1)}, "scale: a scale is its lowest"),
-        ({"name": None, "weight": "2"}, "name: it must be a text.*; weight: "),
+        ({"weight": -1}, "weight: must be a number above 0, got -1"),
+        ({"weight": float("nan")}, "weight: must be a number above 0"),
+        ({"id": " "}, "id: must not be empty"),
+        ({"scale": (5, 1)}, "scale: must be the lowest"),
+        ({"name": None, "weight": "2"}, "name: must be a text.*; weight: "),
     ],
 )
 def test_a_rubric_made_by_hand_is_held_to_the_same(fault: dict[str, Any], what: str) -> None:

@@ -35,7 +35,7 @@ PROPOSED = [
 class Teacher:
     """Proposes rubrics; as a judge it knows the quality that is written in a session."""
 
-    model, fits_schema = "test:teacher", True
+    model, supports_json_schema = "test:teacher", True
 
     def __init__(self, knows: bool = True, proposes: Any = PROPOSED) -> None:
         self.knows, self.proposes = knows, proposes

@@ -365,7 +365,7 @@ def test_answers_from_the_history_are_reported() -> None:
 def test_names_are_plain_and_different(ids: list[str]) -> None:
     """Letters, digits, dot, dash and underscore; never hidden, never twice."""
     names = FileNames()
-    found = [names.make_name(one) for one in ids]
+    found = [names.make_unique(one) for one in ids]
     assert len({name.casefold() for name in found}) == len(ids)
     for name in found:
         assert name.isascii()

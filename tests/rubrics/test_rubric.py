@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor import Message, ModelResponse, Rubric, Session, ToolCall, load_rubrics, rubric
-from proctor.core.identity import identity_of
+from proctor.core.identity import compute_digest
 from proctor.errors import CallFailed, EvaluatorError, ModelError
 from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
 from proctor.evaluators.judges.transcript import TranscriptCache
@@ -101,7 +101,7 @@ def _data(one: Rubric) -> dict[str, Any]:
 class Slow:
     """A judge that takes its time, and counts how many ask at once."""
 
-    model, fits_schema = "test:slow", False
+    model, supports_json_schema = "test:slow", False
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -275,9 +275,11 @@ def test_limits_and_cached_transcripts_are_not_part_of_the_identity() -> None:
     """How much of a session is shown is one."""
     used = TranscriptCache(100, 1200)
     used.get(Session([Message("user", "Hello")]).view(), None, None)
-    assert identity_of(used) == identity_of(TranscriptCache(100, 1200))
-    assert identity_of(used) != identity_of(TranscriptCache(200, 2400))
-    assert identity_of(ConcurrencyLimit(1)) == identity_of(ConcurrencyLimit(7)) == identity_of(ConcurrencyLimit())
+    assert compute_digest(used) == compute_digest(TranscriptCache(100, 1200))
+    assert compute_digest(used) != compute_digest(TranscriptCache(200, 2400))
+    assert (
+        compute_digest(ConcurrencyLimit(1)) == compute_digest(ConcurrencyLimit(7)) == compute_digest(ConcurrencyLimit())
+    )
 
 
 def test_users_classes_cannot_limit_their_identity() -> None:
@@ -289,4 +291,4 @@ def test_users_classes_cannot_limit_their_identity() -> None:
         def __init__(self, limit: int) -> None:
             self.limit = limit
 
-    assert identity_of(Mine(1)) != identity_of(Mine(2))
+    assert compute_digest(Mine(1)) != compute_digest(Mine(2))

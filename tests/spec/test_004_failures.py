@@ -155,7 +155,7 @@ def test_a_request_that_is_rate_limited_is_repeated() -> None:
     """After 429 Too Many Requests the request is repeated with a growing pause, and scored."""
     with ModelServer(four) as server:
         server.faults += [Fault.status(429), Fault.status(429)]
-        judge = adapter_for("gemini", server.url, fits_schema=False)
+        judge = adapter_for("gemini", server.url, supports_json_schema=False)
         assert score(judge).details["score"] == 4
         assert len(server.calls) == 3
 
@@ -170,7 +170,7 @@ def test_the_pause_that_the_provider_asks_for_is_kept() -> None:
         return Fault.status(429, retry_after=1) if len(times) == 1 else None
 
     with ModelServer(four, choose_fault=note) as server:
-        judge = adapter_for("openai", server.url, fits_schema=False)
+        judge = adapter_for("openai", server.url, supports_json_schema=False)
         assert score(judge).details["score"] == 4
     assert len(times) == 2
     assert times[1] - times[0] >= 0.95

@@ -127,7 +127,7 @@ def test_the_judge_is_gemini_or_another_provider(provider: str) -> None:
         return ScriptedReply(asked.text.rpartition("\n")[2].partition("<")[0] + "4")
 
     with ModelServer(answer) as server:
-        judge = adapter_for(provider, server.url, fits_schema=False)
+        judge = adapter_for(provider, server.url, supports_json_schema=False)
         assert score(judge).details["score"] == 4
 
 

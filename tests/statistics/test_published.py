@@ -75,7 +75,7 @@ def test_tau_bench_variance_components_give_the_error() -> None:
     tasks = tau_bench()
     split = split_variance(tasks.values())
     assert split is not None
-    assert math.sqrt(split.of_mean(50, epochs=4)) == pytest.approx(0.0522, abs=5e-5)
+    assert math.sqrt(split.variance_of_mean(50, epochs=4)) == pytest.approx(0.0522, abs=5e-5)
 
 
 def test_alpaca_eval() -> None:

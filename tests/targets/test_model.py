@@ -18,7 +18,7 @@ from proctor.targets.resolve import as_target
 class Parrot:
     """A model that says what it was asked last, and remembers every request."""
 
-    fits_schema = False
+    supports_json_schema = False
 
     def __init__(self, model: str = "test:parrot", refusal: str | None = None) -> None:
         self.model = model

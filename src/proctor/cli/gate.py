@@ -307,7 +307,7 @@ def _build_early_gate(
     baseline_run = baseline.report.metadata
     gate = early.make_early_gate(
         config,
-        baseline.report.results.only(baseline_names[0]),
+        baseline.report.results.for_configuration(baseline_names[0]),
         [spec.name for spec in baseline_run.evaluators] if baseline_run else (),
         epochs=evaluation.options.get("epochs", 1),
         configuration=options["configuration"] or names[0],
@@ -342,7 +342,7 @@ def _compare(
                 fix=f"select it: --configuration {candidate.configurations[0]}",
             )
         ([name], [baseline_name]) = (side.configurations for side in pairs[0])
-        baseline_results = baseline.report.results.only(baseline_name)
+        baseline_results = baseline.report.results.for_configuration(baseline_name)
         return early.replay_early_gate(config, candidate.report, baseline_results, compared[0], name, **details)
     return decision.decide(compared, config, report=_select_configuration(candidate), **details)
 
@@ -363,7 +363,7 @@ def _select_configuration(candidate: compare_runs.OpenedRun) -> EvalReport:
     if name is None or len(report.by_configuration) < 2:
         return report
     metrics = report.by_configuration.get(name, {})
-    return EvalReport(report.results.only(name), report.metadata, metrics, {name: metrics})
+    return EvalReport(report.results.for_configuration(name), report.metadata, metrics, {name: metrics})
 
 
 class GateOutputs:

@@ -9,7 +9,7 @@ import sys
 import click
 
 from proctor.cli.options import ERROR, INTERRUPTED, USAGE, CommandGroup, discard_stdout, echo_stderr
-from proctor.core.process_exit import exit_with_code_of
+from proctor.core.process_exit import run_and_exit
 from proctor.errors import ProctorError, RunInterrupted, UsageError
 from proctor.version import VERSION
 
@@ -82,7 +82,7 @@ def main(args: list[str] | None = None) -> None:
     if command_line[:1] == ["worker"]:
         sys.exit(run_cli(args))
     # Patch os._exit before other imports, so that `from os import _exit` gets the patched version.
-    exit_with_code_of(lambda: run_cli(args))
+    run_and_exit(lambda: run_cli(args))
 
 
 def run_cli(args: list[str] | None = None) -> int:

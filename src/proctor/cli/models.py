@@ -180,6 +180,6 @@ async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str
         except ProctorError as error:
             return {"error": str(error)}
 
-    async with lifetimes.in_use():
+    async with lifetimes.ResourceScope():
         answers = await asyncio.gather(*map(fetch, list_functions.values()))
     return dict(zip(list_functions, answers, strict=True))

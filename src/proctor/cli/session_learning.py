@@ -60,7 +60,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     def save(rubrics: RubricSet) -> None:
         nonlocal is_saved
         is_saved = True
-        write_json(output, codec.plain(rubrics))
+        write_json(output, codec.to_plain(rubrics))
         if not (options["quiet"] or options["as_json"]):
             learned = rubrics.metadata["learned"]
             click.echo(
@@ -77,7 +77,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; add --check-only to continue", err=True)
         return cli.INTERRUPTED
-    write_json(output, codec.plain(learned.rubrics))
+    write_json(output, codec.to_plain(learned.rubrics))
     learned = learned._replace(notes=(*warnings, *learned.notes))
     for note in learned.notes:
         cli.echo_stderr(note)

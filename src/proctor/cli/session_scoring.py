@@ -256,7 +256,7 @@ def _reject_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]
 
     foreign = {path for path in output_dir.glob(f"*{RESULT_SUFFIX}") if not RESULT.matches(path)}
     for sample in sessions if foreign else ():
-        path = output_dir / f"{names.make_name(sample.id)}{RESULT_SUFFIX}"
+        path = output_dir / f"{names.make_unique(sample.id)}{RESULT_SUFFIX}"
         if path in foreign:
             check_file(path, RESULT, "--output-dir")
 

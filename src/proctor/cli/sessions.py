@@ -52,7 +52,7 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
     _show_problems(files)
     if as_json:
         details = {"id": name, "session_id": session.id, "problems": list(map(str, files.problems))}
-        print_json({**codec.plain(session), **details})
+        print_json({**codec.to_plain(session), **details})
         return
     for label, value in _describe_session(name, session):
         click.echo(f"{label}: {single_line(value, SOURCE_WIDTH)}")

@@ -24,7 +24,7 @@ from proctor.comparison.statistics import list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
 from proctor.core.aliases import COMMON_NAMES
-from proctor.core.identity import is_other_scheme
+from proctor.core.identity import have_different_schemes
 from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
@@ -78,7 +78,7 @@ def diff_evaluators(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, .
     """List the options that differ between two evaluators; empty if only their code may differ."""
     changed_type = [OptionChange("the type", a.uses, b.uses)] if a.uses != b.uses else []
     options = [a.parameters, b.parameters]
-    if is_other_scheme(a.identity, b.identity):
+    if have_different_schemes(a.identity, b.identity):
         options = [_make_comparable(parameters) for parameters in options]
     return (*changed_type, *_diff_values("", *options))
 
@@ -103,7 +103,7 @@ def _diff_values(path: str, a: Any, b: Any) -> Iterator[OptionChange]:
 def _render_value(value: Any) -> str:
     if value is _UNSET:
         return "the default"
-    return value if isinstance(value, str) else codec.in_text(value)
+    return value if isinstance(value, str) else codec.to_text(value)
 
 
 def describe_code_change(evaluator: EvaluatorSpec) -> str:
@@ -181,7 +181,10 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         name
         for name in shared
         if name not in reweighted
-        and (options[name] or (name in differing and is_same_environment and not is_other_scheme(*identities[name])))
+        and (
+            options[name]
+            or (name in differing and is_same_environment and not have_different_schemes(*identities[name]))
+        )
     ]
     rules = a.options.skipped, b.options.skipped
     has_several = max(len(a.evaluators), len(b.evaluators)) > 1

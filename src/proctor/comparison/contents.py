@@ -122,8 +122,8 @@ def content_key(sample: Sample[Any, Any]) -> bytes | None:
         user_events = (e for e in events if _read(e, "role") == "user") if _is_list(events) else ()
         content = [sample.input, *(_read(event, "content") for event in user_events)]
     try:
-        encoded = codec.canonical(content)
-    except codec.UNWRITABLE:
+        encoded = codec.encode_canonical(content)
+    except codec.ENCODE_ERRORS:
         return None
     # The representation of an object may contain its address, which differs in each process.
     if b'"$repr"' in encoded:

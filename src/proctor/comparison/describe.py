@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS
-from proctor.core.stats.intervals import FEWEST_CLUSTERS
+from proctor.core.stats.intervals import MIN_CLUSTERS
 from proctor.records import formatting
 from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Comparison, MetricDelta
 from proctor.records.formatting import Kind, format_count
@@ -174,13 +174,13 @@ def _verb(count: int, verb: str) -> str:
 
 def describe_early(early: Early, verdict: GateVerdict) -> str:
     """Describe after how many samples a gate was decided, and how many samples that saved."""
-    total = "" if early.of is None else f" of {early.of:,}"
+    total = "" if early.total is None else f" of {early.total:,}"
     if verdict == "inconclusive":
         return (
             f"not decided after {early.n:,}{total} samples, because checking after every sample "
             "needs a wider interval than checking once at the end"
         )
-    saved = f"; {early.saved:,} saved" if early.of is not None else ""
+    saved = f"; {early.saved:,} saved" if early.total is not None else ""
     return f"decided after {early.n:,}{total} samples{saved}"
 
 
@@ -202,7 +202,7 @@ def _describe_no_interval(check: Check, delta: MetricDelta) -> str:
     reason = delta.method.removesuffix(DIFFERENT_MOMENTS).removesuffix("; ") if delta.p is None else ""
     if not check.n and not reason:
         return "no sample has this value in both runs"
-    if delta.clusters is not None and delta.clusters < FEWEST_CLUSTERS:
+    if delta.clusters is not None and delta.clusters < MIN_CLUSTERS:
         return f"the difference cannot be estimated from {delta.clusters} clusters of samples"
     if reason:
         return f"{reason}, so the difference cannot be estimated"

@@ -61,7 +61,7 @@ class Evidence:
     @cached_property
     def cluster_problem(self) -> str:
         """Why there are too few clusters for an estimate; empty if there are none, or enough."""
-        return next(filter(None, map(intervals.too_few_clusters, self._all_clusters)), "")
+        return next(filter(None, map(intervals.find_cluster_problem, self._all_clusters)), "")
 
     @cached_property
     def units(self) -> float:
@@ -163,9 +163,7 @@ class Evidence:
 
     @cached_property
     def _student(self) -> differences.TEstimate | None:
-        return (
-            differences.t_of_differences(self._unit_differences) if self.paired else differences.welch_t(*self._units)
-        )
+        return differences.difference_t(self._unit_differences) if self.paired else differences.welch_t(*self._units)
 
     @cached_property
     def _clustered(self) -> differences.TEstimate | None:
@@ -198,7 +196,7 @@ def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = 
     if len(values) < 2:
         return None
     if clusters is not None:
-        if intervals.too_few_clusters(clusters):
+        if intervals.find_cluster_problem(clusters):
             return None
         if _has_spread(values):
             return intervals.clustered_mean_interval(values, clusters)

@@ -16,7 +16,7 @@ from proctor.comparison.verdicts import DIFFERENT_MOMENTS, LEVEL
 from proctor.core.stats.descriptive import mean
 from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.effects import holm
-from proctor.core.stats.intervals import too_few_clusters
+from proctor.core.stats.intervals import find_cluster_problem
 from proctor.core.stats.ranks import best_probabilities
 from proctor.errors import ConfigError
 from proctor.records.comparison import Order, RankedPlace, Ranking
@@ -135,7 +135,7 @@ def _find_chances(names: Sequence[str], by_name: Mapping[str, RankingEntry], *, 
     columns = [[by_name[name].numbers[sample] for sample in samples] for name in names]
     clusters = find_clusters(samples, *(by_name[name].clusters for name in names))
     if clusters is not None:
-        if too_few_clusters(clusters):
+        if find_cluster_problem(clusters):
             return {}
         # The samples of a cluster are resampled together.
         columns = [_sum_by_cluster(column, clusters) for column in columns]

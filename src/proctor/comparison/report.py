@@ -238,7 +238,7 @@ class EvalReport:
             )
         side = make_side(
             name or selected,
-            self.results.only(selected),
+            self.results.for_configuration(selected),
             self.metadata,
             fields=_average_table(self._readings.fields, selected),
             # The scores inside a field's score are only in the results themselves.
@@ -284,7 +284,7 @@ class EvalReport:
             raise ConfigError(
                 f"the field {field!r} has no numbers to rank by", fix=f"rank by one of: {', '.join(self._names)}"
             )
-        sides = {name: make_side(name, self.results.only(name), self.metadata) for name in readings}
+        sides = {name: make_side(name, self.results.for_configuration(name), self.metadata) for name in readings}
         run = self.run_id if is_latency(field, *sides.values()) else ""
         return {
             name: RankingEntry(

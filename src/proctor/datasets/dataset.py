@@ -276,7 +276,7 @@ class UserDataset:
     def inspect(self) -> DatasetInfo:
         """Read, check and describe the dataset."""
         user_info = getattr(self._dataset, "info", None)
-        details = codec.plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
+        details = codec.to_plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
         info = DatasetInfo(
             str(details.get("name", self._name)), source=str(details.get("source", self._name)), details=details
         )

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.core.resources import describe_byte, how_to_convert, open_gzip
+from proctor.core.resources import describe_byte, describe_conversion, open_gzip
 from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.problems import ReportProblems, SharedLine
 from proctor.datasets.record import RecordReader, Rules, read_typed
@@ -138,7 +138,7 @@ def open_data(path: Path) -> BinaryIO:
     if encoding := _detect_other_encoding(start):
         file.close()
         raise DatasetError(
-            f"the file is {encoding}, not UTF-8", where=str(path), fix=how_to_convert(encoding, str(path))
+            f"the file is {encoding}, not UTF-8", where=str(path), fix=describe_conversion(encoding, str(path))
         )
     file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
     return file
@@ -191,7 +191,7 @@ def decode_line(line: bytes) -> str | Problem:
 def encoding_problem(data: bytes, position: int, offset: int) -> Problem:
     """Return the problem of a byte that is not UTF-8, `offset` bytes into its line."""
     what = f"not UTF-8: at offset {offset} of the line is {describe_byte(data, position)}"
-    return Problem("", what, how_to_convert())
+    return Problem("", what, describe_conversion())
 
 
 def long_line_problem(max_line_bytes: int = MAX_LINE_BYTES) -> Problem:

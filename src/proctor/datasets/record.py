@@ -67,7 +67,7 @@ def generate_id(value: Any) -> str:
 def canonical_json(value: Any) -> bytes:
     """Return a value as canonical JSON; raise `InvalidRecord` if JSON cannot hold it."""
     try:
-        return codec.canonical(value)
+        return codec.encode_canonical(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidRecord([Problem("", f"the sample cannot be written as JSON: {error}")]) from None
 

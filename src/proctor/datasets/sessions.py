@@ -150,7 +150,7 @@ def name_sessions_uniquely(sessions: Iterable[ImportedSession]) -> Iterator[tupl
     """Yield recorded sessions with unique ids; repeated ids get a number."""
     names = UniqueNames()
     for imported in sessions:
-        yield names.of(imported.id.strip() or "session"), imported
+        yield names.make_unique(imported.id.strip() or "session"), imported
 
 
 def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, ImportedSession]:
@@ -203,8 +203,8 @@ def _rename_reserved(recorded: Mapping[str, Any]) -> dict[str, Any]:
     reserved = {name for name, value in recorded.items() if name in _RESERVED or find_metadata_problems({name: value})}
     names = UniqueNames("_")
     # Unchanged names come first, so that they stay unchanged.
-    unchanged = {name: names.of(name) for name in recorded if name not in reserved}
-    new_names = unchanged | {name: names.of(f"recorded_{name}") for name in recorded if name in reserved}
+    unchanged = {name: names.make_unique(name) for name in recorded if name not in reserved}
+    new_names = unchanged | {name: names.make_unique(f"recorded_{name}") for name in recorded if name in reserved}
     return {new_names[name]: value for name, value in recorded.items()}
 
 

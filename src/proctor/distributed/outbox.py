@@ -112,7 +112,7 @@ class Outbox:
         self._finished.append((position, result))
         self._wake.set()
 
-    def keep(self, _key: str, _created_at: str, _reply: bytes) -> None:
+    def cache_output(self, _key: str, _created_at: str, _reply: bytes) -> None:
         """Ignore outputs, because a worker has no cache."""
 
     def is_lagging(self) -> bool:

@@ -76,7 +76,7 @@ class TrialActor:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             return codec.encode(ActorInfo(name, problem=problem))
-        await self._open.enter_async_context(lifetimes.in_use())
+        await self._open.enter_async_context(lifetimes.ResourceScope())
         self._open.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
         observed = await self._open.enter_async_context(telemetry.observe_run(run, for_other_runs=True))

@@ -405,7 +405,7 @@ class RayRunner:
     async def _request_result(self, slot: WorkerSlot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:
             data = _encode(request)
-        except (*codec.UNWRITABLE, UsageError) as error:
+        except (*codec.ENCODE_ERRORS, UsageError) as error:
             reason = f"the sample cannot be sent as JSON: {error}"
             return failed_result(request, Failure("Unsendable", reason))
         deaths = 0

@@ -192,7 +192,7 @@ class Worker:
         if self._stopped:
             stop()
         try:
-            async with lifetimes.in_use(), inbox:
+            async with lifetimes.ResourceScope(), inbox:
                 yield
         finally:
             self._stop, self._stopped = None, False

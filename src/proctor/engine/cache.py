@@ -208,7 +208,7 @@ class OutputCache:
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
             # Tagged, because the input 1 is not "1", and NaN is not null.
-            request = codec.canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
+            request = codec.encode_canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
             if b'"$repr"' in request:
                 return await call(sample, options, epoch)
             key = hashlib.sha256(request).hexdigest()
@@ -222,7 +222,7 @@ class OutputCache:
             began = clock.monotonic()
             returned = await call(sample, options, epoch)
             latency = (clock.monotonic() - began) * 1000.0
-            with contextlib.suppress(*codec.UNWRITABLE):
+            with contextlib.suppress(*codec.ENCODE_ERRORS):
                 data = _encode(_to_reply(returned, latency))
                 if b'"$repr"' not in data:
                     # Score the decoded reply, so that the first run equals every later one.
@@ -304,7 +304,7 @@ class ResponseCache:
     def find(self, key: str) -> bytes | None:
         return None if self._fresh else self._find(key)
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         now = self._clock.now().isoformat()
         if self._fresh:
             # Remove the old one first: the new one may contain a secret and not be stored.

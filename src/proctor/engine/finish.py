@@ -30,7 +30,7 @@ def aggregate(
     names = [configuration.name for configuration in run.configurations]
     if len(names) == 1:
         return registry.compute_all(results), {}
-    tables = {name: registry.compute_all(results.only(name)) for name in names}
+    tables = {name: registry.compute_all(results.for_configuration(name)) for name in names}
     return registry.compute_all(results), tables
 
 

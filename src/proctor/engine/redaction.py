@@ -90,7 +90,7 @@ class RedactingWriter:
     """
 
     def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
-        self._add, self._keep, self._is_lagging = writer.add, writer.keep, writer.is_lagging
+        self._add, self._keep, self._is_lagging = writer.add, writer.cache_output, writer.is_lagging
         self._redaction = redaction
         self._at_once = at_once
         self._batch_size = 1 if at_once else BATCH_SIZE
@@ -132,7 +132,7 @@ class RedactingWriter:
         """True if results come faster than they can be checked or stored."""
         return (self._background is not None and self._background.is_full()) or self._is_lagging()
 
-    def keep(self, key: str, created_at: str, reply: bytes) -> None:
+    def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output, unless it contains a secret."""
         self._run(len(reply), self._prepare_cached, key, created_at, reply)
 
@@ -238,7 +238,7 @@ def _encode(result: EvalResult) -> bytes:
     """Encode a result for the check; the history makes sure that it can be read back."""
     try:
         return codec.encode(result)
-    except codec.UNWRITABLE:
+    except codec.ENCODE_ERRORS:
         return encode_result(result)[0]
 
 
@@ -293,7 +293,7 @@ def redact_metadata(run: RunMetadata) -> RunMetadata:
         return run
     try:
         plain: dict[str, Any] = msgspec.json.decode(codec.encode(run))
-    except codec.UNWRITABLE:
+    except codec.ENCODE_ERRORS:
         # The history reports what cannot be encoded.
         return run
     changes = {field: redaction.value(plain[field], by_name=True) for field in _USER_FIELDS if field in plain}

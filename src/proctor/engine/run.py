@@ -126,7 +126,7 @@ class RunExecution:
         warnings_token = sessions.warnings.set(progress.warnings)
         cut_off_token = sessions.cut_off_outputs.set(progress.cut_off)
         try:
-            async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
+            async with lifetimes.ResourceScope(), self.open_runner(threads, writer) as runner:
                 options, check = self.metadata.options, self.stop_check
                 pool = WorkerPool(options, self.jobs, runner, writer, progress, self.clock, stop_check=check)
                 for result in self.earlier_results:
@@ -222,7 +222,7 @@ class NotifyingWriter:
     """Passes each result to a callback after writing it; warns once if the callback fails."""
 
     def __init__(self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]) -> None:
-        self._add, self.keep, self.is_lagging = writer.add, writer.keep, writer.is_lagging
+        self._add, self.cache_output, self.is_lagging = writer.add, writer.cache_output, writer.is_lagging
         self._on_result = on_result
         self._warnings: list[str] | None = warnings
 

@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.comparison.compare import describe_code_change, diff_evaluators
 from proctor.core.clock import Clock
-from proctor.core.identity import SCHEME, is_other_scheme
+from proctor.core.identity import SCHEME, have_different_schemes
 from proctor.core.threads import CallThreads
 from proctor.engine.cache import OutputCache, ResponseCache
 from proctor.engine.early_stop import StopRule, order_samples, restore_spending
@@ -85,7 +85,7 @@ def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
 def _target_change(stored: TargetSpec, current: TargetSpec) -> str:
     if stored.name != current.name:
         return f"was {stored.name!r}, is {current.name!r}"
-    if stored.kind == current.kind and is_other_scheme(stored.identity, current.identity):
+    if stored.kind == current.kind and have_different_schemes(stored.identity, current.identity):
         return OTHER_SCHEME
     return "its code, what it uses, or its version has changed"
 
@@ -125,7 +125,7 @@ def _incomparable_evaluators(stored: Mapping[str, EvaluatorSpec], current: Mappi
         return ""
     names = [name for name in stored if stored[name] != current[name]]
     for name in names:
-        is_other = is_other_scheme(stored[name].identity, current[name].identity)
+        is_other = have_different_schemes(stored[name].identity, current[name].identity)
         if not is_other or diff_evaluators(stored[name], current[name]):
             return ""
     return ", ".join(names)
@@ -237,7 +237,7 @@ def resume_run(
     is_done: IsDone
     if controls.retry_errors:
         history.delete_errors(stored_run.run_id)
-    finished = history.done(stored_run.run_id)
+    finished = history.finished_trials(stored_run.run_id)
     first_position = 0
     if changes:
         is_done, first_position = done_by_name(finished)
@@ -388,7 +388,7 @@ def _execution(
     async def open_local_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         cache = None
         if uses_cache(metadata):
-            cache = OutputCache(plan.target.spec, history.cached, writer.keep)
+            cache = OutputCache(plan.target.spec, history.get_cached_output, writer.cache_output)
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observe_run(metadata) as observed:
@@ -422,13 +422,13 @@ def _execution(
 
 def _load_finished(history: History, run: RunMetadata) -> LoadTrials:
     """Load the finished trials of samples that an earlier execution finished partly."""
-    finished = Counter(sample_id for _, sample_id, _, _ in history.done(run.run_id))
+    finished = Counter(sample_id for _, sample_id, _, _ in history.finished_trials(run.run_id))
     expected = len(run.configurations) * run.options.epochs
     partly = {sample_id for sample_id, count in finished.items() if count < expected}
     results = history.results(run.run_id, run)
 
     def load(sample_id: str) -> list[Trial]:
-        return [result.trial for result in results.of_sample(sample_id)] if sample_id in partly else []
+        return [result.trial for result in results.for_sample(sample_id)] if sample_id in partly else []
 
     return load
 
@@ -438,7 +438,7 @@ def _response_cache(
 ) -> ResponseCache | None:
     if not run.options.cache:
         return None
-    return ResponseCache(history.cached, writer.keep, clock, fresh=controls.fresh)
+    return ResponseCache(history.get_cached_output, writer.cache_output, clock, fresh=controls.fresh)
 
 
 def _create_progress(

@@ -349,7 +349,7 @@ class Scorer:
         self._inline = [(e.spec.name, e.score) for e in evaluators]
         self.is_inline = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
         # Built-in evaluators of texts run no user code, so they need no isolation.
-        self._is_own = all(e.is_own for e in evaluators)
+        self._is_own = all(e.is_builtin for e in evaluators)
         self._timeout = timeout
         self._threads = threads
         self._progress = progress

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.core.aliases import use_common_names
-from proctor.core.identity import examine
+from proctor.core.identity import compute_identity
 from proctor.core.isolation import is_interrupt
 from proctor.core.private_copy import private_copies
 from proctor.errors import EvaluatorError, Problem, StopRun
@@ -46,7 +46,7 @@ from proctor.records.fields.path import OUTPUT
 from proctor.records.fields.view import Field, TrialView, make_context
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
-from proctor.records.score import IS_BASELINE, NOT_LAST, Score
+from proctor.records.score import IS_BASELINE, NOT_LAST_EPOCH, Score
 from proctor.records.session import Session, SessionView
 from proctor.records.trial import Trial
 from proctor.sessions import current as sessions
@@ -63,10 +63,10 @@ class BoundEvaluator:
     Call it directly with an output and an expected value; inside a running event loop, await an
     async evaluator. `needs` lists additional evidence: "context" for fields and configurations,
     "epochs" for the other repeats of the sample. `group` holds the evaluators of one field.
-    `is_own` is True for built-in code that calls no user code when it evaluates texts.
+    `is_builtin` is True for built-in code that calls no user code when it evaluates texts.
     """
 
-    __slots__ = ("group", "is_own", "mode", "needs", "score", "spec")
+    __slots__ = ("group", "is_builtin", "mode", "needs", "score", "spec")
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class BoundEvaluator:
         needs: frozenset[str] = frozenset(),
         group: FieldGroup | None = None,
         *,
-        is_own: bool = False,
+        is_builtin: bool = False,
     ) -> None:
         self.spec = spec
         self.mode: CallMode = mode
         self.score = score
         self.needs = needs
         self.group = group
-        self.is_own = is_own
+        self.is_builtin = is_builtin
 
     def __call__(self, output: Any, expected: Any = None, session: Session | SessionView | None = None, /) -> Any:
         usage = None
@@ -99,7 +99,7 @@ class BoundEvaluator:
     def with_name(self, name: str, uses: str | None = None) -> BoundEvaluator:
         """Return the same evaluator with its scores under another name."""
         spec = msgspec.structs.replace(self.spec, name=name, uses=uses or self.spec.uses)
-        return BoundEvaluator(spec, self.mode, self.score, self.needs, self.group, is_own=self.is_own)
+        return BoundEvaluator(spec, self.mode, self.score, self.needs, self.group, is_builtin=self.is_builtin)
 
 
 class AttachOptions(NamedTuple):
@@ -244,7 +244,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
         values["threshold"] = options.threshold
     threshold = info.threshold if options.threshold is None else options.threshold
     data = {key: to_data(value) for key, value in values.items()}
-    identity = examine([options.factory or call, sorted(data.items()), list(values.values())])
+    identity = compute_identity([options.factory or call, sorted(data.items()), list(values.values())])
     spec = EvaluatorSpec(options.name, options.uses, data, *identity)
     if checked_options:
         call = functools.partial(call, **checked_options)
@@ -267,7 +267,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     else:
         score = _make_sync_scorer(call, plan)
     mode: CallMode = "inline" if info.pure else "thread"
-    return BoundEvaluator(spec, mode, score, needs, is_own=info.pure and _is_builtin_without_callbacks(call))
+    return BoundEvaluator(spec, mode, score, needs, is_builtin=info.pure and _is_builtin_without_callbacks(call))
 
 
 class CallPlan(NamedTuple):
@@ -294,7 +294,7 @@ class CallPlan(NamedTuple):
         if self.needs_session and trial.session is None:
             return Score.skipped(NO_SESSION)
         if self.once_per_sample and isinstance(trial, TrialView) and trial.epochs is None:
-            return Score.skipped(NOT_LAST)
+            return Score.skipped(NOT_LAST_EPOCH)
         return None
 
 

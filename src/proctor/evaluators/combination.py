@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from proctor.core.identity import examine, identity_of
+from proctor.core.identity import compute_digest, compute_identity
 from proctor.core.names import UniqueNames
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
@@ -176,7 +176,7 @@ def combine(
     named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
     parameters = {"evaluators": to_data(list(named.values())), "function": to_data(function)}
     combined = _attach_combination("combine", named, make_rule(function), parameters, name)
-    identity, uncovered = examine([function, combined.spec.identity])
+    identity, uncovered = compute_identity([function, combined.spec.identity])
     uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
     combined.spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
     return combined
@@ -199,7 +199,7 @@ def name_evaluators(evaluators: Iterable[EvaluatorObject], label: str, example: 
     parts: NamedEvaluators = {}
     names = UniqueNames("_")
     for part in map(attach, evaluators):
-        name = names.of(part.spec.name)
+        name = names.make_unique(part.spec.name)
         parts[name] = part if name == part.spec.name else part.with_name(name)
     if not parts:
         fix = f"pass at least one, as in {example or f'{label}(exact_match, contains)'}"
@@ -235,7 +235,7 @@ def _skipped_parameter(skipped: Skipped) -> dict[str, Any]:
 def _attach_combination(
     uses: str, parts: NamedEvaluators, rule: CombineRule, parameters: dict[str, Any], name: str | None = None
 ) -> BoundEvaluator:
-    identity = identity_of([uses, parameters])
+    identity = compute_digest([uses, parameters])
     spec = EvaluatorSpec(name or uses, uses, parameters, identity, collect_uncovered(parts.values()))
     return BoundEvaluator(spec, *combine_scorers(parts, rule), collect_needs(parts))
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import msgspec
 
 from proctor.core.aliases import COMMON_NAMES, use_common_names
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.options import (
     SESSION_MARK,
@@ -289,7 +289,7 @@ def get_name(obj: Any) -> str:
     if custom_name or isinstance(obj, type):
         class_name = getattr(obj, "name", None)
         return custom_name or (class_name if isinstance(class_name, str) else "") or obj.__name__
-    name = name_of(obj)
+    name = get_callable_name(obj)
     if inspect.ismethod(obj) and name in ("evaluate", "__call__"):
         return get_name(obj.__self__)
     outer, separator, _ = str(getattr(obj, "__qualname__", "")).rpartition(".<locals>.evaluate")

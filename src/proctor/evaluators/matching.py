@@ -329,7 +329,7 @@ def _to_json_value(value: Any) -> Any:
     value = to_plain(value)
     if isinstance(value, _PLAIN):
         return value
-    data = codec.plain(value)
+    data = codec.to_plain(value)
     return value if isinstance(data, dict) and "$repr" in data else data
 
 

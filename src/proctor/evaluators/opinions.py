@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from proctor.core import resources
-from proctor.core.identity import identity_of
+from proctor.core.identity import compute_digest
 from proctor.core.stats.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
 from proctor.core.yaml_text import load_yaml
 from proctor.errors import CallFailed, EvaluatorError, suggest_name
@@ -199,7 +199,7 @@ def prefer(
         value = VALUES[preference.winner]
         usage = usage_to_data(preference.usage)
         judge = {"model": preference.model, "prompt": preference.prompt, "usage": usage}
-        details = {PREFERENCE: codec.plain(preference), "judge": judge}
+        details = {PREFERENCE: codec.to_plain(preference), "judge": judge}
         return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
@@ -264,7 +264,7 @@ def _create_canary_scorer(judge: BoundEvaluator, every: int, answer: str) -> Cal
             (control,) = await _score_concurrently([(judge, _replace_answer(trial, answer))])
         outcome = _compare(name, planted_score, control)
         _warn(judge.spec.name, outcome)
-        details = {**score.details, CANARY: codec.plain(outcome)}
+        details = {**score.details, CANARY: codec.to_plain(outcome)}
         return msgspec.structs.replace(score, details=details)
 
     return score_with_canary
@@ -312,5 +312,5 @@ def _warn(judge: str, outcome: CanaryOutcome) -> None:
 
 
 def _attach_judges(name: str, uses: str, options: dict[str, Any], score: Any, *parts: BoundEvaluator) -> BoundEvaluator:
-    spec = EvaluatorSpec(name, uses, options, identity_of([uses, options]), collect_uncovered(parts))
+    spec = EvaluatorSpec(name, uses, options, compute_digest([uses, options]), collect_uncovered(parts))
     return BoundEvaluator(spec, "async", score)

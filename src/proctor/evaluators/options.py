@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from proctor.core.aliases import use_common_names
-from proctor.core.identity import address_in
+from proctor.core.identity import find_address
 from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
 from proctor.records import codec
 from proctor.records.numbers import read_percent
@@ -369,8 +369,8 @@ def to_data(value: Any) -> Any:
     """
     spec = getattr(value, "spec", None)
     if isinstance(spec, EvaluatorSpec):
-        return codec.plain(msgspec.structs.replace(spec, uncovered=()))
-    if (address := address_in(value)) is not None:
+        return codec.to_plain(msgspec.structs.replace(spec, uncovered=()))
+    if (address := find_address(value)) is not None:
         return address
     if isinstance(value, Mapping):
         return {str(key): to_data(item) for key, item in value.items()}
@@ -380,7 +380,7 @@ def to_data(value: Any) -> Any:
         return sorted((to_data(item) for item in value), key=repr)
     if inspect.isroutine(value) or isinstance(value, type):
         return get_address(value)
-    data = codec.plain(value)
+    data = codec.to_plain(value)
     return {"$type": data["$type"]} if isinstance(data, dict) and "$repr" in data else data
 
 

@@ -127,7 +127,7 @@ def _score_unchanged(name: str, value: Any, baseline: Any) -> Score:
     for role, item in ((name, value), (f"the baseline of {name}", baseline)):
         if isinstance(item, float) and not is_number(item):
             return Score.error(f"{role} is not a finite number: {item!r}")
-    if codec.canonical(value) == codec.canonical(baseline):
+    if codec.encode_canonical(value) == codec.encode_canonical(baseline):
         return Score(1.0, True, f"{name} is unchanged", {"method": "equality", "field": name})
     return Score.skipped(
         f"{name} changed from {preview(baseline)} to {preview(value)}: only numbers can be better or worse"

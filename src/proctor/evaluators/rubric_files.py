@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.core import resources
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, SourceLines, read_lines, read_yaml
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.rubric import (
@@ -96,8 +96,8 @@ def _read_file(path: Path) -> str:
             raise ConfigError(f"a rubric file has at most {_MAX_BYTES:,} bytes", where=str(path))
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        fix = how_to_convert(file=str(path))
-        raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
+        fix = describe_conversion(file=str(path))
+        raise ConfigError(describe_decode_error(error), where=str(path), fix=fix) from None
     except OSError as error:
         raise ConfigError(
             f"the rubrics cannot be read: {error.strerror or error}",
@@ -127,7 +127,7 @@ def _parse_yaml(text: str, path: Path) -> tuple[Any, SourceLines]:
 
 
 def _raise_problems(found: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
-    in_file_order = sorted(found, key=lambda problem: lines.of(problem[0]) or 0)
+    in_file_order = sorted(found, key=lambda problem: lines.find_line(problem[0]) or 0)
     problems = [Problem(lines.describe(path, where), what) for path, what in in_file_order]
     if problems:
         what = f"the rubrics have {len(problems)} problem{'s' * (len(problems) > 1)}"

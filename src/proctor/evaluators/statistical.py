@@ -105,7 +105,9 @@ def statistical_significance(
     groups = _read_groups(field_context, paired)
     if isinstance(groups, Score):
         return groups
-    result = compare_groups(groups.values, groups.baseline, pairs=paired, direction=direction, method=method, seed=seed)
+    result = compare_groups(
+        groups.values, groups.baseline, paired=paired, direction=direction, method=method, seed=seed
+    )
     if result is None:
         return Score.skipped(_explain_no_result(groups, paired), groups.details)
     details = groups.details | {
@@ -192,7 +194,7 @@ def _to_numbers(values: Sequence[Any]) -> list[float] | str:
 
 def _compute_share_of_differing_pairs(values: Sequence[Any]) -> float:
     n = len(values)
-    equal = sum(count * (count - 1) for count in Counter(map(codec.canonical, values)).values())
+    equal = sum(count * (count - 1) for count in Counter(map(codec.encode_canonical, values)).values())
     return 1 - equal / (n * (n - 1))
 
 

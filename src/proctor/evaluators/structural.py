@@ -167,7 +167,7 @@ def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score
             return None, Score.error(f"the JSON cannot be read: {problem}", details)
     if problem := explain_unwritable(output):
         return None, Score(0.0, False, f"not JSON: {problem}", details)
-    return codec.plain(output), None
+    return codec.to_plain(output), None
 
 
 def _parse_float(text: str) -> float | Decimal:

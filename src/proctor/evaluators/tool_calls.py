@@ -123,7 +123,7 @@ def _read_arguments(data: Any) -> Mapping[str, Any]:
         except msgspec.DecodeError:
             return {"": arguments}
     elif not isinstance(arguments, Mapping):
-        arguments = codec.plain(arguments)
+        arguments = codec.to_plain(arguments)
     return arguments if isinstance(arguments, Mapping) else {"": arguments}
 
 

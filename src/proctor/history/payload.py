@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor.records import codec
-from proctor.records.codec import UNWRITABLE
+from proctor.records.codec import ENCODE_ERRORS
 from proctor.records.lossless import MARK, restore_result, restore_sample, tag_result, tag_session, tag_value
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -62,7 +62,7 @@ def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
         if is_user_made:
             # Users create these records, and nothing has checked their types yet.
             decode_result(data)
-    except (*UNWRITABLE, AttributeError):
+    except (*ENCODE_ERRORS, AttributeError):
         result = _replace_unstorable(result)
         return codec.encode(tag_result(result)), result
     return data, result
@@ -126,7 +126,7 @@ def _if_storable(part: T | None, kind: type[T]) -> T | None:
     try:
         stored = tag_session(part) if isinstance(part, Session) else part
         msgspec.json.decode(codec.encode(stored), type=kind | None)
-    except (*UNWRITABLE, AttributeError):
+    except (*ENCODE_ERRORS, AttributeError):
         return None
     return part
 
@@ -149,7 +149,7 @@ def _plain(value: Any) -> Any:
 def _keep_if_storable(value: Any, prepare: Callable[[Any], Any]) -> Any:
     try:
         codec.encode(prepare(value))
-    except UNWRITABLE:
+    except ENCODE_ERRORS:
         return {"$repr": _text(_repr(value))[:MAX_REPR_LENGTH], "$type": type(value).__qualname__}
     return value
 

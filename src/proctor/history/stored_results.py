@@ -193,7 +193,7 @@ class StoredResults:
         except IndexError:
             raise IndexError(f"result {index} of {len(places)}") from None
 
-    def only(self, configuration: str) -> StoredResults:
+    def for_configuration(self, configuration: str) -> StoredResults:
         names = [c.name for c in self._run.configurations]
         index = names.index(configuration) if configuration in names else NO_CONFIGURATION
         return StoredResults(self._query, self._run_key, self._run, index)
@@ -245,7 +245,7 @@ class StoredResults:
         parts = (self._numbers(figures, place) for figures in self._packed())
         return make_number_column(array("d", chain.from_iterable(parts)), self.clusters())
 
-    def spent(self) -> list[ModelUsage | None] | None:
+    def model_usage(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
         usages = [each and ModelUsage(*each) for _, _, each in self._entries("spent")]
@@ -290,7 +290,7 @@ class StoredResults:
         worst = nsmallest(last, (_worst_first(*entry) for entry in self._placed() if matches(entry[1])))
         return [self._reader.read(place) for _, _, place in worst[first:]]
 
-    def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
+    def for_sample(self, sample_id: str) -> Sequence[EvalResult]:
         needle = msgspec.json.encode(sample_id)
         matches = []
         for key, figures, ids in self._blocks("id, figures, sample_ids"):
@@ -302,7 +302,7 @@ class StoredResults:
                     matches.append((figure[block.POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(matches)]
 
-    def done(self) -> Iterator[tuple[int, str, str, int]]:
+    def finished_trials(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""
         names = [c.name for c in self._run.configurations]
         for _, figure, sample_id in self._entries("sample_ids"):

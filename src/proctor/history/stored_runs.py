@@ -191,7 +191,7 @@ class StoredRuns(run_finder.RunFinder):
         connection = self._database.connect()
         check_claim = partial(self._database.check_claim, run_id)
         positions = Positions()
-        for position, *_ in self.done(run_id):
+        for position, *_ in self.finished_trials(run_id):
             positions.add(position)
         writer = GroupWriter(connection, run_key, metadata, positions, check_claim, self._pending_outputs)
         try:
@@ -230,9 +230,9 @@ class StoredRuns(run_finder.RunFinder):
         run_key, stored = self._row(run_id)
         return StoredResults(self._query, run_key, metadata or stored)
 
-    def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
+    def finished_trials(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials of a run: position, sample id, configuration, epoch."""
-        return self.results(run_id).done()
+        return self.results(run_id).finished_trials()
 
     def delete_errors(self, run_id: str) -> None:
         """Delete the results in which the target or an evaluator failed, so that they run again."""
@@ -367,7 +367,7 @@ class StoredRuns(run_finder.RunFinder):
         (runs, results, outputs), (size, schema) = counted[0], self._database.measure(self._query)
         return HistoryInfo(where, runs, results, size, schema, outputs)
 
-    def cached(self, key: str) -> bytes | None:
+    def get_cached_output(self, key: str) -> bytes | None:
         """Return the cached output for a key, or None; includes outputs that are still being written."""
         # In this order, an output that is stored between the two lookups is not missed.
         if (pending_output := self._pending_outputs.get(key)) is not None:

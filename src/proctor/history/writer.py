@@ -63,7 +63,7 @@ class GroupWriter:
         if not self._wake.is_set():
             self._wake.set()
 
-    def keep(self, key: str, created_at: str, reply: bytes) -> None:
+    def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Queue an output for the cache under its key.
 
         An existing output stays; an empty reply deletes it.

@@ -170,7 +170,7 @@ class BodyCodec(Generic[BodyT]):
     def write(self, body: BodyT) -> bytes:
         try:
             return codec.encode(tag_result(body) if isinstance(body, EvalResult) else body)
-        except codec.UNWRITABLE as error:
+        except codec.ENCODE_ERRORS as error:
             raise MessageRefused(
                 f"a {type(body).__qualname__} cannot be sent: {error}", fix="send a value that JSON supports"
             ) from None

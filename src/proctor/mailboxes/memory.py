@@ -227,7 +227,7 @@ def _body_to_text(body: Any) -> str:
         return body.decode("utf-8", "replace")
     try:
         return codec.encode(body).decode()
-    except codec.UNWRITABLE as error:
+    except codec.ENCODE_ERRORS as error:
         return f"<{type(body).__qualname__}, which cannot be encoded: {error}>"
 
 

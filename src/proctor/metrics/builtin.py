@@ -233,7 +233,7 @@ class CostMetric:
     name = "cost"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        spent = results.spent() or [None] * len(results)
+        spent = results.model_usage() or [None] * len(results)
         known = [each is not None and each.cost is not None for each in spent]
         costs = array("d", (each.cost for each in spent if each and each.cost is not None))
         clusters = results.clusters()
@@ -256,14 +256,14 @@ class JudgesMetric:
     name = "judges"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        known = [each for each in results.spent() or () if each is not None]
+        known = [each for each in results.model_usage() or () if each is not None]
         tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
         costs = [each.judge_cost for each in known if each.judge_cost is not None]
         unpriced = max(0, len(tokens) - len(costs))
         return {"tokens": _total(tokens, unit="tokens"), "cost": _total(costs, unit=DOLLARS, skipped=unpriced)}
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
-        spent = results.spent() or ()
+        spent = results.model_usage() or ()
         numbers = {
             "judges.tokens": to_array(None if each is None else each.judge_tokens for each in spent),
             "judges.cost": to_array(None if each is None else each.judge_cost for each in spent),

@@ -16,8 +16,8 @@ from proctor.core.stats.intervals import (
     Interval,
     clustered_mean_interval,
     effective_clusters,
+    find_cluster_problem,
     mean_interval,
-    too_few_clusters,
     wilson_interval,
 )
 from proctor.errors import FieldMissing
@@ -100,7 +100,7 @@ def _estimate_clustered_interval(column: Column) -> tuple[Interval | None, str]:
     interval = clustered_mean_interval(column.values, clusters)
     if interval is not None:
         return interval, CLUSTERED
-    problem = too_few_clusters(clusters)
+    problem = find_cluster_problem(clusters)
     return None, f"{CLUSTERED}, {'with ' if problem == TOO_FEW_CLUSTERS else ''}{problem}: no interval"
 
 

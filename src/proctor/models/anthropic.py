@@ -149,7 +149,7 @@ def _write_content(message: Message, ids: wire.CallIds) -> str | list[Any]:
     if not message.tool_calls:
         return content
     return _to_blocks(content) + [
-        {"type": "tool_use", "id": ids.next_call(call), "name": call.name, "input": codec.plain(call.arguments)}
+        {"type": "tool_use", "id": ids.next_call(call), "name": call.name, "input": codec.to_plain(call.arguments)}
         for call in message.tool_calls
     ]
 

@@ -143,7 +143,7 @@ def _write_parts(message: Message, ids: wire.CallIds) -> list[dict[str, Any]]:
     content = message.content
     if message.role == "tool":
         name = message.name or ids.tool_name(ids.next_result(message))
-        result = codec.plain(content)
+        result = codec.to_plain(content)
         response = result if isinstance(result, dict) else {"result": result}
         return [{"functionResponse": {"name": name, "response": response}}]
     if wire.is_content_parts(content):
@@ -153,7 +153,7 @@ def _write_parts(message: Message, ids: wire.CallIds) -> list[dict[str, Any]]:
         parts = [{"text": text}] if text or not message.tool_calls else []
     for call in message.tool_calls:
         ids.next_call(call)
-        part: dict[str, Any] = {"functionCall": {"name": call.name, "args": codec.plain(call.arguments)}}
+        part: dict[str, Any] = {"functionCall": {"name": call.name, "args": codec.to_plain(call.arguments)}}
         if call.signature is not None:
             part["thoughtSignature"] = call.signature
         parts.append(part)

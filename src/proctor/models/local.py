@@ -124,7 +124,7 @@ def connect(
 class LocalAdapter:
     """A model on this machine. The first request starts its server, which ends with this process."""
 
-    fits_schema = True
+    supports_json_schema = True
 
     def __init__(self, address: str, server: LocalServer, timeout: float | None, max_tokens: int) -> None:
         self.model = address

@@ -74,11 +74,11 @@ def read_stored_call(data: bytes) -> StoredCall | None:
 
 def store_response(store: ByteStore, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse) -> None:
     """Store a response, unless JSON cannot represent the request or the response."""
-    with contextlib.suppress(*codec.UNWRITABLE):
+    with contextlib.suppress(*codec.ENCODE_ERRORS):
         plain = msgspec.structs.replace(response, output=None)
         data = codec.encode(StoredCall(adapter.model, request, plain))
         if b'"$repr"' not in data:
-            store.keep(call_key(adapter, request), data)
+            store.put(call_key(adapter, request), data)
 
 
 class AnswerFormat(Protocol):
@@ -134,7 +134,7 @@ async def aask(
     deadline = None if timeout is None else time.perf_counter() + timeout
     recorded_count, remind = options.pop("recorded_count", 0), options.pop("remind", True)
     request = _make_request(adapter, prompt, form, options)
-    async with lifetimes.in_use():
+    async with lifetimes.ResourceScope():
         response = await _complete(adapter, request, request.messages[recorded_count:], deadline)
         if form is None or (request.tools and response.tool_calls):
             _store(adapter, (request, response))
@@ -160,7 +160,7 @@ def _make_request(
     schema = None
     tools = tuple(options.pop("tools", ()))
     # Not every server takes a schema together with tools, because tool calls do not fit it.
-    if form is not None and adapter.fits_schema and not tools:
+    if form is not None and adapter.supports_json_schema and not tools:
         schema = form.schema
     elif form is not None:
         messages = _add_instructions(messages, form.instructions)
@@ -313,7 +313,7 @@ def _unreadable(
     cut = " (it was cut off at max_tokens)" if is_cut else ""
     hint = ""
     if structured and not is_cut and not is_json(response.text):
-        hint = "; if the server ignores schemas, connect it with fits_schema: false"
+        hint = "; if the server ignores schemas, connect it with supports_json_schema: false"
     what = (
         f"{display_name(adapter.model)} gave no readable answer{after_reminder}: {error}; "
         f"the answer was {_quote(response.text)}{cut}{hint}"

@@ -59,7 +59,7 @@ class OpenAIAdapter(HttpAdapter):
     and timeouts. `timeout` limits one request, and one pause that the server asks for. Without a model name
     the adapter asks the server for its only model. A setting that the model rejects as unsupported is left
     out from then on; a schema is replaced with instructions. `prices` is a table or a file, `name` is the
-    name in reports, and `fits_schema=False` is for models without structured outputs. The key comes from
+    name in reports, and `supports_json_schema=False` is for models without structured outputs. The key comes from
     `api_key`, from the variable that `api_key_env` names, or from OPENAI_API_KEY, and is never stored.
     OPENAI_API_KEY is never sent to a server that is set with `base_url`; set the key of that server in
     PROCTOR_API_KEY.

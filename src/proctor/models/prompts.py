@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_typ
 import msgspec
 
 from proctor.core import optional as extras
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
@@ -104,7 +104,9 @@ def read_prompt_file(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"the prompt cannot be read: {describe_error(error)}", where=str(path), fix=how_to_convert(file=str(path))
+            f"the prompt cannot be read: {describe_decode_error(error)}",
+            where=str(path),
+            fix=describe_conversion(file=str(path)),
         ) from None
     except OSError as error:
         what = f"the prompt cannot be read: {error.strerror or error}"

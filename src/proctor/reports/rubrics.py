@@ -51,7 +51,7 @@ class JudgeUsage(msgspec.Struct, frozen=True):
         )
 
     def content(self) -> dict[str, Any]:
-        content: dict[str, Any] = dict(codec.plain(self.usage))
+        content: dict[str, Any] = dict(codec.to_plain(self.usage))
         if self.answers:
             content |= {"answers": self.answers, "from_history": self.from_history}
         if self.failed:

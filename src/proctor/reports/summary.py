@@ -22,7 +22,7 @@ def headlines(report: EvalReport) -> list[str]:
     if len(report.by_configuration) < 2:
         return [*_rubric_headline(report), _headline(report.counts, report.metrics)]
     return [
-        f"{name}: {_headline(report.results.only(name).counts(), metrics)}"
+        f"{name}: {_headline(report.results.for_configuration(name).counts(), metrics)}"
         for name, metrics in report.by_configuration.items()
     ]
 
@@ -72,7 +72,7 @@ def describe_early_stop(run: RunMetadata) -> str:
     """Describe after how many trials a run stopped early, and why; empty if it did not."""
     if (stopped := run.stopped_early) is None:
         return ""
-    total = "" if stopped.of is None else f" of {stopped.of:,}"
+    total = "" if stopped.total is None else f" of {stopped.total:,}"
     return f"stopped early after {stopped.after:,}{total}: {stopped.reason}"
 
 

@@ -79,7 +79,7 @@ def _find_thought(data: Any) -> str:
 
 
 def _render_tool_call(call: ToolCall, callers: session_events.CallerIndex, result: str) -> str:
-    name = callers.of(call)
+    name = callers.get_caller(call)
     caller = f" ({single_line(name, VALUE_LIMIT)})" if name else ""
     return f"tool {_format_call(call)}{caller}\n{_indent(result)}"
 
@@ -100,7 +100,7 @@ def _as_text(content: Any) -> str:
     if isinstance(content, str):
         return summarize_data(content)
     has_typed_parts = isinstance(content, list) and any(isinstance(p, dict) and "type" in p for p in content)
-    return render_content(content, codec.in_text) if has_typed_parts else render_value(content, codec.in_text)
+    return render_content(content, codec.to_text) if has_typed_parts else render_value(content, codec.to_text)
 
 
 def _indent(text: str) -> str:

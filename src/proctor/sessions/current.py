@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from proctor.records.session import ModelCall, Session, Usage, impossible_counts, plausible_usage
+from proctor.records.session import ModelCall, Session, Usage, drop_impossible_counts, find_impossible_counts
 
 
 class HasSession(Protocol):
@@ -81,7 +81,7 @@ def parse_cut_off_count(warning: str) -> int | None:
 
 def check_usage(usage: Usage, source: str) -> Usage:
     """Return the usage that a server or target reported; drop impossible counts with a warning."""
-    if impossible := impossible_counts(usage):
+    if impossible := find_impossible_counts(usage):
         counts = ", ".join(f"{name}: {str(value)[:40]}" for name, value in impossible.items())
         warn(f"{source} reported impossible token counts or costs ({counts}); they count as unknown")
-    return plausible_usage(usage)
+    return drop_impossible_counts(usage)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote
 
 from proctor.core.clock import SystemClock
-from proctor.core.http_status import is_loopback, seconds_until
+from proctor.core.http_status import is_loopback, parse_retry_after
 from proctor.core.redaction.known_secrets import known_secrets
 from proctor.core.retry_policy import is_retryable_status
 from proctor.errors import CallFailed, Problem, TargetError, suggest_name
@@ -205,7 +205,7 @@ class HttpTarget:
             raise self._failed(
                 f"{what}: {message}" if message else what,
                 retryable=is_retryable_status(status),
-                retry_after=seconds_until(response.headers.get("Retry-After", ""), SystemClock().now()),
+                retry_after=parse_retry_after(response.headers.get("Retry-After", ""), SystemClock().now()),
             )
         body = self._headers.hide_in_response(body)
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()

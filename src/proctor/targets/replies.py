@@ -93,7 +93,7 @@ def _from_weakincentives(source: Any) -> Session | None:
 
 
 def _convert_tool_call(entry: Any) -> Iterator[ToolCall]:
-    arguments = codec.plain(entry.params)
+    arguments = codec.to_plain(entry.params)
     result, error = entry.result, None
     if hasattr(result, "success") and hasattr(result, "value"):
         error = None if result.success else result.message or "it failed"
@@ -101,7 +101,7 @@ def _convert_tool_call(entry: Any) -> Iterator[ToolCall]:
     yield ToolCall(
         entry.name,
         arguments if isinstance(arguments, dict) else {"params": arguments} if arguments else {},
-        codec.plain(result),
+        codec.to_plain(result),
         error,
         call_id=entry.call_id,
     )

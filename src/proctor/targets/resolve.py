@@ -14,7 +14,7 @@ import msgspec
 from proctor.core import imports as importing
 from proctor.core import optional as extras
 from proctor.core.callables import is_async_callable, is_generator_callable
-from proctor.core.identity import examine, name_of
+from proctor.core.identity import compute_identity, get_callable_name
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address
 from proctor.models.http.errors import shorten
@@ -159,7 +159,7 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
             fix="name one, such as app.py:answer; for recorded sessions, which need none, add --dataset-format auto "
             "(eval file: dataset: {path: …, format: auto}; Python: SessionDataset)",
         )
-    name = name or name_of(target)
+    name = name or get_callable_name(target)
     if inspect.isclass(target):
         raise TargetError(
             "a class is not a target", where=name, fix=f"pass an instance, such as {name}(), or a function"
@@ -197,7 +197,7 @@ def _make_target(
             fix="collect the pieces and return them together",
         )
     is_async = is_async or is_async_callable(target)
-    identity, uncovered = examine(contents)
+    identity, uncovered = compute_identity(contents)
     spec = msgspec.structs.replace(spec, identity=identity, uncovered=uncovered)
     return PythonTarget(spec, _make_call(target, convert, is_async=is_async), parameters, blocking=not is_async)
 

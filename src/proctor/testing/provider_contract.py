@@ -101,7 +101,7 @@ class ProviderContract:
             return f'{{"city": "{" ".join((request.schema or {}).get("properties", {}))}"}}'
 
         with self.open_adapter(answer) as adapter:
-            if not adapter.fits_schema:
+            if not adapter.supports_json_schema:
                 return
             response = complete(adapter, ModelRequest(QUESTION.messages, schema=SCHEMA))
         assert response.text == '{"city": "city"}'

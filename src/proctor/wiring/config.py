@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.comparison.gates.thresholds import read_thresholds
 from proctor.core import imports as importing
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, read_yaml
 from proctor.datasets.files import suggest_file
 from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
@@ -72,8 +72,8 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     try:
         data, lines = read_yaml(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        fix = how_to_convert(file=str(path))
-        raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
+        fix = describe_conversion(file=str(path))
+        raise ConfigError(describe_decode_error(error), where=str(path), fix=fix) from None
     except InvalidYAML as error:
         what = f"this is not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
@@ -87,7 +87,7 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     repeated = [Problem(f"{path}:{line}", f"the key {entry[-1]!r} is repeated") for entry, line in lines.repeated]
     if repeated:
         raise ConfigError("the eval file has problems", where=str(path), problems=repeated, fix=EVAL_FILE_FIX)
-    return data, {key: lines.of((str(key),)) or 1 for key in data}
+    return data, {key: lines.find_line((str(key),)) or 1 for key in data}
 
 
 class _Checker:

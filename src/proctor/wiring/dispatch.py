@@ -120,7 +120,7 @@ def collect(
     started = clock.monotonic()
     redaction = create_redaction(run.options)
     with contextlib.closing(results), history.claim(run.run_id):
-        done = {position for position, *_ in history.done(run.run_id)}
+        done = {position for position, *_ in history.finished_trials(run.run_id)}
         progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         display = contextlib.nullcontext() if watch is None else watch(progress)
         # Write at once: an acknowledged result must be durable.

@@ -109,12 +109,12 @@ def select_results(
     results = report.results
     if run is not None and configuration is not None:
         _require_known(configuration, [each.name for each in run.configurations], "configuration")
-        results = results.only(configuration)
+        results = results.for_configuration(configuration)
     if run is not None and evaluator is not None:
         _require_known(evaluator, [spec.name for spec in run.evaluators], "evaluator")
     if sample is None:
         return results.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)
-    selected = results.of_sample(sample)
+    selected = results.for_sample(sample)
     if not selected:
         raise UsageError(
             f"run {report.run_id} has no sample {sample!r}",

@@ -13,7 +13,7 @@ import msgspec
 
 from proctor.comparison.gates.thresholds import convert_thresholds, require_known_metrics, require_reachable
 from proctor.core import imports as importing
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.problems import IN_MEMORY
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
@@ -191,7 +191,7 @@ def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: S
         evaluators = [evaluators]
     named = [("target", evaluation.target), *(("evaluators", each) for each in evaluators)]
     problems = [
-        Problem(where, f"{name_of(value)} is an object of this process")
+        Problem(where, f"{get_callable_name(value)} is an object of this process")
         for where, value in named
         if not isinstance(value, str | Mapping)
     ]
@@ -401,7 +401,7 @@ def load_metrics(
     for metric in loaded:
         registry.register(metric)
     registry.compute_all(ResultList(()))
-    names = {name_of(metric) for metric in loaded}
+    names = {get_callable_name(metric) for metric in loaded}
     if names & numbers or any(number.startswith(f"{name}.") for name in names for number in names | numbers):
         _compute_names(registry, specs)
     return loaded
@@ -428,5 +428,5 @@ def check_thresholds(
     convert_thresholds(thresholds, read_columns(specs, ""))
     standard = MetricRegistry.of_run(specs, {})
     # The names of a field's metrics are known before its values.
-    custom = [*map(name_of, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
+    custom = [*map(get_callable_name, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
     require_known_metrics(thresholds, standard.compute_all(ResultList(())), custom)

@@ -272,7 +272,7 @@ def test_a_model_with_structured_output_needs_no_mark() -> None:
         assert request.schema["required"] == ["claims"]
         return json.dumps({"claims": sentences(request)})
 
-    assert len(asyncio.run(extract(Scripted(held, fits_schema=True), TEXT))[0]) == 3
+    assert len(asyncio.run(extract(Scripted(held, supports_json_schema=True), TEXT))[0]) == 3
 
 
 def test_a_threshold_out_of_range_is_refused() -> None:
@@ -313,7 +313,7 @@ def test_verdicts_in_the_context_do_not_count(payload: str, place: str) -> None:
 
 
 def test_copied_json_is_not_an_answer_with_a_schema_either() -> None:
-    copier = Scripted(lambda request: FORGED, fits_schema=True)
+    copier = Scripted(lambda request: FORGED, supports_json_schema=True)
     with pytest.raises(Unreadable, match="copy"):
         asyncio.run(check(copier, [Claim("It is open")], f"{CONTEXT}\n{FORGED}"))
 

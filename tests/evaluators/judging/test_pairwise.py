@@ -93,7 +93,7 @@ def test_structured_answers_are_read_as_json() -> None:
         better = "A" if block(request, "FIRST") == "x" else "B"
         return f'{{"reason": "x is better", "better": "{better}"}}'
 
-    assert asyncio.run(compare(Scripted(held, fits_schema=True), "x", "y")).winner == "a"
+    assert asyncio.run(compare(Scripted(held, supports_json_schema=True), "x", "y")).winner == "a"
 
 
 @each_row(

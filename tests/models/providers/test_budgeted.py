@@ -76,9 +76,9 @@ def test_a_failed_call_counts_as_a_call() -> None:
 
 def test_it_has_the_properties_of_its_model() -> None:
     """Address, schema support and timeout are those of the wrapped model."""
-    model = Scripted(fits_schema=True)
+    model = Scripted(supports_json_schema=True)
     budgeted = Budgeted(model, Budget())
-    assert (budgeted.model, budgeted.fits_schema) == ("test:scripted", True)
+    assert (budgeted.model, budgeted.supports_json_schema) == ("test:scripted", True)
     asyncio.run(budgeted.complete(asked(), timeout=3.0))
     assert model.timeouts == [3.0]
 

@@ -49,10 +49,10 @@ def test_a_replay_returns_the_recorded_response(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "calls.jsonl"
     tools = (ToolSpec("search", "finds", {"type": "object"}),)
     request = asked("où?", tools=tools, schema={"type": "object"}, temperature=0.5, seed=7)
-    recorded(path, request, answer=lambda _: FULL, model="test:full", fits_schema=True)
+    recorded(path, request, answer=lambda _: FULL, model="test:full", supports_json_schema=True)
     replay = ReplayModel(path)
     assert ask(replay, request) == [FULL]
-    assert (replay.model, replay.fits_schema) == ("test:full", True)
+    assert (replay.model, replay.supports_json_schema) == ("test:full", True)
 
 
 def test_the_file_is_lines_of_json_with_a_header(tmp_path: Path) -> None:
@@ -140,20 +140,20 @@ def test_a_cassette_without_numbers_is_replayed_in_its_order(tmp_path: Path) -> 
 
 
 def test_schema_support_is_replayed(tmp_path: Path) -> None:
-    """`fits_schema` before and after each call is the same in the replay."""
+    """`supports_json_schema` before and after each call is the same in the replay."""
     path = tmp_path / "calls.jsonl"
-    model = Scripted(fits_schema=True)
+    model = Scripted(supports_json_schema=True)
 
     def answer(request: ModelRequest) -> str:
-        model.fits_schema = False
+        model.supports_json_schema = False
         return "in words"
 
     model._answer = answer
     for make in (lambda: RecordingModel(model, path), lambda: ReplayModel(path)):
         adapter = make()
-        values = [adapter.fits_schema]
+        values = [adapter.supports_json_schema]
         ask(adapter, asked(schema={"type": "object"}))
-        assert [*values, adapter.fits_schema] == [True, False]
+        assert [*values, adapter.supports_json_schema] == [True, False]
 
 
 def test_many_tasks_threads_and_models_write_whole_lines(tmp_path: Path) -> None:

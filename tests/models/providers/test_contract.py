@@ -63,7 +63,7 @@ class TestFunction(ProviderContract):
                 logprobs=reply.logprobs,
             )
 
-        return contextlib.nullcontext(FunctionAdapter(function, fits_schema=True))
+        return contextlib.nullcontext(FunctionAdapter(function, supports_json_schema=True))
 
 
 def _asked(request: ModelRequest) -> RecordedRequest:
@@ -82,7 +82,7 @@ class Silent:
     """An adapter that is wrong in most ways: it says nothing, whatever it is asked."""
 
     model = ""
-    fits_schema = True
+    supports_json_schema = True
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         return ModelResponse()

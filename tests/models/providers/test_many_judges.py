@@ -39,7 +39,7 @@ def test_all_judges_get_a_verdict_and_the_rate_adapts() -> None:
             smallest = min(smallest, limiter.window)
             return score
 
-        async with lifetimes.in_use(), asyncio.timeout(120):
+        async with lifetimes.ResourceScope(), asyncio.timeout(120):
             scores = await asyncio.gather(*map(one, range(CALLS)))
         return scores, first, smallest
 

@@ -70,9 +70,9 @@ def test_addresses_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     """`openai:NAME` and `http://…#NAME`, with percent-encoded names."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert connections.provider("openai:gpt-4o").model == "openai:gpt-4o"
-    result = connections.provider("https://host.example/v1#org%2Fmodel", fits_schema=False)
+    result = connections.provider("https://host.example/v1#org%2Fmodel", supports_json_schema=False)
     assert result.model == "https://host.example/v1#org/model"
-    assert not result.fits_schema
+    assert not result.supports_json_schema
 
 
 def test_a_missing_key_is_an_error_on_connection() -> None:

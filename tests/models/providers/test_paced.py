@@ -152,11 +152,11 @@ def test_no_two_starts_are_ever_closer_than_the_interval(rests: list[float], rat
 
 def test_a_rate_is_part_of_the_address() -> None:
     """paced:5/s and paced:300/min are equal; the wrapped model keeps its address."""
-    model = Scripted(fits_schema=True)
+    model = Scripted(supports_json_schema=True)
     for pace in ("paced:5/s", "paced:300/min"):
         paced = provider({"model": pace, "of": model})
         assert isinstance(paced, Paced)
-        assert (paced.interval, paced.model, paced.fits_schema) == (0.2, "test:scripted", True)
+        assert (paced.interval, paced.model, paced.supports_json_schema) == (0.2, "test:scripted", True)
 
 
 @pytest.mark.parametrize("pace", ["paced:", "paced:fast", "paced:5", "paced:0/s", "paced:5/h"])

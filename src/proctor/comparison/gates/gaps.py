@@ -134,7 +134,9 @@ def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_M
     """
     tables = {name: t for name, t in report.by_configuration.items() if metric in t}
     gaps = [
-        _find_metric_gap(table, metric, report.results.only(name) if name else report.results, report.metadata)
+        _find_metric_gap(
+            table, metric, report.results.for_configuration(name) if name else report.results, report.metadata
+        )
         for name, table in (tables or {"": report.metrics}).items()
     ]
     return max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.total)))

@@ -385,7 +385,7 @@ def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) ->
 
 def _check_output(output: Any, expected: Format, options: FormatOptions, allow_fences: bool) -> FormatError | None:
     if not isinstance(output, str | bytes | bytearray):
-        plain = output if object in expected.data else codec.plain(output)
+        plain = output if object in expected.data else codec.to_plain(output)
         if object in expected.data or (
             isinstance(plain, expected.data) and isinstance(plain, bool) == (bool in expected.data)
         ):

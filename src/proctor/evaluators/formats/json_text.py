@@ -133,8 +133,8 @@ def _expect_token(text: str, position: int, expected: str) -> FormatError:
 def explain_unwritable(value: Any) -> str:
     """Return why data cannot be written as JSON; "" if it can."""
     try:
-        data = codec.plain(value)
-    except codec.UNWRITABLE as error:
+        data = codec.to_plain(value)
+    except codec.ENCODE_ERRORS as error:
         return f"{type_name(value)} cannot be written as JSON ({type(error).__name__})"
     for path, item in _list_leaves(data):
         prefix = f"{path}: " if path else ""

@@ -223,7 +223,7 @@ def _find_quote(quote: str, text: str) -> str:
 def _score_verdicts(verdicts: Sequence[ClaimVerdict], threshold: float, details: dict[str, Any]) -> Score:
     counts = Counter(verdict.verdict for verdict in verdicts)
     by_status = {status: counts[status] for status in get_args(ClaimStatus)}
-    details = {**by_status, "claims": codec.plain(list(verdicts)), **details}
+    details = {**by_status, "claims": codec.to_plain(list(verdicts)), **details}
     if counts["unverified"] == len(verdicts):
         return Score.error(f"no claim has a valid verdict: {NOT_IN_CONTEXT}", details)
     value = counts["supported"] / len(verdicts)

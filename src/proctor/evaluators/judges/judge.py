@@ -203,7 +203,7 @@ async def get_opinion(
     opinion = create_opinion(adapter, question.template, scale, response.output, response)
     if not options.logprobs:
         return opinion
-    position = form.find_choice(response.text, structured=adapter.fits_schema)
+    position = form.find_choice(response.text, structured=adapter.supports_json_schema)
     probabilities = read_probabilities(response.text, position, response.logprobs, list(scale.steps()))
     if isinstance(probabilities, str):
         return msgspec.structs.replace(opinion, unknown=probabilities)
@@ -293,7 +293,7 @@ def sum_failed_usage(failures: Iterable[CallFailed]) -> Usage:
 
 def usage_to_data(usage: Usage) -> dict[str, Any]:
     """Return tokens and cost as a score stores them, without unknown values."""
-    return dict(codec.plain(usage))
+    return dict(codec.to_plain(usage))
 
 
 class View(NamedTuple):

@@ -152,7 +152,7 @@ def preferences_in(results: Iterable[EvalResult], name: str = "prefer") -> list[
     """Return the preferences that an evaluator stored in the results of a run."""
     scores = (result.scores.get(name) for result in results)
     stored = (score.details.get(PREFERENCE) for score in scores if score is not None)
-    return [msgspec.convert(codec.plain(data), Preference) for data in stored if data is not None]
+    return [msgspec.convert(codec.to_plain(data), Preference) for data in stored if data is not None]
 
 
 def summarize_preference(preference: Preference) -> str:

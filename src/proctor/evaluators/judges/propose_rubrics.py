@@ -108,7 +108,7 @@ async def merge_proposals(
     ranked = sorted(groups, key=len, reverse=True)[:max_count]
     names = UniqueNames("_")
     for reserved in RUN_METRICS:
-        names.of(reserved)
+        names.make_unique(reserved)
     return [_create_rubric(group, names) for group in ranked]
 
 
@@ -118,7 +118,7 @@ def _create_rubric(group: Sequence[Proposal], names: UniqueNames) -> Rubric:
     merged = sorted({proposal.name.strip() for proposal in group} - {first.name.strip()})
     metadata: dict[str, Any] = {"proposed": len(group), **({"merged": merged} if merged else {})}
     return Rubric(
-        names.of(slug or "rubric"),
+        names.make_unique(slug or "rubric"),
         " ".join(first.name.split()),
         first.description.strip(),
         first.scoring_criteria.strip(),

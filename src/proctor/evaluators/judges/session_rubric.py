@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from proctor.core import resources
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.stopwatch import Stopwatch
 from proctor.errors import CallFailed, EvaluatorError, Problem, StopRun, suggest_name
 from proctor.evaluators.judges.fence import Fence
@@ -59,7 +59,7 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
         reason = str(getattr(error, "strerror", None) or error)
         fix = "pass the path of a text file with placeholders"
         if isinstance(error, UnicodeDecodeError):
-            reason, fix = describe_error(error), how_to_convert(file=str(path))
+            reason, fix = describe_decode_error(error), describe_conversion(file=str(path))
         what = f"the judge template cannot be read: {reason}"
         raise EvaluatorError(what, where=str(path), fix=fix) from None
     return add_fence_notice(parse_template(text, path.stem or "judge_template", where=str(path)))

@@ -220,7 +220,7 @@ def _score_bias(text: str, threshold: float) -> Score:
 
 
 def _create_counterfactual(of: Any) -> BoundEvaluator:
-    from proctor.core.identity import identity_of
+    from proctor.core.identity import compute_digest
     from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
     from proctor.evaluators.options import to_data
     from proctor.evaluators.safety.counterfactual import create_check
@@ -229,7 +229,7 @@ def _create_counterfactual(of: Any) -> BoundEvaluator:
     attached = attach(of)
     name = "bias_detection"
     parameters = {"of": to_data(attached)}
-    identity = identity_of([name, parameters])
+    identity = compute_digest([name, parameters])
     spec = EvaluatorSpec(name, name, parameters, identity, attached.spec.uncovered)
     return BoundEvaluator(spec, *create_check(attached), attached.needs)
 
@@ -263,4 +263,4 @@ def _join_texts(output: Any) -> str:
     from proctor.evaluators.tokenizer import collect_texts
     from proctor.records import codec
 
-    return output if isinstance(output, str) else "\n\n".join(collect_texts(codec.plain(output)))
+    return output if isinstance(output, str) else "\n\n".join(collect_texts(codec.to_plain(output)))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.core.redaction.findings import Finding, finding
+from proctor.core.redaction.findings import Finding, make_finding
 from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.secrets import find_secrets
 from proctor.errors import EvaluatorError
@@ -203,7 +203,7 @@ Policy = Callable[[Case], Awaitable[Ruling]]
 
 def to_text(output: Any) -> str:
     """Return a text unchanged, and any other value with one line per leaf."""
-    return output if isinstance(output, str) else "\n".join(_to_lines("", codec.plain(output)))
+    return output if isinstance(output, str) else "\n".join(_to_lines("", codec.to_plain(output)))
 
 
 def _to_lines(path: str, value: Any) -> list[str]:
@@ -236,7 +236,7 @@ def create_search_policy(
         except EvaluatorError as error:
             return Ruling(None, error.what)
         reason = _count_by_kind(findings) or nothing_found
-        return Ruling(not findings, reason, findings=list(map(codec.plain, findings)))
+        return Ruling(not findings, reason, findings=list(map(codec.to_plain, findings)))
 
     return check
 
@@ -251,7 +251,7 @@ def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[s
     }
 
     def search(text: str) -> list[Finding]:
-        findings = [finding("pattern", text, *span) for pattern in patterns for span in find_all(pattern, text)]
+        findings = [make_finding("pattern", text, *span) for pattern in patterns for span in find_all(pattern, text)]
         # A term is the user's own word, so it is not masked.
         findings += [
             Finding("term", *match.span(), excerpt=term)

@@ -304,7 +304,7 @@ def find_texts_in_data(value: Any) -> list[str]:
         except msgspec.DecodeError:
             return [value]
     texts = list_texts(value)
-    return ["\n".join(collect_texts(codec.plain(value)))] if texts is None else texts
+    return ["\n".join(collect_texts(codec.to_plain(value)))] if texts is None else texts
 
 
 def index_texts(value: Any) -> dict[int, str]:
@@ -317,7 +317,7 @@ def index_texts(value: Any) -> dict[int, str]:
     texts = list_texts(value)
     if texts is None:
         value = to_plain(value)
-        texts = [value if isinstance(value, str) else codec.canonical(value).decode()]
+        texts = [value if isinstance(value, str) else codec.encode_canonical(value).decode()]
     return {index: text for index, text in enumerate(texts) if text.strip()}
 
 

@@ -223,7 +223,7 @@ def _store(history: History, run: RunMetadata, parts: Iterator[LocatedPart], whe
 def _compare(history: History, run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> int:
     stored = history.report(run.run_id)
     difference = "its metadata" if codec.encode(stored.metadata) != codec.encode(run) else ""
-    positions = sorted(position for position, *_ in history.done(run.run_id))
+    positions = sorted(position for position, *_ in history.finished_trials(run.run_id))
     results = zip(positions, history.results(run.run_id), strict=False)
     count = 0
     for part in _read_run(run, parts, where):

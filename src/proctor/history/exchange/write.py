@@ -40,7 +40,7 @@ def export_runs(history: History, runs: Sequence[RunMetadata], file_format: Form
 
 def _read_run(history: History, run: RunMetadata, baselines: dict[str, str]) -> ExportedRun:
     report = history.report(run.run_id)
-    positions = array("Q", sorted(position for position, *_ in history.done(run.run_id)))
+    positions = array("Q", sorted(position for position, *_ in history.finished_trials(run.run_id)))
     names = tuple(name for name, run_id in baselines.items() if run_id == run.run_id)
     end = EndPart(run.run_id, len(positions), report.metrics, report.by_configuration)
     frame = Frame(RunPart(VERSION, report.metadata or run, names), end)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor.core.callables import resolve_hints
-from proctor.core.identity import identity_of, name_of
+from proctor.core.identity import compute_digest, get_callable_name
 from proctor.errors import CallFailed, ModelError
 from proctor.models.clients import langchain, sdk
 from proctor.models.clients.sdk import call_user_code
@@ -53,11 +53,13 @@ class FunctionAdapter:
     a mapping with its fields. A plain function runs in a thread.
     """
 
-    def __init__(self, function: Callable[..., Any], *, name: str | None = None, fits_schema: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, name: str | None = None, supports_json_schema: bool = False
+    ) -> None:
         self._function = function
-        self.model = f"python:{name or getattr(function, '__qualname__', None) or name_of(function)}"
-        self.fits_schema = fits_schema
-        self.identity = identity_of(function)
+        self.model = f"python:{name or getattr(function, '__qualname__', None) or get_callable_name(function)}"
+        self.supports_json_schema = supports_json_schema
+        self.identity = compute_digest(function)
         self._label = display_name(self.model)
         self._make_argument = _choose_argument(function, self._label)
 

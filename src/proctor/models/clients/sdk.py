@@ -97,7 +97,9 @@ class ClientAdapter(WireAdapter):
     `CallFailed`.
     """
 
-    def __init__(self, client: Any, *, name: str | None = None, prices: Any = None, fits_schema: bool = True) -> None:
+    def __init__(
+        self, client: Any, *, name: str | None = None, prices: Any = None, supports_json_schema: bool = True
+    ) -> None:
         if not name:
             raise ModelError(
                 f"the model name for {type(client).__name__} is missing",
@@ -116,7 +118,7 @@ class ClientAdapter(WireAdapter):
             load_prices(prices),
             # Every server behind Anthropic's client has Anthropic's models.
             model if is_openai else address,
-            fits_schema=fits_schema,
+            supports_json_schema=supports_json_schema,
         )
         self._create = client.chat.completions.create if is_openai else client.messages.create
         secrets = (getattr(client, "api_key", None), getattr(client, "auth_token", None))

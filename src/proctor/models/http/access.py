@@ -161,7 +161,7 @@ class ModelOptions(ConnectionOptions, total=False):
     """The options of a model; `OpenAIAdapter` describes them."""
 
     prices: Any
-    fits_schema: bool
+    supports_json_schema: bool
     name: str | None
 
 

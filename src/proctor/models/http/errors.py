@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.clock import Clock
-from proctor.core.http_status import seconds_until
+from proctor.core.http_status import parse_retry_after
 
 MAX_QUOTE = 300
 
@@ -65,7 +65,7 @@ def _gemini_delay(details: Any) -> float | None:
     for detail in details if isinstance(details, list) else ():
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None
         if isinstance(delay, str):
-            return seconds_until(delay, datetime.now(UTC))
+            return parse_retry_after(delay, datetime.now(UTC))
     return None
 
 

@@ -48,7 +48,7 @@ class Difference(NamedTuple):
 def first_difference(requested: ModelRequest, stored: ModelRequest) -> Difference | None:
     """Return where two requests first differ, or None if they are equal."""
     difference = _compare(_without_fences(requested), _without_fences(stored), ())
-    return difference or _compare(codec.plain(requested), codec.plain(stored), ())
+    return difference or _compare(codec.to_plain(requested), codec.to_plain(stored), ())
 
 
 def nearest_request(requested: ModelRequest, stored: Iterable[ModelRequest]) -> int | None:
@@ -141,9 +141,9 @@ class ModelWrapper:
         self.identity = str(getattr(self._adapter, "identity", ""))
 
     @property
-    def fits_schema(self) -> bool:
+    def supports_json_schema(self) -> bool:
         """Whether the wrapped model supports schemas."""
-        return self._adapter.fits_schema
+        return self._adapter.supports_json_schema
 
 
 def connect(address: str, *, source_model: Any) -> Cached:
@@ -162,7 +162,7 @@ class DiskCache:
 
     >>> import tempfile
     >>> cache = DiskCache(tempfile.mkdtemp())
-    >>> cache.keep("4f00", b"Paris")
+    >>> cache.put("4f00", b"Paris")
     >>> cache.find("4f00"), cache.find("4f01")
     (b'Paris', None)
     """
@@ -176,7 +176,7 @@ class DiskCache:
         except OSError:
             return None
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         """Store data under a key; readers see the old data or the new data, never a part."""
         path = self._path(key)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

@@ -54,7 +54,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     request: ModelRequest
     response: ModelResponse | None = None
     error: RecordedError | None = None
-    fits_schema: bool = False
+    supports_json_schema: bool = msgspec.field(default=False, name="fits_schema")
     identity: str = ""
     # The name in files that exist.
     recording_id: str = msgspec.field(default="", name="sitting")
@@ -122,7 +122,7 @@ class RecordingModel(ModelWrapper):
         call = Call(
             self.model,
             request,
-            fits_schema=self.fits_schema,
+            supports_json_schema=self.supports_json_schema,
             identity=self.identity,
             recording_id=self._recording_id,
             take=take,
@@ -148,7 +148,7 @@ class ReplayModel:
         first = self._calls[0][1]
         # As recorded, so that comparisons treat the replay as the same run. A request with a
         # schema means that the model supported schemas when the request was made.
-        self.fits_schema = first.fits_schema or first.request.schema is not None
+        self.supports_json_schema = first.supports_json_schema or first.request.schema is not None
         self.identity = first.identity
         self._lock = threading.Lock()
         self._takes = _group_takes(call for _, call in self._calls)
@@ -161,12 +161,12 @@ class ReplayModel:
         timeout: float | None = None,  # noqa: ARG002 - a replay is immediate
     ) -> ModelResponse:
         """Return the recorded response, or raise the recorded error."""
-        takes = self._takes.get(codec.canonical(request))
+        takes = self._takes.get(codec.encode_canonical(request))
         if takes is None:
             raise CallFailed(await self._describe_missing(request))
         with self._lock:
             call = takes.pop(0) if len(takes) > 1 else takes[0]
-            self.fits_schema = call.fits_schema
+            self.supports_json_schema = call.supports_json_schema
         if call.error is not None:
             raise _to_error(call.error)
         assert call.response is not None
@@ -196,7 +196,7 @@ def _group_takes(calls: Iterable[Call]) -> dict[bytes, list[Call]]:
     """Return the takes of each request in order, from the last recording that has it."""
     groups: dict[bytes, list[Call]] = {}
     for call in calls:
-        groups.setdefault(codec.canonical(call.request), []).append(call)
+        groups.setdefault(codec.encode_canonical(call.request), []).append(call)
     for takes in groups.values():
         last = takes[-1].recording_id
         takes[:] = sorted((call for call in takes if call.recording_id == last), key=lambda call: call.take)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from proctor.core.resources import UNREADABLE, open_gzip
+from proctor.core.resources import READ_ERRORS, open_gzip
 from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.formatting import format_count
 from proctor.records.session import CustomEvent
@@ -248,7 +248,7 @@ class SessionFiles:
                     if problem in (None, REPAIRED):
                         self._values_read += 1
                         yield number, value
-        except UNREADABLE as error:
+        except READ_ERRORS as error:
             self.read_problems.add(file, _explain(error))
 
     def _add_folder_problem(self, error: OSError) -> None:
@@ -282,7 +282,7 @@ def read_first_values(path: Path) -> list[Any]:
         with _open(path) as stream:
             values = (value for _, (value, problem) in _decode_stream(stream) if problem is None)
             return list(islice(values, DETECTION_VALUES))
-    except UNREADABLE:
+    except READ_ERRORS:
         return []
 
 

@@ -429,8 +429,8 @@ def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> di
     names = UniqueNames(" ")
     for name in source:
         if name not in reserved:
-            names.of(name)
-    return {names.of(f"their {name}") if name in reserved else name: item for name, item in source.items()}
+            names.make_unique(name)
+    return {names.make_unique(f"their {name}") if name in reserved else name: item for name, item in source.items()}
 
 
 def find_input_and_output(session: Session) -> tuple[Any, Any]:

@@ -325,7 +325,7 @@ class _ObservedEvaluator:
         self.mode = evaluator.mode
         self.needs = evaluator.needs
         self.group = evaluator.group
-        self.is_own = evaluator.is_own
+        self.is_builtin = evaluator.is_builtin
         self._score = evaluator.score
         if self.group is not None:
             parts = {name: _ObservedEvaluator(part) for name, part in self.group.parts.items()}

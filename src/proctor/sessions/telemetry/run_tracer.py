@@ -309,7 +309,7 @@ def as_text(value: Any) -> str:
 def _to_json(value: Any) -> str:
     try:
         return codec.encode(value).decode()
-    except codec.UNWRITABLE:
+    except codec.ENCODE_ERRORS:
         return f'"({type(value).__name__}, which cannot be written)"'
 
 

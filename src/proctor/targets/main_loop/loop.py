@@ -173,7 +173,7 @@ class MainLoop(Generic[InputT, OutputT]):
         seconds = seconds_to_deadline(deadline, self._clock)
         with _apply_budget(budget), _record() as record:
             try:
-                async with lifetimes.in_use(), asyncio.timeout(seconds) as timer:
+                async with lifetimes.ResourceScope(), asyncio.timeout(seconds) as timer:
                     if seconds is not None and seconds <= 0:
                         raise LoopStopped("the deadline passed before the execution began", limit="time")
                     prompt = await self._initialize(request, record)

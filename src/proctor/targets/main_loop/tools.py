@@ -15,7 +15,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.callables import is_async_callable, resolve_hints, unwrap_partial
 from proctor.core.clock import Clock
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.core.threads import run_in_thread
 from proctor.errors import Problem, StopRun, TargetError, suggest_name
 from proctor.models.answer_format import decode_pydantic, describe_error, inline_root
@@ -255,8 +255,8 @@ class Tool:
                 raise TimeoutError(f"no answer within {self.timeout:g} s") from None
             raise
         try:
-            return codec.plain(result)
-        except codec.UNWRITABLE as error:
+            return codec.to_plain(result)
+        except codec.ENCODE_ERRORS as error:
             raise TypeError(f"its result cannot be written as JSON: {error}") from None
 
 
@@ -293,7 +293,7 @@ def tool(
         if text is None:
             docstring = inspect.getdoc(unwrap_partial(function)) or ""
             text = " ".join(docstring.partition("\n\n")[0].split())
-        return Tool(name or name_of(function), text, function, timeout=timeout)
+        return Tool(name or get_callable_name(function), text, function, timeout=timeout)
 
     return make if function is None else make(function)
 

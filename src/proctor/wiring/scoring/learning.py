@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.report import EvalReport
-from proctor.core.stats.ranks import FEWEST_WITH_TIES, kendall_interval, kendall_tau
+from proctor.core.stats.ranks import MIN_WITH_TIES, kendall_interval, kendall_tau
 from proctor.engine.start import RunControls
 from proctor.errors import CallFailed, ConfigError, RunStopped
 from proctor.evaluators.judges.propose_rubrics import Contrast, merge_proposals, propose_rubrics
@@ -33,7 +33,7 @@ from proctor.wiring.scoring.manifest import ScoredSession, Scoring, build_scorin
 
 HELD_OUT, MIN_TO_LEARN = 0.3, 4
 SESSIONS_PER_SIDE, MAX_SESSION_CHARS, MAX_CONTENT_CHARS = 3, 12_000, 1_000
-MIN_SESSIONS = FEWEST_WITH_TIES
+MIN_SESSIONS = MIN_WITH_TIES
 MIN_FOR_EXACT_INTERVAL = 30
 
 
@@ -267,7 +267,7 @@ def _subtract_spent(scoring: Scoring, spent: Spent) -> Scoring:
     """Return the options with the rest of the budget."""
     if scoring.budget is None:
         return scoring
-    limits = codec.plain(parse_budget(scoring.budget))
+    limits = codec.to_plain(parse_budget(scoring.budget))
     remaining = {name: limit - getattr(spent, name) for name, limit in limits.items()}
     return msgspec.structs.replace(scoring, budget=remaining)
 
@@ -298,10 +298,12 @@ def _summarize(
         for rubric in rubrics
     }
     validated = tuple(
-        msgspec.structs.replace(rubric, metadata={**rubric.metadata, "validation": codec.plain(by_rubric[rubric.id])})
+        msgspec.structs.replace(
+            rubric, metadata={**rubric.metadata, "validation": codec.to_plain(by_rubric[rubric.id])}
+        )
         for rubric in rubrics
     )
-    learned = {**rubrics.metadata["learned"], "validation": codec.plain(total)}
+    learned = {**rubrics.metadata["learned"], "validation": codec.to_plain(total)}
     rubric_set = msgspec.structs.replace(rubrics, rubrics=validated, metadata={"learned": learned})
     usage = sum((judge_usage_of_result(result) for result in results), usage)
     run_id = None if report is None else report.run_id

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.names import UniqueNames
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml, read_lines
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
@@ -64,7 +64,7 @@ def read_manifest(path: Path) -> list[ScoredSession]:
     # Sessions of two files may have the same id.
     names = UniqueNames("~")
     return [
-        ScoredSession(msgspec.structs.replace(each.sample, id=names.of(each.sample.id)), each.score)
+        ScoredSession(msgspec.structs.replace(each.sample, id=names.make_unique(each.sample.id)), each.score)
         for each, _ in sessions
     ]
 
@@ -77,7 +77,9 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
     except OSError as error:
         raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path), fix="check the path") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(describe_error(error), where=str(path), fix=how_to_convert(file=str(path))) from None
+        raise ConfigError(
+            describe_decode_error(error), where=str(path), fix=describe_conversion(file=str(path))
+        ) from None
     except InvalidYAML as error:
         what = f"this is not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
@@ -126,7 +128,7 @@ class _SessionFiles:
             recordings = UniqueNames()
             for sample in self._read[key].values():
                 file = Path(sample.metadata["source"]).resolve()
-                recording = recordings.of(f"{file} {sample.metadata['session_id']}")
+                recording = recordings.make_unique(f"{file} {sample.metadata['session_id']}")
                 self._recordings[id(sample)] = recording
         return self._read[key]
 
