@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proctor.testing.history_contract import make_run
 
 from proctor import Definition, SQLiteHistory, define
 from proctor.errors import ConfigError
 from proctor.records.run import RunMetadata
+from tests.history.history_contract import make_run
 from tests.history.test_query_growth import fill
 from tests.spec.clauses import clause
 from tests.spec.spans import GOOD, SPAN, agent, half, passes

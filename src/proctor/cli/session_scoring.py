@@ -174,7 +174,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     _reject_folder(output_dir, sessions_dir, options["history"])
     names = FileNames()
-    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.make_name)
+    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.make_unique)
     _reject_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)

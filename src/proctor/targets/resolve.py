@@ -17,7 +17,7 @@ from proctor.core.callables import is_async_callable, is_generator_callable
 from proctor.core.identity import compute_identity, get_callable_name
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address
-from proctor.models.http.errors import shorten
+from proctor.models.http.errors import to_short_line
 from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
@@ -172,7 +172,7 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
     if callable(target):
         return _make_target(target, TargetSpec(name, "function"), target)
     raise TargetError(
-        f"{shorten(repr(target), MAX_QUOTE)} is not a target: it cannot be called",
+        f"{to_short_line(repr(target), MAX_QUOTE)} is not a target: it cannot be called",
         where="target",
         fix="pass a function, an object with execute or invoke, an address or a mapping",
     )
