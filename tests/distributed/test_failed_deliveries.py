@@ -130,7 +130,7 @@ def test_a_request_with_an_invalid_reply_to_is_rejected() -> None:
 
 
 def test_an_expired_receipt_causes_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The lease expired while the sample ran: the result is sent, and sent again if the worker received the sample a second time."""
+    """The lease expired while the sample ran: the result is sent, once for each time that it was received."""
     clock = ManualClock()
     requests, results = boxes(clock=clock)
     requests.send(request(0))

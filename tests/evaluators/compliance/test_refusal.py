@@ -139,8 +139,8 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["a", "1.", "i not ", '"', "<think>", "i can't "])
-def test_the_work_grows_linearly_on_hostile_texts(unit: str) -> None:
-    assert grows_linearly(read_refusal, lambda size: (unit * size)[:size], 4_000)
+def test_the_time_grows_linearly_on_hostile_texts(unit: str) -> None:
+    assert grows_linearly(read_refusal, lambda size: (unit * size)[:size], 20_000)
 
 
 def xstest(model: str) -> tuple[list[bool], list[bool]]:
