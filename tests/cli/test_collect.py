@@ -15,6 +15,12 @@ from tests.support import proctor
 __all__ = ["server"]
 
 
+@pytest.fixture(autouse=True)
+def _reachable_memory_mailboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accept memory: mailboxes, because these tests run all commands in one process."""
+    monkeypatch.setattr("proctor.cli.evaluation.reject_memory_mailbox", lambda _address: None)
+
+
 def test_submit_work_collect_in_processes_of_their_own(project: Project, server: RedisServer) -> None:
     """Submitted today, worked on tonight, collected tomorrow: the report of a local run."""
     address = f"{server.url}/nightly"

@@ -436,7 +436,7 @@ def test_an_eval_file_says_how_long_its_runs_are_kept(project: Project) -> None:
     assert [run.name for run in old.runs()] == ["exam", "exam", "quiz"]
     project.write("eval.yaml", f"{text}history: {{retention_days: 0}}\n")
     result = project.proctor("run", "-q")
-    assert (result.code, "history: expected a number > 0" in result.err) == (2, True)
+    assert (result.code, "expected a number above 0" in result.err) == (2, True)
 
 
 def test_an_eval_module_says_it_too(project: Project) -> None:

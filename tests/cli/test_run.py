@@ -323,7 +323,7 @@ def test_mixed_or_incomplete_files_are_mentioned(project: Project) -> None:
     assert "was not complete: 4 of 5 planned" in rescored.json["metadata"]["warnings"][0]
     project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
     result = project.proctor("run", "--resume", "--allow-changes", "--json")
-    assert "old and new are mixed: target: its code" in result.json["metadata"]["warnings"][0]
+    assert "the results are mixed: target: its code" in result.json["metadata"]["warnings"][0]
 
 
 def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> None:

@@ -15,6 +15,12 @@ __all__ = ["server"]
 ADDRESS = "memory://submitted"
 
 
+@pytest.fixture(autouse=True)
+def _reachable_memory_mailboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accept memory: mailboxes, because these tests run all commands in one process."""
+    monkeypatch.setattr("proctor.cli.evaluation.reject_memory_mailbox", lambda _address: None)
+
+
 def test_a_run_is_opened_and_its_requests_are_sent(project: Project) -> None:
     """Each trial once, with all a worker needs; `proctor runs` shows the run."""
     result = project.proctor(

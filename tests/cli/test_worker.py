@@ -34,6 +34,12 @@ def slow(text):
 """
 
 
+@pytest.fixture(autouse=True)
+def _reachable_memory_mailboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accept memory: mailboxes, because these tests run all commands in one process."""
+    monkeypatch.setattr("proctor.cli.evaluation.reject_memory_mailbox", lambda _address: None)
+
+
 @pytest.fixture
 def address(server: RedisServer, request: pytest.FixtureRequest) -> str:
     """A mailbox of the test's own."""

@@ -72,7 +72,7 @@ async def poisonous(text):
 
 class Model:
     "Ten tokens a call."
-    model, fits_schema = "test:model", False
+    model, supports_json_schema = "test:model", False
     async def complete(self, request, *, timeout=None):
         said = request.messages[0].content.upper()
         return ModelResponse(said, self.model, usage=Usage(8, 2))

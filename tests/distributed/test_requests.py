@@ -326,7 +326,7 @@ def test_faults_are_reported_when_a_loop_is_created() -> None:
             loop="nowhere.py:nobody", evaluator="exact_macth", requests=requests, results=results,
             concurrency=0,
         )  # fmt: skip
-    assert "3 faults" in str(refused.value)
+    assert "3 problems" in str(refused.value)
     assert "did you mean 'exact_match'?" in str(refused.value)
 
 

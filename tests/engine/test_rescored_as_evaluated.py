@@ -268,4 +268,4 @@ def test_an_object_that_cannot_be_stored_is_not_rescored(output: Any, tmp_path: 
     again = rescore(first.run_id, exact_match, history=history)
     score = again.results[0].scores["exact_match"]
     assert (score.status, score.value) == ("skipped", None)
-    assert "an object of Odd" in score.reason
+    assert "an object of type Odd" in score.reason

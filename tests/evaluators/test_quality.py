@@ -230,7 +230,7 @@ def test_missing_weights_name_the_command_that_gets_them(tmp_path: Path, monkeyp
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     with pytest.raises(EvaluatorError) as caught:
         semantic_similarity("local:minilm")
-    assert caught.value.fix == "proctor models pull minilm (91 MB)"
+    assert caught.value.fix == "run proctor models pull minilm (91 MB)"
 
 
 def test_what_was_given_for_an_embedder_is_not_stored() -> None:

@@ -212,8 +212,8 @@ def test_parquet_without_its_package_names_the_extra(tmp_path: Path, monkeypatch
 def test_memory_stays_flat(tmp_path: Path, as_: Format) -> None:
     """Some results are in memory at a time, not all: 10 MB of them take less."""
     history = SQLiteHistory(tmp_path / "h.db")
-    text = "an output that is long enough to be seen " * 75
-    store_run(history, make_run("r1"), [make_result(f"s{n}", text=text) for n in range(3_400)])
+    text = "an output that is long enough to be seen " * 25
+    store_run(history, make_run("r1"), [make_result(f"s{n}", text=text) for n in range(9_000)])
     runs = history.runs()
     # What is loaded only once is no part of it.
     file = tmp_path / f"runs.{as_}"

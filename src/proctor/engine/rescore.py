@@ -86,7 +86,7 @@ class Rescorer:
             return EvalResult(trial)
         if (type_name := find_unstored_type(trial.output)) is not None:
             skipped = Score.skipped(
-                f"the output contains a {type_name} object, which the history stored only as a "
+                f"the output contains an object of type {type_name}, which the history stored only as a "
                 "description. Fix: run the target again, or return plain data instead of the object"
             )
             return EvalResult(trial, dict.fromkeys(self._score.names, skipped))

@@ -14,8 +14,9 @@ from proctor.core import bridge
 from proctor.errors import Unreadable
 from proctor.evaluators.llm import llm_judge
 from proctor.models.model_calls import aask
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.models.providers.wires import WIRES, adapter_for
+from tests.servers.model_server import ModelServer
 
 GOOD = '{"reason": "polite", "rating": "good"}'
 every_wire = pytest.mark.parametrize("wire", WIRES)

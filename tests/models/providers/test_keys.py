@@ -50,7 +50,7 @@ def test_a_key_may_be_optional() -> None:
 @pytest.mark.parametrize("bad", ["", "  ", "two words", "line\nend", "schlüssel", 7])
 def test_an_invalid_key_is_refused_without_quoting_it(bad: object) -> None:
     """The error names the source, never the value."""
-    with pytest.raises(ModelError, match="the key in api_key is empty or has characters") as caught:
+    with pytest.raises(ModelError, match="the key in api_key is empty or contains invalid characters") as caught:
         keys.find_key(["A"], api_key=bad, where="x", environ={})
     message = str(bad).strip()
     assert not message or message not in str(caught.value)

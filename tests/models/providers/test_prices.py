@@ -64,7 +64,7 @@ def test_the_built_in_table_is_dated_and_valid() -> None:
     """Every entry can be read, and the file says that it can be replaced."""
     text = resources.text("models", "prices.yaml")
     assert yaml.safe_load(text)["as_of"].year >= 2026
-    assert "yours to replace" in text
+    assert "To add or replace prices" in text
     price = Prices.standard({}).find("openai:gpt-4o-mini")
     assert price == MINI
 

@@ -41,6 +41,8 @@ _SKIPPED_FOLDERS |= {"site-packages", "dist-packages"}
 # Files that hold only a key; rotating a key does not change the behavior.
 _KEY_FILE = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|dsa|ecdsa|ed25519)", re.I)
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
+# A folder for files, although it is below /dev.
+_SHARED_MEMORY = "/dev/shm/"
 
 
 class Scope(NamedTuple):
@@ -283,7 +285,7 @@ _digests: dict[str, tuple[tuple[int, int, int], str]] = {}
 def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
     """Yield the file or folder that a string may name, relative to any of the folders."""
     is_name = 0 < len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) and name.strip()
-    if not is_name or name.startswith(_SYSTEM):
+    if not is_name or (name.startswith(_SYSTEM) and not name.startswith(_SHARED_MEMORY)):
         return
     absolute = os.path.isabs(name)
     for folder in ("",) if absolute else folders:
