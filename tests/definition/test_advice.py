@@ -137,7 +137,7 @@ CASES: dict[str, Case] = {
     "context without the field": Case("total_tokens", lambda: FieldContext("usage", SPAN)["usage.tokens"], lambda: FieldContext("usage", SPAN)["usage.total_tokens"]),
     "compare a misspelt name": Case("'low'", lambda: run(span={}, recorded=RESULTS).compare("lwo", "high"), lambda: run(span={}, recorded=RESULTS).compare("low", "high")),
     "rank by a misspelt field": Case("'tokens'", lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokns"), lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens")),
-    "rank in no order": Case("asc, desc", lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "up"), lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "desc")),
+    "rank in no order": Case('choose "asc" for the lowest first', lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "up"), lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "desc")),
     "rank by texts": Case("output.score", lambda: run(span={}, recorded=RESULTS).rank_by("output"), lambda: run(span={}, recorded=RESULTS).rank_by("output.score")),
     "one side of several": Case("low, high", lambda: run(span={}, recorded=RESULTS).side(), lambda: run(span={}, recorded=RESULTS).side("low")),
     "an unknown configuration of a field": Case("'low'", lambda: run(span={}, recorded=RESULTS).field_results["output"].for_configuration("lwo"), lambda: run(span={}, recorded=RESULTS).field_results["output"].for_configuration("low")),

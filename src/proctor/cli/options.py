@@ -233,7 +233,7 @@ def parse_budget(values: Iterable[str], default: Any = None) -> Any:
 def raise_problems(problems: Sequence[Problem], fix: str) -> None:
     """Raise one error for all problems of an option; none if there are no problems."""
     if len(problems) == 1:
-        raise ConfigError(problems[0].what, where=problems[0].where, fix=fix)
+        raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix or fix)
     if problems:
         raise ConfigError("some options are invalid", problems=problems, fix=fix)
 

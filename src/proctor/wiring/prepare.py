@@ -294,10 +294,9 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
         try:
             parse_path(path)
         except UsageError as error:
-            problems.append(Problem(f"fields.{name}", error.what))
+            problems.append(Problem(f"fields.{name}", error.what, error.fix))
     if problems:
-        fix = "write keys separated by single dots, such as usage.total_tokens"
-        raise ConfigError("some paths of fields are invalid", problems=problems, fix=fix)
+        raise ConfigError("some paths of fields are invalid", problems=problems)
     return dict(fields)
 
 
