@@ -155,7 +155,7 @@ def test_pull_of_what_is_there_prints_the_path(project: Project, monkeypatch: py
     [
         (["pull"], "no model named; choose from: minilm, smollm2, qwen-judge"),
         (["pull", "minilm", "smolm2"], "did you mean 'smollm2'?"),
-        (["list", "minilm"], "did you mean `proctor models pull minilm`?"),
+        (["list", "minilm"], "to download models: proctor models pull minilm"),
         (["fetch"], "'fetch' is not one of 'list', 'pull'"),
     ],
 )

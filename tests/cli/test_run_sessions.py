@@ -54,7 +54,7 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     assert result.code == 0
     result = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
     assert "not to recorded sessions" in result.err
-    assert "need --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
+    assert "needs --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
     assert project.proctor("run", "--dataset", "logs", "--format", "x", "-e", "contains").code == 2
 
 

@@ -78,7 +78,7 @@ def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping
                 f"{report.errors:,}",
             )
         )
-    _print_table(rows, right=range(3, 8), shrinkable=(1,), last_column=tags)
+    _print_table(rows, right=range(3, len(rows[0])), shrinkable=(1,), last_column=tags)
 
 
 def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> None:
