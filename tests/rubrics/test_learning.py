@@ -297,7 +297,7 @@ def test_an_interrupted_learning_resumes_with_the_proposed_rubrics(
     assert run_cli([*COMMAND, "--budget", "calls=8"]) != 0
     answer = capsys.readouterr().err
     assert "the budget is spent: 3 of 3 calls, after 5 calls for the proposals" in answer
-    assert "raise the budget and add --resume to the same command" in answer
+    assert "raise the budget and add --check-only to the same command" in answer
     assert run_cli(COMMAND) == 2
     assert "--output rubrics.json: the file already exists" in capsys.readouterr().err
     assert "validation" not in load_rubrics("rubrics.json").metadata["learned"]
