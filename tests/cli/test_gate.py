@@ -199,7 +199,7 @@ def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
     assert (repeated.code, repeated.out) == (1, result.out)
     refused = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert refused.code == 2
-    assert "requires all samples" in refused.err
+    assert "requires all samples, but the gate may stop its run early" in refused.err
 
 
 def test_a_run_that_ends_before_it_is_decided_is_inconclusive(exam: Project) -> None:
@@ -316,7 +316,7 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(exam: Project, monkeypat
         (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
         (
             ["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"],
-            "--max-flips requires all samples, but the gate may stop its run early",
+            "--max-flips: requires all samples, but the gate may stop its run early",
         ),
         (["latest", "--baseline", "main", "--max-flips=-1"], "--max-flips: must be 0 or more, got -1"),
         (["latest", "--baseline", "main", "--max-missing", "200%"], "--max-missing: must be from 0% to 100%"),

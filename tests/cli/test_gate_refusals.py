@@ -149,7 +149,7 @@ def test_options_that_need_pairs_are_rejected_before_the_run(exam: Project) -> N
         "lost samples can be counted only if the samples are paired"
         in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
     )
-    assert "stop its run early requires paired samples" in refused(exam, *GATE, "--unpaired", "--until-decided").err
+    assert "stops its run early requires paired samples" in refused(exam, *GATE, "--unpaired", "--until-decided").err
     assert "needs --baseline" in refused(exam, *GATE[:2], "--unpaired").err
 
 

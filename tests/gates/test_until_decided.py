@@ -111,8 +111,8 @@ def test_runs_without_a_common_sample_are_refused() -> None:
     [
         (GateConfig({STRICT: 0.02, "exact.mean": 0.02}), "supports exactly one metric"),
         (GateConfig({}), "supports exactly one metric"),
-        (GateConfig({STRICT: 0.02}, fail_under={STRICT: 0.9}), "`fail_under` requires all samples"),
-        (GateConfig({STRICT: 0.02}, max_flips=0), "`max_flips` requires all samples"),
+        (GateConfig({STRICT: 0.02}, fail_under={STRICT: 0.9}), "fail_under: requires all samples"),
+        (GateConfig({STRICT: 0.02}, max_flips=0), "max_flips: requires all samples"),
         (GateConfig({STRICT: -1.0}), "must be 0 or more"),
         (GateConfig({"latency_ms.mean": 0.02}), "does not support the metric"),
     ],

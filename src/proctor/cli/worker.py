@@ -19,6 +19,7 @@ from proctor.cli.evaluation import (
     timeout_option,
 )
 from proctor.cli.options import echo_stderr, json_option, option, requests_option
+from proctor.errors import ConfigError
 
 
 @click.command("worker")
@@ -73,12 +74,19 @@ def command(file: Path | None, **options: Any) -> int:
     name = options["name"] or worker_name()
     requests = open_mailbox(options["requests"], EvalRequest, max_deliveries=options["max_deliveries"])
     results = open_mailbox(options["results"], EvalResult) if options["results"] else None
-    # A wrong address fails here; a server that goes away later is waited for.
-    requests.approximate_count()
     alive_file = options["alive_file"]
     if alive_file:
         alive_file = alive_file.absolute()
-        alive_file.touch()
+        try:
+            alive_file.touch()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write the file {str(alive_file)!r}: {error.strerror}",
+                where="--alive-file",
+                fix="name a file in a writable folder",
+            ) from None
+    # A wrong address fails here; a server that goes away later is waited for.
+    requests.approximate_count()
     worker = Worker(setup, WorkerConfig(requests, results, options["lease"], name, alive_file, _log))
     _log(f"{name} runs {worker.expects} for {requests.name!r}")
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -277,7 +277,7 @@ def require_single_metric(config: decision.GateConfig) -> None:
     for name, value in (("fail_under", config.fail_under), ("max_flips", config.max_flips)):
         if value not in (None, {}):
             raise ConfigError(
-                f"`{name}` requires all samples, but the gate may stop its run early",
+                "requires all samples, but the gate may stop its run early",
                 where=name,
                 fix=f"leave out --{name.replace('_', '-')} or --until-decided",
             )

@@ -37,7 +37,8 @@ def read_threshold(raw: Any, where: str) -> float:
     if percent is not None:
         if 0 < percent < MIN_PERCENTAGE:
             raise ConfigError(
-                f"{raw} is {percent:.4g}, which nearly every run reaches",
+                f"{raw} is {percent:.4g}, which nearly every run reaches; did you mean "
+                f"{10_000 * percent:g}% or {100 * percent:g}?",
                 where=where,
                 fix=f"write {10_000 * percent:g}% or {100 * percent:g}; if the threshold is that "
                 f"low, write {percent:.4g}",
