@@ -57,15 +57,15 @@ def read_threshold(raw: Any, where: str) -> float:
 
 def read_thresholds(raw: Any, where: str) -> dict[str, float]:
     """Read the lowest allowed value of each metric; a bare number is for the strict pass rate."""
-    if not isinstance(raw, Mapping):
-        return {DEFAULT_METRIC: read_threshold(raw, where)}
+    named = raw if isinstance(raw, Mapping) else {DEFAULT_METRIC: raw}
     thresholds: dict[str, float] = {}
     problems: list[Problem] = []
-    for metric, threshold in raw.items():
+    for metric, threshold in named.items():
         try:
             thresholds[str(metric)] = read_threshold(threshold, where)
         except ConfigError as error:
-            problems.append(Problem(f"{where}.{metric}", error.what, error.fix))
+            place = f"{where}.{metric}" if isinstance(raw, Mapping) else where
+            problems.append(Problem(place, error.what, error.fix))
     if problems:
         raise ConfigError("some thresholds are invalid", where=where, problems=problems)
     return thresholds
