@@ -18,7 +18,7 @@ from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import find_cluster_problem
 from proctor.core.stats.ranks import best_probabilities
-from proctor.errors import ConfigError, suggest_name
+from proctor.errors import ConfigError
 from proctor.records.comparison import Order, RankedPlace, Ranking
 
 DIFFERENT_SAMPLES = "They do not have the same samples"
@@ -47,7 +47,7 @@ def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking
         raise ConfigError(
             f"there is no order {order!r}",
             where=f"rank_by {field}",
-            fix=f'{suggest_name(str(order), get_args(Order))}; "asc" puts the lowest first, "desc" the highest',
+            fix='choose "asc" for the lowest first, or "desc" for the highest first',
         )
     return Ranking(field, order, *_rank_with_note(order, by_name))  # type: ignore[arg-type]
 
