@@ -60,7 +60,7 @@ def run(**changes: Any) -> Callable[[], Any]:
         (run(resume=True), "only a stored run can be resumed", "leave out history=False"),
         (run(evaluators="exact_mach"), "there is no evaluator 'exact_mach'", "did you mean 'exact_match'?"),
         (run(evaluators=[]), "there is no evaluator", "exact_match"),
-        (run(fields={"t": "usage..x"}), "some paths of fields are invalid", "usage.total_tokens"),
+        (run(fields={"t": "usage..x"}), "some paths of fields are invalid", "write usage.x"),
     ],
 )
 def test_a_mistake_of_a_first_script_has_a_fix(mistake: Callable[[], Any], what: str, fix: str) -> None:
@@ -68,7 +68,8 @@ def test_a_mistake_of_a_first_script_has_a_fix(mistake: Callable[[], Any], what:
         mistake()
     message, _, typed = str(caught.value).partition("Fix: ")
     assert what in message
-    assert fix in typed
+    # A message with several problems has a fix for each of them.
+    assert fix in (typed or message)
 
 
 def test_the_options_of_workers_and_clusters_have_other_spellings() -> None:
