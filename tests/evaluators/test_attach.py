@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import signal
 import sys
 from types import FrameType
 from typing import Any
@@ -191,8 +192,11 @@ def test_an_exception_of_an_evaluator_becomes_an_error_score(thing: Any) -> None
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
-def test_interruptions_pass_through(error: type[BaseException]) -> None:
+def test_interruptions_pass_through(error: type[BaseException], request: pytest.FixtureRequest) -> None:
     """Ctrl-C, and the cancellation of a call that waits, are not the evaluator's to answer."""
+    # Under another handler, a KeyboardInterrupt comes from user code.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, previous))
 
     def interrupted(output: Any) -> bool:
         raise error
