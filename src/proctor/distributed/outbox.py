@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from proctor.errors import (
 )
 from proctor.history.payload import encode_result
 from proctor.ports import Mailbox
-from proctor.records.trial import Delivery, EvalResult, Verdict
+from proctor.records.trial import Delivery, EvalResult, PositionedResult, Verdict
 
 BATCH_SIZE = 50
 # A result waits this long for others, so that one round trip sends several.
@@ -110,6 +110,11 @@ class Outbox:
     def add(self, position: int, result: EvalResult, _verdict: Verdict | None = None) -> None:
         """Queue a finished result."""
         self._finished.append((position, result))
+        self._wake.set()
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Queue finished results."""
+        self._finished.extend((position, result) for position, result, _ in batch)
         self._wake.set()
 
     def cache_output(self, _key: str, _created_at: str, _reply: bytes) -> None:

@@ -8,7 +8,7 @@ import contextvars
 import functools
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.thread import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +22,7 @@ from proctor.ports import ResultWriter
 from proctor.records import codec
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.sample import CLUSTER
-from proctor.records.trial import EvalResult, Verdict
+from proctor.records.trial import EvalResult, PositionedResult, Verdict
 
 # Workers wait while this many characters are queued.
 MAX_QUEUED_CHARACTERS = 5_000_000
@@ -90,11 +90,11 @@ class RedactingWriter:
     """
 
     def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
-        self._add, self._keep, self._is_lagging = writer.add, writer.cache_output, writer.is_lagging
+        self._writer = writer
         self._redaction = redaction
         self._at_once = at_once
         self._batch_size = 1 if at_once else BATCH_SIZE
-        self._batch: list[tuple[int, EvalResult, Verdict | None]] = []
+        self._batch: list[PositionedResult] = []
         self._texts: list[str] = []
         self._background: BackgroundQueue | None = None
         self.uncached = 0
@@ -105,20 +105,29 @@ class RedactingWriter:
         if text is None or len(text) > LARGE:
             self._add_redacted(position, result, verdict)
             return
-        self._batch.append((position, result, verdict))
+        self._batch.append((position, result, verdict or result.verdict()))
         self._texts.append(text)
         if len(self._texts) >= self._batch_size:
             self.flush()
         elif len(self._texts) == 1:
             asyncio.get_running_loop().call_soon(self.flush)
 
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Pass on results, redacted."""
+        for finished in batch:
+            self.add(*finished)
+
     def flush(self) -> None:
         """Pass on the batched results."""
         batch, texts = self._batch, "\n".join(self._texts)
         self._batch, self._texts = [], []
-        add = self._add_redacted if may_hold_secret(texts) else self._add
+        if not batch:
+            return
+        if not may_hold_secret(texts):
+            self._writer.add_batch(batch)
+            return
         for position, result, verdict in batch:
-            add(position, result, verdict)
+            self._add_redacted(position, result, verdict)
 
     def close(self) -> None:
         """Pass on all waiting results."""
@@ -130,7 +139,7 @@ class RedactingWriter:
 
     def is_lagging(self) -> bool:
         """True if results come faster than they can be checked or stored."""
-        return (self._background is not None and self._background.is_full()) or self._is_lagging()
+        return (self._background is not None and self._background.is_full()) or self._writer.is_lagging()
 
     def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output, unless it contains a secret."""
@@ -154,7 +163,7 @@ class RedactingWriter:
 
         def add() -> None:
             self._redaction.counts += redaction.counts
-            self._add(position, safe, verdict)
+            self._writer.add(position, safe, verdict)
 
         return add
 
@@ -162,7 +171,7 @@ class RedactingWriter:
         safe = _redact_cached(reply, Redaction(personal=self._redaction.personal))
         if safe is None:
             return self._count_uncached
-        return functools.partial(self._keep, key, created_at, safe)
+        return functools.partial(self._writer.cache_output, key, created_at, safe)
 
     def _count_uncached(self) -> None:
         self.uncached += 1

@@ -31,7 +31,7 @@ from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
-from proctor.records.trial import EvalResult, Verdict
+from proctor.records.trial import EvalResult, PositionedResult, Verdict
 from proctor.sessions import current as sessions
 
 OpenDisplay = Callable[[RunView], AbstractContextManager[object]]
@@ -222,12 +222,20 @@ class NotifyingWriter:
     """Passes each result to a callback after writing it; warns once if the callback fails."""
 
     def __init__(self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]) -> None:
-        self._add, self.cache_output, self.is_lagging = writer.add, writer.cache_output, writer.is_lagging
+        self._writer, self.cache_output, self.is_lagging = writer, writer.cache_output, writer.is_lagging
         self._on_result = on_result
         self._warnings: list[str] | None = warnings
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
-        self._add(position, result, verdict)
+        self._writer.add(position, result, verdict)
+        self._notify(result)
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        self._writer.add_batch(batch)
+        for _, result, _ in batch:
+            self._notify(result)
+
+    def _notify(self, result: EvalResult) -> None:
         try:
             self._on_result(result)
         except Exception as error:

@@ -43,6 +43,15 @@ TRACEBACK_FRAMES = 6
 BLOCKED = "it blocked the event loop past its timeout"
 
 
+def to_ms(seconds: float) -> float:
+    """Return a duration in milliseconds, to the microsecond: more digits are noise and take space.
+
+    >>> to_ms(0.0123456789)
+    12.345
+    """
+    return int(seconds * 1e6) / 1e3
+
+
 class Runner(Protocol):
     """Runs jobs for the workers, at most `max_concurrency` at once if that is set."""
 
@@ -108,7 +117,7 @@ class TrialRunner:
             slot.end_call()
             seconds = slot.monotonic() - scope.began
             if seconds <= slot.seconds:
-                trial = Trial(sample, reply, None, seconds * 1000.0, started_at, configuration.name, epoch)
+                trial = Trial(sample, reply, None, to_ms(seconds), started_at, configuration.name, epoch)
                 result = EvalResult(trial, self._score.score_inline(trial))
                 return self._limits.limit_result(result) if self._limits.needs_check(result) else result
         return self._run(slot, sample, configuration, epoch, started_at, call, scope)
@@ -182,7 +191,7 @@ class TrialRunner:
             sample,
             reply,
             None if failure is None else describe_failure(failure, self._timeout),
-            seconds * 1000.0,
+            to_ms(seconds),
             started_at,
             configuration.name,
             epoch,
@@ -462,7 +471,7 @@ def cancelled_result(job: RunningJob, now: float) -> EvalResult:
     trial = Trial(
         sample,
         error=Failure("CancelledError", message),
-        latency_ms=(now - began) * 1000.0,
+        latency_ms=to_ms(now - began),
         configuration=configuration.name,
         epoch=epoch,
     )

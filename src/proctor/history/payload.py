@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -66,6 +66,31 @@ def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
         result = _replace_unstorable(result)
         return codec.encode(tag_result(result)), result
     return data, result
+
+
+def encode_text_results(results: Sequence[EvalResult]) -> list[bytes] | None:
+    """Return results that hold only strings as lines of JSON, or None if one holds anything else."""
+    if not all(map(_is_text, results)):
+        return None
+    try:
+        return codec.encode_lines(results).splitlines()
+    except ENCODE_ERRORS:
+        # A string with a lone surrogate; `encode_result` tags it.
+        return None
+
+
+def _is_text(result: EvalResult) -> bool:
+    trial = result.trial
+    sample = trial.sample
+    return (
+        type(sample.input) is type(trial.output) is str
+        and (type(sample.expected) is str or sample.expected is None)
+        and type(trial.latency_ms) is float
+        and isfinite(trial.latency_ms)
+        and trial.raw_output is None
+        and trial.usage is None
+        and not (trial.session or sample.metadata or result.sessions)
+    )
 
 
 def _replace_unstorable(result: EvalResult) -> EvalResult:

@@ -242,8 +242,10 @@ class StoredResults:
     def _number_column(self, place: int) -> Column:
         """Return a number of each trial; trials without it count as skipped."""
         self._forget_large()
-        parts = (self._numbers(figures, place) for figures in self._packed())
-        return make_number_column(array("d", chain.from_iterable(parts)), self.clusters())
+        numbers = array("d")
+        for figures in self._packed():
+            numbers.extend(self._numbers(figures, place))
+        return make_number_column(numbers, self.clusters())
 
     def model_usage(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
@@ -337,8 +339,9 @@ class StoredResults:
     def _marks(self, figures: bytes, mark_offset: int = block.OUTCOME_BYTE) -> Iterable[int]:
         return self._select(figures, figures[mark_offset :: self._record.size])
 
-    def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
-        return self._select(figures, block.list_numbers(figures, len(self._evaluators), place))
+    def _numbers(self, figures: bytes, place: int) -> array[float]:
+        numbers = block.read_numbers(figures, len(self._evaluators), place)
+        return numbers if self._configuration is None else array("d", self._select(figures, numbers))
 
     def _select(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
         """Select the entries of a column that belong to the selected configuration."""

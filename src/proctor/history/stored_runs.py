@@ -20,7 +20,7 @@ from proctor.history.block import (
     RESULTS_PER_BLOCK,
     STORED_COLUMNS,
     Packed,
-    make_packer,
+    ResultPacker,
     make_record_layout,
     make_rows,
     select_complete_results,
@@ -42,12 +42,12 @@ class RunImporter:
     def __init__(self, connection: Connection, run_key: int, run: RunMetadata) -> None:
         self._connection = connection
         self._run_key = run_key
-        self._pack = make_packer(run)
+        self._packer = ResultPacker(run)
         self._pending: list[Packed] = []
 
     def add(self, position: int, result: EvalResult) -> None:
         """Store a result at its position in the plan."""
-        self._pending.append(self._pack(position, result, result.verdict()))
+        self._pending.append(self._packer.pack(position, result, result.verdict()))
         if len(self._pending) >= RESULTS_PER_BLOCK:
             self.write()
 

@@ -26,7 +26,7 @@ from proctor.records.run import DatasetInfo, EvaluatorSpec, HistoryInfo, PruneRe
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
-from proctor.records.trial import EvalResult, Outcome, Trial, Verdict
+from proctor.records.trial import EvalResult, Outcome, PositionedResult, Trial, Verdict
 
 if TYPE_CHECKING:
     from proctor.comparison.report import EvalReport
@@ -278,6 +278,9 @@ class ResultWriter(Protocol):
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Add a finished result, with its verdict if it is known. Returns at once."""
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Add several finished results."""
 
     def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output unless the key has one; b"" deletes the cached output."""

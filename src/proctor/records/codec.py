@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from math import isfinite
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -87,6 +87,11 @@ _sorted_encoder = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted")
 def encode(value: Any) -> bytes:
     """Encode a record, or any object, as JSON."""
     return _encoder.encode(value)
+
+
+def encode_lines(values: Sequence[Any]) -> bytes:
+    """Encode records as lines of JSON."""
+    return _encoder.encode_lines(values)
 
 
 def to_text(value: Any) -> str:

@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
+from math import isnan
 from operator import eq
 from typing import Any, NamedTuple, Protocol, overload
 
@@ -251,9 +252,9 @@ def to_array(values: Iterable[float | None]) -> array[float]:
 
 def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:
     """Make the column of one number per trial; missing numbers (NaN) count as skipped."""
-    known = bytes(map(eq, numbers, numbers))
-    if 0 not in known:
+    if not isnan(sum(numbers)):
         return Column(numbers, clusters=clusters)
+    known = bytes(map(eq, numbers, numbers))
     values = array("d", compress(numbers, known))
     return Column(values, skipped=known.count(0), clusters=_select(clusters, known))
 

@@ -157,9 +157,11 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             return "error", None
         values, passed, errors, unknown = [], True, False, False
         for score in self.scores.values():
-            if score.value is not None:
-                values.append(score.value)
-                passed = passed and score.passed is True
+            value = score.value
+            if value is not None:
+                values.append(value)
+                if score.passed is not True:
+                    passed = False
             elif score.status == "error":
                 errors = True
             elif score.reason not in SKIPPED_BY_DESIGN:
@@ -169,3 +171,7 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         if not values or (unknown and passed and self.skipped != "ignore"):
             return "skipped", None
         return ("passed" if passed else "failed"), fsum(values) / len(values)
+
+
+# A result with its position in the plan and its verdict.
+PositionedResult = tuple[int, EvalResult, Verdict]
