@@ -142,7 +142,7 @@ def _is_scattered(places: Sequence[int]) -> bool:
 
 # Up to this many results, columns stay in memory after the first read.
 MAX_CACHED_RESULTS = 100_000
-BLOCKS_PER_QUERY = 512
+BLOCKS_PER_QUERY = 64
 # These values stay in memory for runs of any size, because they are small.
 ALWAYS_CACHED = ("small", "outcomes")
 NO_CONFIGURATION = -1

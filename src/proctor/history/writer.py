@@ -16,7 +16,7 @@ from proctor.records.trial import EvalResult, PositionedResult, Verdict
 
 # The writer collects results for a short time before it commits, and longer if there are many.
 FEW_SECONDS, MANY_SECONDS, MANY_RESULTS = 0.0005, 0.05, 256
-MAX_QUEUED_RESULTS = 5_000
+MAX_QUEUED_RESULTS = 2_500
 
 INSERT = f"INSERT INTO blocks ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
 STORE_OUTPUT = "INSERT INTO outputs (key, created_at, reply) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
