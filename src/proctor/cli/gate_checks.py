@@ -109,7 +109,7 @@ def check_before_run(
                 f"the dataset and {baseline.label} have no sample in common, and "
                 f"{'--until-decided' if early else '--max-flips'} compares sample by sample",
                 where="--baseline",
-                fix="leave that option out: the runs are then compared as two groups",
+                fix="check the dataset; to compare the runs as two groups, leave that option out and add --unpaired",
             )
         if early:
             _reject_clusters(shared)

@@ -211,10 +211,32 @@ def apply_coverage_limit(check: Check, metric: str, a: Side, b: Side, limit: flo
     return _require_none(check, problems, advice)
 
 
-def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side) -> Check:
-    """Keep a check on pairs from passing if more than a tenth of either side has no partner."""
-    if check.verdict != "pass" or not comparison.samples:
+def apply_cache_limit(check: Check, results: Results | None, run: RunMetadata | None) -> Check:
+    """Keep a check from passing if every output came from the cache, also of one configuration: nothing was tested.
+
+    Recordings have no cache. A rescored run has the outputs of an earlier run, and so what was true of them.
+    """
+    cached = None if run is None else run.cached_outputs
+    if check.verdict != "pass" or run is None or cached is None or not cached.count:
         return check
+    is_untested = cached.count == cached.total
+    if not is_untested and results is not None and len(run.configurations) > 1:
+        is_untested = all(result.trial.cached for result in results if result.success)
+    problem = "every output came from the cache, so the target was not called"
+    return _require_none(check, [problem] if is_untested else [], ": run the evaluation again with --no-cache")
+
+
+def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, accept_changes: bool = False) -> Check:
+    """Keep a check from passing if more than a tenth of either side has no partner, or if there is no pair at all.
+
+    With `accept_changes` the pairs decide, however few there are. Only `unpaired` sides need none.
+    """
+    if check.verdict != "pass" or comparison.unpaired or (comparison.samples and accept_changes):
+        return check
+    if not comparison.samples:
+        same = "the same in both" if comparison.other_content else "in both"
+        advice = ": check the dataset, or add --unpaired to compare the runs as two groups"
+        return _require_none(check, [f"no sample is {same}"], advice)
     a, b, pairs, different = comparison.a, comparison.b, comparison.samples, len(comparison.other_content)
     new, removed = len(comparison.only_a) + different, count_removed_samples(run, comparison)
     total = pairs + different + len(comparison.only_b)
