@@ -320,6 +320,7 @@ def test_mixed_or_incomplete_files_are_mentioned(project: Project) -> None:
     """A run resumed with changes, and a rescoring of half a run, carry a warning."""
     project.proctor("run", "-q", "--on-error", "raise", "--concurrency", "1")
     rescored = project.proctor("rescore", "latest", "-e", "contains", "--json")
+    assert (rescored.json["metadata"]["status"], rescored.json["metadata"]["total"]) == ("failed", 5)
     assert "was not complete: 4 of 5 planned" in rescored.json["metadata"]["warnings"][0]
     project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
     result = project.proctor("run", "--resume", "--allow-changes", "--json")

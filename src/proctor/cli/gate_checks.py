@@ -35,13 +35,15 @@ def require_complete_run(report: EvalReport) -> None:
     run = report.metadata
     if run is not None and run.status != "completed":
         command = "sessions evaluate-batch" if BATCH_COMMAND in run.provenance.command else "run"
-        resume = f"proctor {command} … --resume {run.run_id}"
+        resume = f"proctor {command} … --resume {run.rescored_from or run.run_id}"
         if run.status == "submitted":
             fix = f"collect its results: proctor collect {run.run_id} --requests ADDRESS"
         elif run.status == "running":
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
         else:
-            fix = f"continue it: {resume}"
+            fix = f"continue {run.rescored_from or 'it'}: {resume}"
+            if run.rescored_from is not None:
+                fix += "; then rescore it"
         raise ProctorError(f"run {run.run_id} is {describe_status(report, run)}; a gate needs a complete run", fix=fix)
     if _has_no_verdict(report):
         raise ProctorError(

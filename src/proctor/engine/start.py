@@ -323,6 +323,7 @@ def rescore_run(
         metrics=plan.metrics,
         open_display=controls.watch,
         spending=restore_spending(metadata),
+        source=stored_run,
     )
 
 
