@@ -202,16 +202,20 @@ class RunExecution:
             return
         if pool.stopped == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
-        stored, again = f"the finished results are stored as run {run_id}", "resume it"
+        stored = f"the finished results are stored as run {run_id}"
+        again = (
+            f"then run the failed and the missing samples: --resume {run_id} --retry-errors; if the fix changes the "
+            "target, start a new run, or add --allow-changes to mix the results of both versions"
+        )
         if not self._is_stored():
-            stored, again = "nothing was stored (history=False)", "run it again"
+            stored, again = "nothing was stored (history=False)", "then run it again"
         if pool.stop_error is not None:
             raise RunStopped(pool.stop_error.what, run_id=run_id, fix=f"{pool.stop_error.fix}; {stored}")
         if pool.failed_result is not None:
             what = describe_error(pool.failed_result)
             if pool.stopped == "max_errors":
                 what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
-            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause and {again}")
+            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause, {again}")
 
 
 def _keep_plan(run: RunMetadata, source: RunMetadata) -> RunMetadata:
