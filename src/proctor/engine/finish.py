@@ -103,7 +103,7 @@ def _missing_field_warnings(results: Results, run: RunMetadata) -> Iterator[str]
         if name not in evaluated:
             hint = f" ({error.fix})" if error.fix else ""
             yield (
-                f"the selected field {name!r} is missing in all {report.successful} results: "
+                f"the selected field {name!r} is missing in all {report.total - report.counts.error} results: "
                 f"{error.where}: {error.what}{hint}"
             )
 
