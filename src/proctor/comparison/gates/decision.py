@@ -27,6 +27,7 @@ from proctor.comparison.gates.gaps import (
     apply_missing_limit,
     apply_unmatched_limit,
     find_gaps,
+    find_rating_gaps,
     find_worst_gap,
 )
 from proctor.comparison.report import EvalReport
@@ -561,6 +562,9 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
             configuration=comparison.a if len(comparisons) > 1 else "",
             value=float(lost),
             n=comparison.samples,
+        )
+        check = apply_missing_limit(
+            check, find_rating_gaps(run, base, STRICT_PASS_RATE), config.max_missing, comparison.b
         )
         check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
         check = apply_unmatched_limit(check, comparison, run, accept_changes=config.accept_changes)

@@ -19,7 +19,6 @@ from proctor.comparison.gates import decision
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gap,
-    Gaps,
     apply_cache_limit,
     apply_coverage_limit,
     apply_missing_limit,
@@ -325,8 +324,9 @@ def conclude_early_gate(
     )
     sentence = describe_metric(check, delta, missing=gate.unscored, show_more=False)
     check = msgspec.structs.replace(check, sentence=sentence)
-    gap = find_gaps(new, old, comparison, delta.name).baseline
-    gaps = Gaps(Gap(gate.unscored, gate.n + gate.unscored), gap)
+    gaps = find_gaps(new, old, comparison, delta.name)
+    if not gaps.run.evaluator:
+        gaps = gaps._replace(run=Gap(gate.unscored, gate.n + gate.unscored))
     check = apply_missing_limit(check, gaps, max_missing, comparison.b)
     check = apply_coverage_limit(check, delta.name, new, old, max_missing)
     check = apply_unmatched_limit(check, comparison, new, accept_changes=accept_changes)
