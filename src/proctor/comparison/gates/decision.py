@@ -455,6 +455,8 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
+        # A gate on a latency decides, and adds a note.
+        and not has_different_moments(delta)
         # An evaluator that stopped judging makes a check inconclusive instead.
         and (comparison.evaluator_differences or not comparison.uneven or delta.name not in COMBINED_METRICS)
     ]
