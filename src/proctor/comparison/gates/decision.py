@@ -348,7 +348,7 @@ def conclude_gate(
     checks: Sequence[Check],
     comparisons: Sequence[Comparison],
     report: EvalReport | None,
-    pairs: Sequence[Pair],
+    pairs: Sequence[Pair] = (),
     *,
     baseline: str,
     notes: Iterable[str] = (),

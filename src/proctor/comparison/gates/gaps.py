@@ -145,7 +145,9 @@ def find_rating_gaps(a: Side, b: Side, metric: str) -> Gaps:
 
 
 def _find_rating_gap(metric: str, results: Results | None, run: RunMetadata | None) -> Gap | None:
-    for spec in () if run is None or results is None else run.evaluators:
+    if run is None or results is None:
+        return None
+    for spec in run.evaluators:
         if metric in COMBINED_METRICS or find_evaluator(metric, run)[1] == spec.name:
             rating = find_highest_rating(results, spec.name)
             if rating is not None:
