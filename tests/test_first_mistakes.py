@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor import ProctorError, SessionDataset, evaluate
+from proctor import ProctorError, Score, SessionDataset, evaluate
 
 SAMPLES = [{"id": "1", "input": "a", "expected": "a"}]
 
@@ -48,6 +48,11 @@ def run(**changes: Any) -> Callable[[], Any]:
         ),
         (run(evaluators=three_parameters), "third parameter 'c' would get the session", "rename it to session"),
         (run(evaluators=limited), "limit: it is required\n", "functools.partial(limited, limit=…)"),
+        (run(evaluators=None), "evaluators: there is no evaluator", "such as exact_match"),
+        (run(evaluators=Score(1.0, True)), "is not callable", "pass the evaluator without calling it"),
+        (run(evaluators=True), "True is not callable", "pass a function that returns a Score"),
+        (run(target=str), "a class is not a target", "such as lambda text: str(text)"),
+        (run(dataset=iter([])), "the dataset has no samples", "it may have been read before"),
         (run(dataset=["a", "b"]), "found a string: 'a'", '{"id": "1", "input": "2 + 2"'),
         (run(dataset=[("a", "b")]), "found a tuple", '{"id": "1", "input": "2 + 2"'),
         (run(dataset=[]), "the dataset has no samples", '{"id": "1", "input": "2 + 2"}'),

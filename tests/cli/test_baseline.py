@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import msgspec
 import pytest
@@ -136,3 +137,16 @@ the baseline main was deleted with its run
     history.set_baseline("main", "killed")
     gone = project.proctor("delete", "killed", "--yes", "--json").json
     assert gone == {"deleted": ["killed"], "baselines": ["main"]}
+
+
+def test_a_rescoring_of_an_incomplete_run_is_incomplete_too(project: Project) -> None:
+    """It is no baseline and passes no gate, with the way to complete it; `proctor runs` shows what is missing."""
+    project.proctor("run", "-q", "--on-error", "raise", "--concurrency", "1", "--name", "half")
+    assert project.proctor("rescore", "half", "-e", "contains", "-q", "--name", "again").code == 0
+    assert "4 of 5" in project.proctor("runs", "--name", "again").out
+    refused = project.proctor("baseline", "set", "main", "again")
+    assert (refused.code, "a baseline must be a complete run" in refused.err) == (2, True)
+    assert re.search(r"Fix: resume run \S+ and rescore it, or add --force", refused.err)
+    gate = project.proctor("gate", "again", "--fail-under", "0.1")
+    assert (gate.code, "failed, with 4 of 5 results; a gate needs a complete run" in gate.err) == (3, True)
+    assert "; then rescore it" in gate.err

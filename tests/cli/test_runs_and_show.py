@@ -8,7 +8,7 @@ import click
 import pytest
 
 from proctor.cli.main import COMMANDS, run_cli
-from tests.cli.project import Project
+from tests.cli.project import EVAL, Project
 
 
 @pytest.fixture
@@ -84,6 +84,7 @@ def test_show_narrows_to_results(project: Project, run_id: str) -> None:
         (["--configuration", "defalt"], "did you mean 'default'?"),
         (["--evaluator", "exact", "--outcome", "failed"], "the run has no evaluator 'exact'"),
         (["--outcome", "bad"], "Invalid value for '--outcome'"),
+        (["s4"], "Fix: for a sample, write: proctor show latest --sample s4"),
     ],
 )
 def test_show_names_what_is_not_there(project: Project, run_id: str, args: list[str], message: str) -> None:
@@ -91,6 +92,17 @@ def test_show_names_what_is_not_there(project: Project, run_id: str, args: list[
     result = project.proctor("show", "latest", *args)
     assert result.code == 2
     assert message in result.err
+
+
+def test_show_takes_a_run_and_its_configuration_as_compare_does(project: Project) -> None:
+    """RUN@CONFIGURATION is the same as --configuration; an unknown one is named."""
+    project.write("eval.yaml", EVAL + "configurations: {a: {}, b: {suffix: '!'}}\n")
+    assert project.proctor("run", "-q").code == 0
+    by_name = project.proctor("show", "latest@b", "--json").json
+    assert by_name == project.proctor("show", "latest", "--configuration", "b", "--json").json
+    assert {each["trial"]["configuration"] for each in by_name} == {"b"}
+    assert "the run has no configuration 'c'" in project.proctor("show", "latest@c").err
+    assert "there is no run 'nobody'" in project.proctor("show", "nobody@b").err
 
 
 def test_rescore_scores_old_outputs(project: Project, run_id: str) -> None:

@@ -86,9 +86,9 @@ def test_mistakes_are_reported_with_a_fix(
     result = project.proctor("submit", "eval.yaml", *(address if word == ADDRESS else word for word in wrong))
     assert (result.code, message in result.err) == (code, True), result.err
     assert mailbox(address, EvalRequest).approximate_count() == 0
-    # A run that could not be sent does not look like one that was.
+    # A run of which nothing was sent is not stored, so `latest` is still the run before.
     runs = project.proctor("runs", "--json")
-    assert runs.code != 0 or [run["status"] for run in runs.json] in ([], ["failed"])
+    assert runs.code != 0 or runs.json == []
 
 
 def test_the_cache_is_refused(project: Project, address: str) -> None:

@@ -79,11 +79,15 @@ def test_times_of_two_runs_have_a_difference_and_no_verdict() -> None:
 
     apart, together = sides("r2", "r1"), sides("r1", "r1")
     for delta in (apart.metrics["latency_ms.mean"], apart.fields["wait"]):
-        assert (delta.verdict, delta.p_adjusted) == ("not enough evidence", None)
+        assert (delta.verdict, delta.p_adjusted) == ("not comparable", None)
         assert (delta.more_samples, delta.absolute is None) == (None, False)
         assert delta.interval is not None
     assert apart.fields["words"].decided
     assert "latency_ms" not in apart.answer
+    alone = compare(*(Side(name, {"latency_ms.mean": values}, samples=tuple(values), run=run(id_))
+                      for name, values, id_ in (("new", slow, "r2"), ("main", quick, "r1"))))  # fmt: skip
+    assert alone.answer.startswith("new and main are not comparable: latency_ms.mean 932.9 vs. 528.9")
+    assert alone.answer.endswith("the time of day.")
     [note] = apart.notes
     assert note == (
         "the latencies of two runs were measured at different times: the difference may come from the "

@@ -44,6 +44,8 @@ def test_notices_and_slow_samples_are_shown() -> None:
     view = View(done=0, total=10)
     view.notice = "no worker has answered for 7 s; 10 requests are waiting"
     assert list(progress_notes(view)) == [view.notice]
+    view.rate = view.seconds_left = 0.5
+    assert "left" not in describe_progress(view)
 
 
 def test_the_summary_says_how_far_how_well_and_how_long() -> None:

@@ -148,8 +148,10 @@ def test_a_class_is_refused_with_what_to_do() -> None:
         as_target(Loop)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
 Loop: a class is not a target
-Fix: pass an instance, such as Loop(), or a function\
+Fix: pass an instance, such as Loop()\
 """)
+    with pytest.raises(TargetError, match=r"Fix: pass a function, such as lambda text: str\(text\)"):
+        as_target(str)
 
 
 def test_an_object_that_cannot_be_called_is_refused() -> None:

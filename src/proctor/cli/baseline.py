@@ -36,6 +36,8 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     if (metadata.status != "completed" or metadata.stopped_early) and not force:
         status = "stopped early" if metadata.stopped_early else metadata.status
         finish = "resume the run first"
+        if metadata.rescored_from is not None:
+            finish = f"resume run {metadata.rescored_from} and rescore it"
         if status == "submitted":
             finish = f"collect its results: proctor collect {run_id} --requests ADDRESS"
         raise UsageError(

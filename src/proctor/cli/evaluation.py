@@ -23,6 +23,12 @@ DATASET_OPTIONS = {
 
 file_argument = click.argument("file", required=False, type=PATH)
 concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
+cache_option = option(
+    "--cache/--no-cache",
+    "Reuse the outputs of identical earlier calls, or call the target for all of them. Default: the file's, else "
+    "--no-cache.",
+    default=None,
+)
 timeout_option = option("--timeout SECONDS", "Time limit of each target call in seconds. Default: 30.")
 retries_option = option("--retries N", "Retry a failed call up to N times when the error is transient. Default: 0.")
 epochs_option = option("--epochs N", "Run each sample N times. Default: 1.")

@@ -17,7 +17,13 @@ import msgspec
 from proctor.cli import gate_checks
 from proctor.cli import options as cli
 from proctor.cli import outputs as output_files
-from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option, load_evaluation, parse_thresholds
+from proctor.cli.evaluation import (
+    EVAL_FILE_ENDINGS,
+    cache_option,
+    concurrency_option,
+    load_evaluation,
+    parse_thresholds,
+)
 from proctor.comparison.gates import decision, early
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
 from proctor.comparison.report import EvalReport
@@ -37,7 +43,7 @@ from proctor.wiring.registry import load_own_metrics
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
 # Options that apply to an eval file; a stored run cannot change.
-FILE_OPTIONS = ("name", "tag", "concurrency")
+FILE_OPTIONS = ("name", "tag", "concurrency", "cache")
 COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
 
 
@@ -74,6 +80,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @cli.name_option
 @cli.tag_option
 @concurrency_option
+@cache_option
 @cli.option("--junit FILE", "Write the result as JUnit XML.")
 @cli.option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
 @cli.output_options
@@ -88,7 +95,7 @@ def command(run: str, **options: Any) -> int:
     proctor gate eval.yaml --baseline main --margin 5%
     proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
 
-    An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
+    An eval file is run first, with --name, --tag, --concurrency and --no-cache as in `proctor run`; with
     --until-decided only until the verdict is certain. Margins are percentage points for rates and
     scores, and percent of the baseline's value for other numbers. In GitHub Actions, the gate also
     writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
@@ -221,9 +228,10 @@ def _open_stored(run: str, history: History, options: dict[str, Any]) -> compare
             "--until-decided needs an eval file: a stored run has already ended",
             fix="proctor gate eval.yaml --baseline NAME --until-decided",
         )
-    if file_options := [name for name in FILE_OPTIONS if options[name]]:
+    if file_options := [name for name in FILE_OPTIONS if options[name] not in (None, ())]:
+        negation = "no-" if options[file_options[0]] is False else ""
         raise ConfigError(
-            f"--{file_options[0]} needs an eval file: a stored run cannot change",
+            f"--{negation}{file_options[0]} needs an eval file: a stored run cannot change",
             fix="proctor gate eval.yaml --baseline NAME",
         )
     return compare_runs.open_report(run, history, options["configuration"])

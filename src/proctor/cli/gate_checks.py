@@ -35,13 +35,15 @@ def require_complete_run(report: EvalReport) -> None:
     run = report.metadata
     if run is not None and run.status != "completed":
         command = "sessions evaluate-batch" if BATCH_COMMAND in run.provenance.command else "run"
-        resume = f"proctor {command} … --resume {run.run_id}"
+        resume = f"proctor {command} … --resume {run.rescored_from or run.run_id}"
         if run.status == "submitted":
             fix = f"collect its results: proctor collect {run.run_id} --requests ADDRESS"
         elif run.status == "running":
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
         else:
-            fix = f"continue it: {resume}"
+            fix = f"continue {run.rescored_from or 'it'}: {resume}"
+            if run.rescored_from is not None:
+                fix += "; then rescore it"
         raise ProctorError(f"run {run.run_id} is {describe_status(report, run)}; a gate needs a complete run", fix=fix)
     if _has_no_verdict(report):
         raise ProctorError(
@@ -109,7 +111,7 @@ def check_before_run(
                 f"the dataset and {baseline.label} have no sample in common, and "
                 f"{'--until-decided' if early else '--max-flips'} compares sample by sample",
                 where="--baseline",
-                fix="leave that option out: the runs are then compared as two groups",
+                fix="check the dataset; to compare the runs as two groups, leave that option out and add --unpaired",
             )
         if early:
             _reject_clusters(shared)

@@ -10,6 +10,7 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.evaluation import (
     EVAL_FILE_ENDINGS,
+    cache_option,
     concurrency_option,
     dataset_options,
     epochs_option,
@@ -48,7 +49,7 @@ from proctor.cli.evaluation import (
     type=cli.Choice(["continue", "raise"]),
 )
 @cli.tag_option
-@cli.option("--cache", "Reuse the outputs of identical earlier calls.", default=None)
+@cache_option
 @cli.redact_option()
 @cli.skipped_option
 @cli.canary_option

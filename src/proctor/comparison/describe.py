@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
-from proctor.comparison.verdicts import DIFFERENT_MOMENTS
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS, has_different_moments
 from proctor.core.stats.intervals import MIN_CLUSTERS
 from proctor.records import formatting
 from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Comparison, MetricDelta
@@ -58,6 +58,9 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
     if delta.verdict == "not enough evidence":
         needed = _describe_needed(delta.more_samples, delta.paired) if delta.more_samples else ""
         return f"Not enough evidence that {a} and {b} differ: {figures}{needed}."
+    if delta.verdict == NOT_COMPARABLE:
+        reason = f"; {DIFFERENT_MOMENTS}" if has_different_moments(delta) else ""
+        return f"{a} and {b} are not comparable: {figures}{reason}."
     relation = {"better": "better than", "worse": "worse than"}.get(delta.verdict, "different from")
     return f"{a} is {relation} {b}: {figures}."
 
@@ -83,7 +86,11 @@ def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
 
 
 def _describe_changes(comparison: Comparison) -> str:
-    names = [delta.name for delta in comparison.essential() if delta.verdict == NOT_COMPARABLE]
+    names = [
+        delta.name
+        for delta in comparison.essential()
+        if delta.verdict == NOT_COMPARABLE and not has_different_moments(delta)
+    ]
     consequence = f", so {' and '.join(names)} cannot be compared" if names else ""
     problem = f"{comparison.a} and {comparison.b} were not scored by the same evaluators"
     if not comparison.evaluator_differences:

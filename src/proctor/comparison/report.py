@@ -109,8 +109,8 @@ class EvalReport:
 
     @property
     def successful(self) -> int:
-        """The number of results whose target returned an output."""
-        return self.counts.total - self.counts.error
+        """The number of results without an error: passed, failed or skipped. With `errors` it adds up to `total`."""
+        return self.total - self.errors
 
     @property
     def errors(self) -> int:

@@ -12,7 +12,7 @@ from proctor.comparison.evidence import MCNEMAR
 from proctor.core.stats.distributions import normal_cdf, normal_quantile
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import wilson_interval
-from proctor.records.comparison import BOOTSTRAP, Interval, MetricDelta, Verdict
+from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Interval, MetricDelta, Verdict
 from proctor.records.formatting import Kind
 
 CONFIDENCE = 0.95
@@ -191,7 +191,7 @@ def has_different_moments(delta: MetricDelta) -> bool:
 
 def _decide(delta: MetricDelta, p: float | None) -> Verdict:
     if has_different_moments(delta):
-        return "not enough evidence"
+        return NOT_COMPARABLE
     bounds = _find_bounds(delta)
     if bounds is not None and max(abs(bounds[0]), abs(bounds[1])) <= delta.min_difference:
         return "no relevant difference"

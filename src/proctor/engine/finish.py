@@ -10,7 +10,7 @@ from proctor.comparison.report import EvalReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts
+from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts, warn_ratings
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.results import Results
@@ -49,6 +49,7 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *_no_verdict_warnings(results, run, table),
         *_missing_field_warnings(results, run),
         *warn_missing_verdicts(results, run),
+        *warn_ratings(results, run),
         *warn_constant_judges(results, run),
         *warn_local_judges(run),
     )
@@ -103,7 +104,7 @@ def _missing_field_warnings(results: Results, run: RunMetadata) -> Iterator[str]
         if name not in evaluated:
             hint = f" ({error.fix})" if error.fix else ""
             yield (
-                f"the selected field {name!r} is missing in all {report.successful} results: "
+                f"the selected field {name!r} is missing in all {report.total - report.counts.error} results: "
                 f"{error.where}: {error.what}{hint}"
             )
 

@@ -11,6 +11,7 @@ from proctor.errors import DatasetError
 from proctor.records.trial import DEFAULT_CONFIGURATION
 
 MAX_NAMES = 20
+NO_SAMPLES = "the dataset has no samples"
 _NO_RESULT = "planned trials have no result"
 _TOO_SHORT = "it gave fewer samples than its length said"
 
@@ -55,6 +56,9 @@ class Ledger:
             fix = "do not raise asyncio.CancelledError in the dataset"
             raise DatasetError("the code of the dataset cancelled reading it", fix=fix) from error
         self.is_exhausted = True
+        if self.total is None and not self.planned:
+            # A dataset of known length was checked before the run.
+            raise DatasetError(NO_SAMPLES, fix="check the iterator: it may have been read before")
 
     def has_remaining_jobs(self) -> bool:
         """True if some jobs were not handed out."""

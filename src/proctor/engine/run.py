@@ -44,7 +44,8 @@ class RunExecution:
 
     `open_runner` opens what runs the jobs and closes it afterwards. `stop_check` receives every
     result, first those of earlier executions (`earlier_results`); `on_result` receives the results
-    of this execution as they are stored, after redaction.
+    of this execution as they are stored, after redaction. `source` is the run that is rescored: if it is not complete,
+    neither is its rescoring.
     """
 
     metadata: RunMetadata
@@ -60,6 +61,7 @@ class RunExecution:
     stop_check: StopCheck | None = None
     earlier_results: Iterable[EvalResult] = ()
     on_result: Callable[[EvalResult], object] | None = None
+    source: RunMetadata | None = None
 
     async def run(self) -> EvalReport:
         """Run all jobs, compute the metrics and close the run.
@@ -165,6 +167,8 @@ class RunExecution:
             spent=None if self.spending is None else self.spending.so_far,
             stopped_early=self._stopped_early(pool),
         )
+        if self.source is not None:
+            run = _keep_plan(run, self.source)
         report = finish(self.history, add_redaction_counts(run, redaction), self.metrics)
         self.progress.end(failed=status != "completed")
         return report
@@ -198,16 +202,29 @@ class RunExecution:
             return
         if pool.stopped == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
-        stored, again = f"the finished results are stored as run {run_id}", "resume it"
+        stored = f"the finished results are stored as run {run_id}"
+        again = (
+            f"then run the failed and the missing samples: --resume {run_id} --retry-errors; if the fix changes the "
+            "target, start a new run, or add --allow-changes to mix the results of both versions"
+        )
         if not self._is_stored():
-            stored, again = "nothing was stored (history=False)", "run it again"
+            stored, again = "nothing was stored (history=False)", "then run it again"
         if pool.stop_error is not None:
             raise RunStopped(pool.stop_error.what, run_id=run_id, fix=f"{pool.stop_error.fix}; {stored}")
         if pool.failed_result is not None:
             what = describe_error(pool.failed_result)
             if pool.stopped == "max_errors":
                 what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
-            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause and {again}")
+            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause, {again}")
+
+
+def _keep_plan(run: RunMetadata, source: RunMetadata) -> RunMetadata:
+    """Return a rescored run with the plan of its source, so that the trials that never ran are still missing."""
+    status = run.status
+    if status == "completed" and source.status != "completed":
+        status = "failed" if source.status == "failed" else "interrupted"
+    total = run.total if source.total is None else max(source.total, run.total or 0)
+    return msgspec.structs.replace(run, status=status, total=total, stopped_early=source.stopped_early)
 
 
 def _current_folder() -> str | None:

@@ -291,7 +291,6 @@ def rescore_run(
             *identity_warnings(stored_run, evaluators=specs),
         ),
         rescored_from=stored_run.run_id,
-        stopped_early=None,
         spent=None,
         redacted={},
         # Failed trials are not run again, so they must not stop the rescoring.
@@ -323,6 +322,7 @@ def rescore_run(
         metrics=plan.metrics,
         open_display=controls.watch,
         spending=restore_spending(metadata),
+        source=stored_run,
     )
 
 

@@ -23,6 +23,7 @@ from proctor.evaluators.options import (
 )
 from proctor.evaluators.score_conversion import preview
 from proctor.records.run import EvaluatorSpec
+from proctor.records.score import Score
 
 MARK = "__evaluator__"
 # Holds the async original of a function that can also be called outside an event loop.
@@ -275,7 +276,10 @@ def get_callable(obj: Any, label: str) -> Callable[..., Any]:
             f"{obj!r} is the name of an evaluator, not an evaluator",
             fix=f"pass the function itself, or Registry.standard().build({obj!r})",
         )
-    raise EvaluatorError(f"{preview(obj)} is not callable and has no `evaluate` method", where=label)
+    fix = "pass a function that returns a Score, a boolean or a number from 0 to 1, or the name of an evaluator"
+    if isinstance(obj, Score):
+        fix = "pass the evaluator without calling it, such as exact_match instead of exact_match(output, expected)"
+    raise EvaluatorError(f"{preview(obj)} is not callable and has no `evaluate` method", where=label, fix=fix)
 
 
 def get_name(obj: Any) -> str:

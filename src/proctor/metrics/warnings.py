@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -221,6 +222,41 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
                     f"{spec.name} {verb} {missing.number:,} of {missing.total:,} results; "
                     f"most frequent reason: {missing.reason or 'none was given'}"
                 )
+
+
+# The errors of evaluators that return a number above 1: bare, in a mapping, or in a Score.
+_NUMBER_ABOVE_1 = re.compile(
+    r"(?:the evaluator returned (?:the score )?|Score\.value must be a number from 0 to 1, got )(\d+(?:\.\d+)?)\b"
+)
+# Not far above 1 is a rounding error.
+_LOWEST_RATING = 1.01
+
+
+def find_highest_rating(results: Results, evaluator: str) -> float | None:
+    """Return the highest number above 1 that an evaluator returned; None if it returned none.
+
+    Such an evaluator rates on a scale. A rating of 1, the worst on most scales, was read as a full score.
+    """
+    if results.column(evaluator).errors <= results.counts().error:
+        return None
+    page = results.page(outcome="unscored", evaluator=evaluator, limit=MAX_REASONS_READ)
+    reasons = (result.scores[evaluator].reason for result in page if evaluator in result.scores)
+    ratings = (float(match[1]) for reason in reasons if (match := _NUMBER_ABOVE_1.search(reason)))
+    return max((rating for rating in ratings if rating > _LOWEST_RATING), default=None)
+
+
+def describe_rating(rating: float) -> str:
+    return f"it returned {rating:g}, so it seems to rate on a scale and a 1 is no full score"
+
+
+def warn_ratings(results: Results, run: RunMetadata) -> Iterator[str]:
+    """Warn about every evaluator that rates on a scale."""
+    for spec in run.evaluators:
+        if (rating := find_highest_rating(results, spec.name)) is not None:
+            yield (
+                f"the scores of {spec.name} are not reliable: {describe_rating(rating)}. "
+                f"Fix: convert its ratings to numbers from 0 to 1, such as (rating - 1) / {max(1, rating - 1):g}"
+            )
 
 
 def _count_reasons(results: Results, evaluator: str | None, outcome: Outcome, limit: int) -> Counter[str]:

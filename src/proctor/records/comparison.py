@@ -269,7 +269,7 @@ class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     Epochs are averaged first; `interval` is the 95 % interval of the mean. `ranks` are the best and the worst
     place that the evidence allows: every pair is compared on its common samples, corrected for the number of
-    pairs. `chance_of_best` is how often it would be first with other samples of the same kind; None if the
+    pairs. `chance_of_best` is the probability of being the best over all samples of this kind; None if the
     configurations do not have the same samples.
     """
 

@@ -62,8 +62,9 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """The result of a gate: its verdict, the verdict in a sentence, and all checks.
 
     It passes if every check passes, fails if any fails, and is inconclusive otherwise. `comparisons` compare
-    the run's configurations with the baseline; `notes` describe how the two differ. `early` is set if the run
-    could stop early: its comparisons then have flips but no intervals, because those would not hold.
+    the run's configurations with the baseline; `notes` describe how the two differ, `warnings` are those of the
+    run and of the baseline. `early` is set if the run could stop early: its comparisons then have flips but no
+    intervals, because those would not hold.
     """
 
     run_id: str
@@ -75,6 +76,7 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     notes: tuple[str, ...] = ()
     early: Early | None = None
     name: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def lost(self) -> tuple[tuple[str, Flip], ...]:

@@ -47,7 +47,7 @@ TERMINAL_LEGEND = "95 % intervals below the numbers; g: difference in standard d
 MARKDOWN_LEGEND = "95 % intervals in parentheses; effect: difference in standard deviations (Hedges' g)"
 RANKING_LEGEND = (
     "Ranks: all ranks that the pairwise comparisons allow (Holm-corrected); "
-    "P(first): probability of ranking first with new samples of the same kind"
+    "P(first): probability of being the best over all samples of this kind"
 )
 
 

@@ -44,9 +44,15 @@ def render_gate(result: GateResult, *, width: int = 80) -> str:
         facts = f"{check.verdict:<12}  {single_line(describe_check(check), LINE_LIMIT)}"
         lines += _wrap(facts, width, indent=14)
     lines += _flip_lines(result, width)
-    for note in result.notes:
-        lines += _wrap(f"Note: {single_line(note, LINE_LIMIT)}", width)
+    for remark in _list_remarks(result):
+        lines += _wrap(remark, width)
     return "".join(f"{text}\n" for text in lines)
+
+
+def _list_remarks(result: GateResult) -> list[str]:
+    """Return the warnings, then the notes, each on one line."""
+    remarks = [("Warning", text) for text in result.warnings] + [("Note", text) for text in result.notes]
+    return [f"{label}: {single_line(text, LINE_LIMIT)}" for label, text in remarks]
 
 
 def describe_check(check: Check) -> str:
@@ -81,8 +87,9 @@ def render_markdown(result: GateResult) -> str:
         disable_links(markdown_table(COLUMNS, [_check_cells(check) for check in result.checks])),
         *_flip_blocks(result),
     ]
-    if result.notes:
-        blocks.append("\n".join(f"- {escape_untrusted(single_line(note, LINE_LIMIT))}" for note in result.notes))
+    remarks = [remark.removeprefix("Note: ") for remark in _list_remarks(result)]
+    if remarks:
+        blocks.append("\n".join(f"- {escape_untrusted(remark)}" for remark in remarks))
     baseline = f" compared with `{_plain_name(result.baseline)}`" if result.baseline else ""
     return "\n\n".join([*blocks, f"Run `{_plain_name(result.run_id)}`{baseline}.\n"])
 
@@ -201,6 +208,7 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
         result.answer,
         *(f"lost: {flip.sample_id}" for _, flip in result.lost[:FLIPS_IN_JUNIT]),
         *([f"… and {hidden:,} more"] if hidden > 0 else []),
+        *(f"warning: {warning}" for warning in result.warnings),
         *(f"note: {note}" for note in result.notes),
     ]
     ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))

@@ -64,7 +64,8 @@ def describe_progress(view: RunView, outcomes: DescribeOutcomes = _count_verdict
         facts.append(f"{view.outcomes['skipped']} skipped")
     if view.rate is not None:
         facts.append(f"{view.rate:,.{0 if view.rate >= 10 else 1}f}/s")
-    if view.seconds_left is not None and view.total and view.done < view.total:
+    # While a notice applies, no results arrive.
+    if view.seconds_left is not None and view.total and view.done < view.total and not view.notice:
         facts.append(f"{_format_seconds(view.seconds_left)} left")
     return ", ".join(facts)
 

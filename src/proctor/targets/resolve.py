@@ -161,9 +161,10 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
         )
     name = name or get_callable_name(target)
     if inspect.isclass(target):
-        raise TargetError(
-            "a class is not a target", where=name, fix=f"pass an instance, such as {name}(), or a function"
-        )
+        has_call = any("__call__" in vars(base) for base in target.__mro__)
+        is_runnable = has_call or any(hasattr(target, method) for method in ("execute", "ainvoke", "invoke"))
+        example = f"an instance, such as {name}()" if is_runnable else f"a function, such as lambda text: {name}(text)"
+        raise TargetError("a class is not a target", where=name, fix=f"pass {example}")
     if not inspect.isroutine(target) and not isinstance(target, functools.partial):
         if callable(getattr(target, "execute", None)):
             return from_execute(target, name)

@@ -91,7 +91,11 @@ def submit(
         for count in _send_requests(requests, build_requests(), reply_to, is_checked=is_checked):
             sent += count
     except BaseException:
-        history.update(msgspec.structs.replace(run, status="failed", total=sent))
+        if sent:
+            history.update(msgspec.structs.replace(run, status="failed", total=sent))
+        else:
+            # Nothing of it can be collected, and it would be the latest run.
+            history.delete(run.run_id)
         raise
     planned = tuple(sample_ids[number] for number in sorted(sample_ids))
     run = msgspec.structs.replace(run, total=sent, planned_samples=planned)

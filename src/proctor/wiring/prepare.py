@@ -18,6 +18,7 @@ from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.problems import IN_MEMORY
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
+from proctor.engine.ledger import NO_SAMPLES
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
@@ -138,7 +139,7 @@ def inspect_dataset(plan: Plan) -> DatasetInfo:
     info = plan.dataset.inspect()
     if info.length == 0:
         raise DatasetError(
-            "the dataset has no samples",
+            NO_SAMPLES,
             where="" if info.name == IN_MEMORY else info.name,
             fix='add at least one: {"id": "1", "input": "2 + 2"}',
         )

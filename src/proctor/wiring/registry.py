@@ -228,7 +228,7 @@ class Registry:
         >>> [each.spec.name for each in Registry.standard().build_all(["exact_match", "contains"])]
         ['exact_match', 'contains']
         """
-        if isinstance(evaluators, str) or not isinstance(evaluators, Sequence | Mapping):
+        if isinstance(evaluators, str) or not isinstance(evaluators, Sequence | Mapping | None):
             evaluators = [evaluators]
         if not evaluators:
             raise EvaluatorError(

@@ -22,10 +22,12 @@ from proctor.comparison.gates import thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gaps,
+    apply_cache_limit,
     apply_coverage_limit,
     apply_missing_limit,
     apply_unmatched_limit,
     find_gaps,
+    find_rating_gaps,
     find_worst_gap,
 )
 from proctor.comparison.report import EvalReport
@@ -55,6 +57,7 @@ from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, Met
 from proctor.records.formatting import Kind
 from proctor.records.gate import Check, Early, GateResult, GateVerdict
 from proctor.records.rubric import read_run_columns
+from proctor.records.run import RunMetadata
 
 LEVEL = 0.05
 DEFAULT_MARGIN = 0.02
@@ -329,7 +332,7 @@ def decide(
             raise ConfigError(
                 f"{comparison.a} and {comparison.b} have no sample in common, and {NO_PAIRS}",
                 where="max_flips",
-                fix="leave it out: the runs are then compared as two groups",
+                fix="check the dataset; to compare the runs as two groups, leave it out and add --unpaired",
             )
         require_same_evaluators(comparison, config, (a, b))
         require_numbers(a, b, config)
@@ -338,13 +341,14 @@ def decide(
         *_check_thresholds(report, config),
         *_check_flips(pairs, comparisons, config),
     ]
-    return conclude_gate(checks, comparisons, report, baseline=baseline, notes=notes)
+    return conclude_gate(checks, comparisons, report, pairs, baseline=baseline, notes=notes)
 
 
 def conclude_gate(
     checks: Sequence[Check],
     comparisons: Sequence[Comparison],
     report: EvalReport | None,
+    pairs: Sequence[Pair] = (),
     *,
     baseline: str,
     notes: Iterable[str] = (),
@@ -355,6 +359,7 @@ def conclude_gate(
     worst_first: tuple[GateVerdict, ...] = ("fail", "inconclusive")
     verdict: GateVerdict = next((each for each in worst_first if each in verdicts), "pass")
     run = report.metadata if report is not None else None
+    warnings = _collect_warnings(run, pairs, baseline)
     all_notes = [*notes]
     if report is not None and run is not None:
         all_notes.extend(warn_constant_judges(report.results, run))
@@ -371,10 +376,29 @@ def conclude_gate(
         describe.describe_gate(verdict, checks, early),
         tuple(checks),
         tuple(comparisons),
-        tuple(note for note in dict.fromkeys(all_notes) if note != DIFFERENT_MOMENTS or has_latency),
+        tuple(
+            note
+            for note in dict.fromkeys(all_notes)
+            if note not in warnings and (note != DIFFERENT_MOMENTS or has_latency)
+        ),
         early,
         "" if run is None else run.name,
+        warnings,
     )
+
+
+def _collect_warnings(run: RunMetadata | None, pairs: Sequence[Pair], baseline: str) -> tuple[str, ...]:
+    """Return the warnings of the run, and those that only the baseline has."""
+    runs = [run, *(a.run for a, _ in pairs)]
+    own = dict.fromkeys(text for each in runs if each is not None for text in each.warnings)
+    others = (
+        f"the baseline {baseline or b.name}: {text}"
+        for _, b in pairs
+        if b.run is not None
+        for text in b.run.warnings
+        if text not in own
+    )
+    return tuple(dict.fromkeys((*own, *others)))
 
 
 def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], config: GateConfig) -> Iterator[Check]:
@@ -392,8 +416,8 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], con
             gaps = find_gaps(a, b, comparison, delta.name)
             check = apply_missing_limit(check, gaps, config.max_missing, comparison.b)
             check = apply_coverage_limit(check, delta.name, a, b, config.max_missing)
-            if not config.accept_changes:
-                check = apply_unmatched_limit(check, comparison, a)
+            check = apply_unmatched_limit(check, comparison, a, accept_changes=config.accept_changes)
+            check = apply_cache_limit(check, a.results, a.run)
             yield msgspec.structs.replace(check, configuration=a.name if len(pairs) > 1 else "")
 
 
@@ -431,6 +455,8 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
+        # A gate on a latency decides, and adds a note.
+        and not has_different_moments(delta)
         # An evaluator that stopped judging makes a check inconclusive instead.
         and (comparison.evaluator_differences or not comparison.uneven or delta.name not in COMBINED_METRICS)
     ]
@@ -522,7 +548,8 @@ def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator
             n=0 if value is None else value.n,
             kind="rate" if value is not None and value.kind == "rate" else "number",
         )
-        yield apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
+        check = apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
+        yield apply_cache_limit(check, report.results, report.metadata)
 
 
 def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], config: GateConfig) -> Iterator[Check]:
@@ -538,8 +565,12 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
             value=float(lost),
             n=comparison.samples,
         )
+        check = apply_missing_limit(
+            check, find_rating_gaps(run, base, STRICT_PASS_RATE), config.max_missing, comparison.b
+        )
         check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
-        yield check if config.accept_changes else apply_unmatched_limit(check, comparison, run)
+        check = apply_unmatched_limit(check, comparison, run, accept_changes=config.accept_changes)
+        yield apply_cache_limit(check, run.results, run.run)
 
 
 def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:

@@ -19,7 +19,7 @@ from proctor.comparison.gates import decision
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gap,
-    Gaps,
+    apply_cache_limit,
     apply_coverage_limit,
     apply_missing_limit,
     apply_unmatched_limit,
@@ -324,19 +324,20 @@ def conclude_early_gate(
     )
     sentence = describe_metric(check, delta, missing=gate.unscored, show_more=False)
     check = msgspec.structs.replace(check, sentence=sentence)
-    gap = find_gaps(new, old, comparison, delta.name).baseline
-    gaps = Gaps(Gap(gate.unscored, gate.n + gate.unscored), gap)
+    gaps = find_gaps(new, old, comparison, delta.name)
+    if not gaps.run.evaluator:
+        gaps = gaps._replace(run=Gap(gate.unscored, gate.n + gate.unscored))
     check = apply_missing_limit(check, gaps, max_missing, comparison.b)
     check = apply_coverage_limit(check, delta.name, new, old, max_missing)
-    if not accept_changes:
-        check = apply_unmatched_limit(check, comparison, new)
+    check = apply_unmatched_limit(check, comparison, new, accept_changes=accept_changes)
+    check = apply_cache_limit(check, new.results, report.metadata)
     planned = None
     if report.metadata is not None and (length := report.metadata.dataset.length) is not None:
         planned = min(length, report.metadata.options.limit or length)
     early = Early(gate.n, comparison.samples + len(comparison.only_a), planned)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
-    return decision.conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
+    return decision.conclude_gate([check], [shown], report, [pair], baseline=baseline, notes=notes, early=early)
 
 
 def replay_early_gate(

@@ -16,7 +16,14 @@ from proctor.comparison.contents import count_failed_trials
 from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import MEAN_SCORE, Side, ValuesBySample
-from proctor.metrics.warnings import MAX_MISSING_SHARE, MissingVerdicts, count_skipped, find_evaluator
+from proctor.metrics.warnings import (
+    MAX_MISSING_SHARE,
+    MissingVerdicts,
+    count_skipped,
+    describe_rating,
+    find_evaluator,
+    find_highest_rating,
+)
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue
@@ -31,7 +38,7 @@ class Gap(NamedTuple):
     """How many of how many trials have no number, or only part of it (`partial`).
 
     `skipped` counts the missing ones that were skipped; `reason` is the most frequent reason.
-    `evaluator` is set if a combined metric has a number although this evaluator judged nothing.
+    `evaluator` is set if a metric has a number although this evaluator judged nothing, or is not reliable.
     """
 
     missing: int
@@ -41,6 +48,7 @@ class Gap(NamedTuple):
     skipped: int = 0
     reason: str = ""
     evaluator: str = ""
+    is_unreliable: bool = False
 
     def exceeds(self, limit: float) -> bool:
         """True if more are missing than the limit: a share, or a count if it is an integer."""
@@ -48,6 +56,8 @@ class Gap(NamedTuple):
         return self.missing > allowed + 1e-9
 
     def describe(self, where: str) -> str:
+        if self.is_unreliable:
+            return f"the scores of {self.evaluator} in {where} are not reliable ({self.reason})"
         if self.evaluator:
             judged = f"{self.evaluator} judged {self.total - self.missing:,} of {self.total:,}"
             reason = f" (most frequent reason: {self.reason})" if self.reason else ""
@@ -117,13 +127,33 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
     if comparison.samples:
         shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
         expected = shared & {*new.numbers, *old.numbers, *new.failed, *old.failed}
-        return Gaps(new.find_gap(expected), old.find_gap(expected))
-    new_share, old_share = (
-        len(known.numbers) / len(side.samples) if side.samples else 0.0 for known, side in ((new, a), (old, b))
-    )
-    return Gaps(
-        new.find_group_gap(round(old_share * len(a.samples))), old.find_group_gap(round(new_share * len(b.samples)))
-    )
+        gaps = Gaps(new.find_gap(expected), old.find_gap(expected))
+    else:
+        new_share, old_share = (
+            len(known.numbers) / len(side.samples) if side.samples else 0.0 for known, side in ((new, a), (old, b))
+        )
+        gaps = Gaps(
+            new.find_group_gap(round(old_share * len(a.samples))), old.find_group_gap(round(new_share * len(b.samples)))
+        )
+    unreliable = find_rating_gaps(a, b, metric)
+    return Gaps(*(found if found.missing else gap for found, gap in zip(unreliable, gaps, strict=True)))
+
+
+def find_rating_gaps(a: Side, b: Side, metric: str) -> Gaps:
+    """Count all samples as missing on a side whose evaluator rates on a scale: its scores mean something else."""
+    return Gaps(*(_find_rating_gap(metric, side.results, side.run) or Gap(0, 0) for side in (a, b)))
+
+
+def _find_rating_gap(metric: str, results: Results | None, run: RunMetadata | None) -> Gap | None:
+    if run is None or results is None:
+        return None
+    for spec in run.evaluators:
+        if metric in COMBINED_METRICS or find_evaluator(metric, run)[1] == spec.name:
+            rating = find_highest_rating(results, spec.name)
+            if rating is not None:
+                total = len(results)
+                return Gap(total, total, evaluator=spec.name, reason=describe_rating(rating), is_unreliable=True)
+    return None
 
 
 def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_MISSING) -> Gap:
@@ -151,6 +181,8 @@ def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Res
     value = table.get(metric)
     if value is None:
         return Gap(0, 0)
+    if (unreliable := _find_rating_gap(metric, results, run)) is not None:
+        return unreliable
     if metric in COMBINED_METRICS and run is not None and (unused := _find_unused_evaluator(results, run)):
         return unused
     is_score, evaluator = find_evaluator(metric, run)
@@ -211,10 +243,32 @@ def apply_coverage_limit(check: Check, metric: str, a: Side, b: Side, limit: flo
     return _require_none(check, problems, advice)
 
 
-def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side) -> Check:
-    """Keep a check on pairs from passing if more than a tenth of either side has no partner."""
-    if check.verdict != "pass" or not comparison.samples:
+def apply_cache_limit(check: Check, results: Results | None, run: RunMetadata | None) -> Check:
+    """Keep a check from passing if every output came from the cache, also of one configuration: nothing was tested.
+
+    Recordings have no cache. A rescored run has the outputs of an earlier run, and so what was true of them.
+    """
+    cached = None if run is None else run.cached_outputs
+    if check.verdict != "pass" or run is None or cached is None or not cached.count:
         return check
+    is_untested = cached.count == cached.total
+    if not is_untested and results is not None and len(run.configurations) > 1:
+        is_untested = all(result.trial.cached for result in results if result.success)
+    problem = "every output came from the cache, so the target was not called"
+    return _require_none(check, [problem] if is_untested else [], ": run the evaluation again with --no-cache")
+
+
+def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, accept_changes: bool = False) -> Check:
+    """Keep a check from passing if more than a tenth of either side has no partner, or if there is no pair at all.
+
+    With `accept_changes` the pairs decide, however few there are. Only `unpaired` sides need none.
+    """
+    if check.verdict != "pass" or comparison.unpaired or (comparison.samples and accept_changes):
+        return check
+    if not comparison.samples:
+        same = "the same in both" if comparison.other_content else "in both"
+        advice = ": check the dataset, or add --unpaired to compare the runs as two groups"
+        return _require_none(check, [f"no sample is {same}"], advice)
     a, b, pairs, different = comparison.a, comparison.b, comparison.samples, len(comparison.other_content)
     new, removed = len(comparison.only_a) + different, count_removed_samples(run, comparison)
     total = pairs + different + len(comparison.only_b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import random
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
@@ -11,6 +12,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from proctor.core.stats.bootstrap import bootstrap_interval
+from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.distributions import normal_cdf
 from proctor.core.stats.intervals import Interval
 
@@ -23,19 +25,29 @@ MIN_WITH_TIES = 10
 def best_probabilities(
     columns: Sequence[Sequence[float]], *, highest: bool = True, resamples: int = 1000, seed: int = 0
 ) -> list[float]:
-    """Return for each column the share of bootstrap resamples in which its mean is the best.
+    """Return for each column the probability that its mean is the best, by a Bayesian bootstrap.
 
-    Columns have one number per sample, in the same order. Each resample draws the same samples for all
-    columns. Ties share.
+    Columns have one number per sample, in the same order. Each resample weights the same samples for all
+    columns (Rubin 1981). Ties share. For each column, one sample in its favour is added, with a typical difference:
+    four wins and no loss do not prove that losses are impossible. For two columns of 0 and 1 the probability is then
+    that of Beta(wins + 1, losses + 1); without losses, it is 1 - p of a one-sided sign test with mid-p.
     """
+    if not columns or not columns[0]:
+        return [0.0] * len(columns)
     rng = random.Random(seed)
-    units = _batch_samples(columns, rng)
-    wins = [0.0] * len(columns)
-    if not units or not columns:
-        return wins
+    rows = [tuple(value - row[0] for value in row) for row in zip(*columns, strict=True) if _differs(row)]
+    if not rows:
+        return [1 / len(columns)] * len(columns)
+    units = _batch_samples(rows, rng)
+    typical = math.sqrt(math.fsum((max(unit) - min(unit)) ** 2 for unit in units) / len(units))
+    favour = typical if highest else -typical
+    units += [tuple(favour * (i == j) for j in range(len(columns))) for i in range(len(columns))]
+    weighted_columns = list(zip(*units, strict=True))
     pick_best = max if highest else min
+    wins = [0.0] * len(columns)
     for _ in range(resamples):
-        totals = [sum(column) for column in zip(*rng.choices(units, k=len(units)), strict=True)]
+        weights = [-math.log(1.0 - rng.random()) for _ in units]
+        totals = [sum(map(operator.mul, weights, column)) for column in weighted_columns]
         best = pick_best(totals)
         winners = [i for i, total in enumerate(totals) if total == best]
         for i in winners:
@@ -43,9 +55,12 @@ def best_probabilities(
     return [count / resamples for count in wins]
 
 
-def _batch_samples(columns: Sequence[Sequence[float]], rng: random.Random) -> list[tuple[float, ...]]:
+def _differs(row: Sequence[float]) -> bool:
+    return not math.isclose(min(row), max(row), rel_tol=ROUNDING)
+
+
+def _batch_samples(rows: list[tuple[float, ...]], rng: random.Random) -> list[tuple[float, ...]]:
     """Return one row per sample, or the sums of random batches if there are many samples."""
-    rows = list(zip(*columns, strict=True))
     if len(rows) <= 2 * MAX_UNITS:
         return rows
     rng.shuffle(rows)
