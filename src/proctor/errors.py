@@ -139,7 +139,7 @@ class CallFailed(ProctorError):
 
 
 class Unreadable(CallFailed):
-    """A model's answer has the wrong format; `answer` is its last one."""
+    """A model's answer has the wrong format; `answer` is the last answer."""
 
     def __init__(self, what: str, *, answer: str = "", usage: Any = None) -> None:
         super().__init__(what)
@@ -169,7 +169,7 @@ class MailboxGone(MailboxError):
 
 
 class MailboxFull(MailboxError):
-    """The mailbox has reached its capacity, messages in flight included."""
+    """The mailbox has reached its capacity, including messages in flight."""
 
 
 class MessageRefused(MailboxError):
@@ -181,7 +181,7 @@ class MessageTooLarge(MessageRefused):
 
 
 class ReceiptExpired(MailboxError):
-    """The lease of a message has expired, or the message was settled before."""
+    """The lease of a message has expired, or the message was already acknowledged or returned."""
 
 
 class StopRun(ProctorError):

@@ -66,7 +66,7 @@ def confirm(question: str) -> bool:
 
 
 def list_runs(runs: Sequence[RunMetadata], baselines: Mapping[str, RunMetadata] | None = None) -> str:
-    """List runs by id and name, with the baselines that name them."""
+    """List runs by id and name, with the baselines that point to them."""
     descriptions = []
     for run in runs:
         names = [name for name, named in (baselines or {}).items() if named.run_id == run.run_id]

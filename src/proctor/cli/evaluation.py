@@ -101,7 +101,7 @@ def load_evaluation(
     registry: Any,
     required: tuple[str, ...] = ("dataset", "target", "evaluator"),
 ) -> Any:
-    """Read the eval file and override it with the options of the command line."""
+    """Read the eval file; options of the command line override it."""
     import msgspec
 
     from proctor.wiring.config import LoadedEvalFile, load_eval_file
@@ -162,7 +162,7 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         changes["evaluators"] = set_parameters(evaluators, options["parameters"], registry)
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **parse_pairs(options["tag"], "--tag")}
-    # Options of `run` that have the name of an option of the engine are passed on.
+    # Options of `run` with the same name as an engine option are passed on.
     run_options = {name: options[name] for name in RunOptions.__struct_fields__ if options.get(name) is not None}
     if budget := run_options.pop("budget", None):
         run_options["budget"] = parse_budget(budget)
@@ -194,7 +194,7 @@ def _has_sessions(options: dict[str, Any]) -> bool:
 
 
 def set_parameters(evaluators: Any, settings: tuple[str, ...], registry: Any) -> list[Any]:
-    """Apply the parameters of --set to the evaluators they name."""
+    """Apply the parameters of --set to the named evaluators."""
     from proctor.errors import EvaluatorError, Problem
     from proctor.wiring.evaluator_entries import Setting, apply_settings
 

@@ -235,7 +235,7 @@ class _Job(NamedTuple):
 
     @property
     def own_metrics(self) -> tuple[Any, ...]:
-        """The metrics of the file and of plugins."""
+        """The custom metrics of the file and of plugins."""
         return tuple(self.registry.load_metric(each) for each in (*self.evaluation.metrics, *self.registry.metrics))
 
 
@@ -348,7 +348,7 @@ def _compare(
 
 
 def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
-    """Return remarks on an incomplete baseline, and on configurations without a counterpart."""
+    """Return notes about an incomplete baseline and about configurations without a counterpart."""
     run = baseline.report.metadata
     notes = [f"{name} has no counterpart and is not checked" for name in unpaired]
     if run is not None and run.stopped_early is not None:
@@ -384,7 +384,7 @@ class GateOutputs:
         output_files.reject_duplicate_paths(self._paths)
 
     def reject_outputs_in_dataset(self, dataset: Any) -> None:
-        """Reject output files inside the dataset; then write none of them."""
+        """Reject output files inside the dataset; after an error, none of them is written."""
         try:
             output_files.reject_outputs_in_dataset(dataset, self._paths)
         except ConfigError:
@@ -412,7 +412,7 @@ class GateOutputs:
         return code
 
     def report_error(self, error: BaseException, message: str) -> None:
-        """Write to all outputs that the gate did not decide; the caller prints the error itself."""
+        """Write to all outputs that the gate made no decision; the caller prints the error."""
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)

@@ -1,4 +1,4 @@
-"""Checks of `proctor gate`: reject what cannot lead to a verdict, if possible before the run."""
+"""Checks of `proctor gate`: reject runs and options that cannot lead to a verdict, if possible before the run."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def check_before_run(
 def _require_same_evaluators(
     plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], config: GateConfig
 ) -> None:
-    """Reject evaluators that differ from the baseline's, as the run would record them."""
+    """Reject evaluators whose recorded identity would differ from the baseline's."""
     from proctor.engine.redaction import redact_metadata
 
     baseline_run = baseline.report.metadata

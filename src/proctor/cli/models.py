@@ -41,7 +41,7 @@ class LocalModel(msgspec.Struct, frozen=True):
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider: the variables that hold its key, and its models if they were requested."""
+    """A provider: the environment variables of its key, and its models if they were requested."""
 
     name: str
     variables: tuple[str, ...]

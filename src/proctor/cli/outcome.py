@@ -19,10 +19,10 @@ FLIPS_SHOWN = 3
 
 
 def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mapping[str, Any]) -> int:
-    """Write and print the report as --output, --quiet and --json say, and return the exit code.
+    """Write and print the report according to --output, --quiet and --json, and return the exit code.
 
-    1: a metric is below its threshold. 3: no result has a verdict, as with a wrong key or a server
-    that is down. 4: the thresholds are reached, but more than 10% of the values are missing.
+    1: a metric is below its threshold. 3: no result has a verdict, for example because of a wrong key or a server that
+    is down. 4: the thresholds are reached, but more than 10% of the values are missing.
     """
     from proctor.reports.formats import write_reports
 
@@ -99,7 +99,7 @@ def _describe_gate(thresholds: Mapping[str, float], below: list[str], inconclusi
 
 
 def summarize(report: EvalReport) -> dict[str, Any]:
-    """Return a report without its results, for programs."""
+    """Return a report without its results, for the JSON output."""
     comparisons = report.compare_with_baseline()
     return {
         "run_id": report.run_id,

@@ -16,7 +16,7 @@ HEAD_BYTES = 4096
 MAX_BYTES = 50_000_000
 SQLITE_HEAD = b"SQLite format 3\x00"
 PARQUET_MARK = b"PAR1"
-# SQLite keeps its latest changes in files with these endings.
+# SQLite keeps its latest changes in files with these suffixes.
 DATABASE_ENDINGS = ("", "-wal", "-shm", "-journal")
 DESCRIPTIONS = {
     ".csv": "a table",
@@ -154,7 +154,7 @@ def reject_overwriting_inputs(output: Path | None, inputs: Mapping[str, Path | N
 
 
 def is_within(inner: Path, outer: Path) -> bool:
-    """True if a path is another path or lies in that folder; links and `..` are resolved."""
+    """True if `inner` is `outer` or lies inside it; links and `..` are resolved."""
     candidates = (inner.resolve(), *inner.resolve().parents)
     if not outer.exists():
         return outer.resolve() in candidates
@@ -188,7 +188,7 @@ def _read_head(path: Path) -> bytes:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if it holds anything else."""
+    """Return the JSON object in a file; an empty one if the file holds anything else."""
     try:
         if path.stat().st_size > MAX_BYTES:
             return {}
@@ -199,7 +199,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def _has_columns(path: Path, names: tuple[bytes, ...]) -> bool:
-    """True if the footer of a Parquet file names these columns."""
+    """True if the footer of a Parquet file lists these columns."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

@@ -140,7 +140,7 @@ def _split_resume(file: Path | None, resume: str | None) -> tuple[Path | None, s
 
 
 def _split_formats(options: dict[str, Any]) -> None:
-    """Read a --format that only datasets have, and any --format without --output, as --dataset-format."""
+    """Treat --format as --dataset-format if only datasets have the format, or if --output is missing."""
     from proctor.core.imports import REPORTERS, plugin_names
     from proctor.wiring.open_dataset import known_formats
 
@@ -154,7 +154,7 @@ def _split_formats(options: dict[str, Any]) -> None:
 
 
 def _split_seed(file: Path | None, seed: str | None) -> tuple[Path | None, int | str | None]:
-    """Read `--shuffle eval.yaml` as the eval file; a seed that is no integer is rejected later."""
+    """Read `--shuffle eval.yaml` as the eval file; a seed that is not an integer is rejected later."""
     if file is None and seed is not None and seed.endswith(EVAL_FILE_ENDINGS):
         return Path(seed), 0
     try:

@@ -101,7 +101,7 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
 
 
 def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], list[str]]:
-    """Return the sessions with their scores, and warnings about what could not be read."""
+    """Return the sessions with their scores, and warnings about unreadable files."""
     from proctor.reports.rubric_files import is_from
     from proctor.sessions import current as sessions
     from proctor.wiring.scoring.manifest import read_manifest

@@ -1,4 +1,4 @@
-"""Compare two runs or configurations: metric deltas, flips, and notes on what makes them differ."""
+"""Compare two runs or configurations: metric deltas, flips, and notes on other differences between them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def diff_evaluators(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, .
 
 
 def _make_comparable(value: Any) -> Any:
-    """Copy the options of another version, by their common names and without the identities of nested evaluators."""
+    """Copy options stored by any version, with their common names and without the identities of nested evaluators."""
     if isinstance(value, Mapping):
         dropped = "identity" if "uses" in value and "name" in value else ""
         return {COMMON_NAMES.get(key, key): _make_comparable(each) for key, each in value.items() if key != dropped}
@@ -114,13 +114,13 @@ def describe_code_change(evaluator: EvaluatorSpec) -> str:
 
 
 class EvaluatorChanges(NamedTuple):
-    """The evaluators that two runs do not share, and those of the same name that differ.
+    """The evaluators that only one of two runs has, and evaluators of the same name that differ.
 
-    `possibly_changed` evaluators have another code identity under another Python or Proctor version, which may be the
-    only difference. `reweighted` rubrics differ in their weight only: the rubric is comparable and the total is not.
-    `options` lists the changed options of each evaluator, `code_changes` describes a possible code change. `skipped`
-    holds the rule for skipped checks of each run if it differs. `uneven_coverage` names the evaluators that judged far
-    fewer samples in one run.
+    `possibly_changed` evaluators have a different code identity, possibly only because the Python or Proctor version
+    differs. `reweighted` rubrics differ only in their weight: the rubric is comparable, the total is not. `options`
+    lists the changed options of each evaluator, `code_changes` describes a possible code change. `skipped` holds the
+    rule for skipped checks of each run if it differs. `uneven_coverage` lists the evaluators that judged far fewer
+    samples in one run.
     """
 
     only_a: tuple[str, ...] = ()
@@ -222,11 +222,10 @@ def compare(
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
-    `metrics` restricts the comparison, by name or as own metrics, and so the number of tests that p-values are
-    corrected for.
-    `better` maps a field to True if higher values are better. `min_difference` is the smallest relevant difference of
-    a rate or score. Metrics that combine all evaluators are not comparable if the runs have different evaluators,
-    unless `accept_changes`.
+    `metrics` restricts the comparison, by name or as custom metrics, and so the number of tests that p-values are
+    corrected for. `better` maps a field to True if higher values are better. `min_difference` is the smallest relevant
+    difference of a rate or score. Metrics that combine all evaluators are not comparable if the runs have different
+    evaluators, unless `accept_changes`.
     """
     [comparison] = compare_all(
         [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
@@ -317,7 +316,7 @@ def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> l
     pairs = [(_add_own_metrics(a, requested), _add_own_metrics(b, requested)) for a, b in pairs]
     metrics = [metric for metric in requested if isinstance(metric, str)]
     for side, own in ((a, own) for a, _ in pairs for own in requested if not isinstance(own, str)):
-        # An own metric may have several numbers.
+        # A custom metric may have several numbers.
         metrics += compute_metric(to_metric(own), side.results) if side.results is not None else ()
     pairs = [request_metrics(a, b, metrics) for a, b in pairs]
     sides = [side for pair in pairs for side in pair]

@@ -1,4 +1,4 @@
-"""Check whether samples with the same id have the same content: only then are they a pair."""
+"""Check whether samples with the same id have the same content; samples are paired only if they do."""
 
 from __future__ import annotations
 
@@ -101,17 +101,17 @@ def can_compare_contents(a: Side, b: Side) -> bool:
     is_same_dataset = fingerprints[0] == fingerprints[1] and fingerprints[0] is not None
     if a.run.run_id == b.run.run_id or is_same_dataset:
         return False
-    # Redaction makes equal texts look different unless both runs redact in the same way.
+    # Redaction makes equal texts look different, unless both runs redact in the same way.
     is_redacted = a.run.redacted or b.run.redacted
     return not is_redacted or a.run.options.redact == b.run.options.redact
 
 
 def content_key(sample: Sample[Any, Any]) -> bytes | None:
-    """Return a key of a sample's content; None if the content has no stable form.
+    """Return a key of a sample's content; None if the content has no stable representation.
 
-    The content is the input; for a recorded session it is the input and all user messages, because
-    the answers are what is measured. Recordings of one task are the same sample. The expected value
-    and other metadata may be corrected without making it a different sample.
+    The content is the input; for a recorded session it is the input and all user messages, because the answers are
+    measured. Recordings of one task are the same sample. The expected value and other metadata may be corrected without
+    making it a different sample.
     """
     session, task = sample.metadata.get("session"), sample.metadata.get("task_id")
     content = sample.input

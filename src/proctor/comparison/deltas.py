@@ -37,7 +37,7 @@ class PairDeltas(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A delta without its verdict, its place, and the numbers that it was computed from."""
+    """A delta without a verdict, its position, and the numbers that it was computed from."""
 
     pair: int
     group: str
@@ -63,7 +63,7 @@ def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: Val
 
 
 def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numbers: ValuesBySample) -> MetricDelta:
-    """Compute the delta of one number, without its verdict: that depends on all other deltas."""
+    """Compute the delta of one number, without its verdict, which depends on all other deltas."""
     evidence = collect_evidence(a, b, a_numbers, b_numbers)
     a_mean, b_mean = mean(evidence.first), mean(evidence.second)
     if not evidence.first or not evidence.second:
@@ -101,7 +101,7 @@ def compute_all_deltas(
     pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, min_difference: float = MIN_DIFFERENCE
 ) -> list[PairDeltas]:
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
-    # A number may be named as a report prints it.
+    # A metric may be requested by the name that reports print.
     better = {
         **{alias: each for name, each in (better or {}).items() for alias in list_aliases(name)},
         **(better or {}),

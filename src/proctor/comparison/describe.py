@@ -22,7 +22,7 @@ _OPENINGS = {"pass": "The gate passes", "fail": "The gate fails", "inconclusive"
 
 
 def describe_comparison(comparison: Comparison) -> str:
-    """Describe which side is better, by how much and how surely, and what else changed.
+    """Describe which side is better, by how much and with what certainty, and what else changed.
 
     If the sides were judged by different evaluators, or an evaluator judged far fewer samples on one
     side, the answer starts with that.
@@ -101,7 +101,7 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
 
 
 def describe_grouping(comparison: Comparison) -> str:
-    """State that two sides are compared without pairs, and why."""
+    """Explain why two sides are compared without pairs."""
     if comparison.unpaired:
         return "All samples of both are compared, as two independent groups."
     same = "the same in both" if comparison.other_content else "in both"

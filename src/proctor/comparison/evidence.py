@@ -1,4 +1,4 @@
-"""Estimate the difference of two sides: an interval and a p-value.
+"""Estimate the difference between two sides: an interval and a p-value.
 
 The method depends on the data: pairs or independent groups, binary or other numbers, with or without
 clusters of samples.
@@ -18,7 +18,7 @@ MCNEMAR = "exact McNemar test"
 
 
 class Evidence:
-    """The difference of the first side minus the second, and its certainty.
+    """The first side minus the second, with its uncertainty.
 
     `first` and `second` are numbers of the same samples if `paired`, else of two groups. The
     clusters are None if all samples are independent.
@@ -40,7 +40,7 @@ class Evidence:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The number of numbers on each side."""
+        """The number of values on each side."""
         return len(self.first), len(self.second)
 
     @property
@@ -83,9 +83,9 @@ class Evidence:
     def interval(self, confidence: float = 0.95) -> intervals.Interval | None:
         """Return the confidence interval of the difference; None if there are too few numbers.
 
-        Clustered samples get the cluster-robust t interval, binary pairs Bonett and Price's and
-        binary groups Newcombe's, which hold even if all numbers are equal. Other numbers get
-        Student's t, which allows for rare values if they are scores from 0 to 1.
+        Clustered samples get the cluster-robust t interval. Binary pairs get Bonett and Price's interval and binary
+        groups Newcombe's; both are valid even if all numbers are equal. Other numbers get Student's t, which allows for
+        rare values if they are scores from 0 to 1.
         """
         if self.cluster_problem:
             return None
@@ -109,7 +109,8 @@ class Evidence:
     def probability(self) -> tuple[float | None, str]:
         """Return the p-value of the difference, and the name of the test.
 
-        Binary pairs get the exact McNemar test, few numbers a permutation test, many Student's t.
+        The test is the exact McNemar test for binary pairs, a permutation test for few numbers, and Student's t for
+        many.
         """
         if self.cluster_problem:
             return None, self.cluster_problem
@@ -158,7 +159,7 @@ class Evidence:
 
     @cached_property
     def _flips(self) -> tuple[int, int]:
-        """The number of pairs that go up, and the number that go down."""
+        """The number of pairs that improved, and of pairs that got worse."""
         return self._unit_differences.count(1), self._unit_differences.count(-1)
 
     @cached_property
@@ -178,7 +179,7 @@ class Evidence:
 
     @cached_property
     def _units(self) -> tuple[Sequence[float], Sequence[float]]:
-        """The independent numbers: those of samples, or the means of clusters."""
+        """The independent numbers: one per sample, or the means of the clusters."""
         if self.clusters is None:
             return self.first, self.second
         return (
@@ -188,7 +189,7 @@ class Evidence:
 
 
 def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> intervals.Interval | None:
-    """Return the 95 % confidence interval of a mean; None if it cannot be estimated.
+    """Return the 95% confidence interval of a mean; None if it cannot be estimated.
 
     Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.
     Numbers that are all equal have no interval unless they are binary.

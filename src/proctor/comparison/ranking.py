@@ -27,7 +27,7 @@ DIFFERENT_SAMPLES = "They do not have the same samples"
 class RankingEntry(NamedTuple):
     """The numbers of one configuration by sample, its clusters, and how many numbers are missing.
 
-    `run` is set if the numbers are latencies: those of different runs are not comparable.
+    `run` is set if the numbers are latencies, because latencies of different runs are not comparable.
     """
 
     numbers: ValuesBySample
@@ -107,7 +107,7 @@ def _sort_by_mean(means: Mapping[str, float | None], *, ascending: bool) -> list
 def _find_possible_ranks(
     names: Sequence[str], by_name: Mapping[str, RankingEntry], *, ascending: bool
 ) -> dict[str, tuple[int, int]]:
-    """Find the best and worst place of each name that no pairwise comparison contradicts."""
+    """Find the best and worst rank of each name that no pairwise comparison contradicts."""
     pairs = list(combinations(names, 2))
     tests = [_test_difference(by_name[a], by_name[b]) for a, b in pairs]
     corrected = holm([1.0 if p is None else p for _, p in tests], LEVEL)

@@ -1,7 +1,8 @@
 """Compare metrics that have no number per sample: percentiles, and functions of all results.
 
-Such a metric is compared if it is named. Its intervals and p-value come from a bootstrap over the samples, or over
-their clusters; samples that both sides have are drawn together. The seed is fixed, so equal runs give equal figures.
+Such a metric is compared only on request, by name. Its intervals and p-value come from a bootstrap over the samples, or
+over their clusters; samples that both sides have are drawn together. The seed is fixed, so identical runs give
+identical numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MIN_UNITS = 20
 # A quantile needs this many values on either side.
 MIN_VALUES_BEYOND = 10
 RESAMPLES = 1_000
-# More resamples without a value leave the interval undefined.
+# If a larger fraction of the resamples has no value, the interval is undefined.
 MAX_UNDEFINED = 0.01
 NO_CODE = (
     "only the value of this metric is stored, so it has no interval: load the metric with --plugin module:metric "
@@ -46,7 +47,7 @@ Unit = tuple[Sequence[str], Sequence[str]]
 
 
 class Statistic:
-    """A number of one side, and a function that computes it from some of its samples, which may be repeated.
+    """A number for one side, and a function that computes it from a list of samples, with repetitions.
 
     `problem` is the reason why it cannot be resampled; `share` is set for a quantile.
     """
@@ -72,18 +73,18 @@ class Statistic:
         self._evidence: dict[int, BootstrapEvidence] = {}
 
     def compute_for(self, samples: Sequence[str]) -> float | None:
-        """Compute the number from these samples; without code it stays as it is stored."""
+        """Compute the number from these samples; without code, return the stored value."""
         return self.value.value if self._compute is None else self._compute(samples)
 
     def compare(self, other: Statistic, a: Side, b: Side) -> BootstrapEvidence:
-        """Return the difference to the statistic of another side; it is estimated once."""
+        """Return the difference from another side's statistic; the estimate is cached."""
         if id(other) not in self._evidence:
             self._evidence[id(other)] = BootstrapEvidence(self, other, a, b)
         return self._evidence[id(other)]
 
 
 class BootstrapEvidence:
-    """The difference of a statistic of two sides, and its certainty."""
+    """The difference between two sides' statistics, with its uncertainty."""
 
     def __init__(self, first: Statistic, second: Statistic, a: Side, b: Side) -> None:
         self._statistics = first, second
@@ -156,7 +157,7 @@ class BootstrapEvidence:
         return self._resampled([a - factor * b for a, b in self._known]).interval(confidence)
 
     def make_delta(self, name: str) -> MetricDelta:
-        """Return the delta, without its verdict: that depends on all other deltas."""
+        """Return the delta without its verdict, which depends on all other deltas."""
         a, b = self.values
         pairs = self.n if self.paired else 0
         delta = MetricDelta(
@@ -263,7 +264,8 @@ def compare_statistic(a: Side, b: Side, name: str) -> BootstrapEvidence:
 
 
 def list_known_metrics(side: Side) -> list[str]:
-    """List every name that can be compared: those with a number per sample, and all that a report prints."""
+    """List every metric that can be compared: metrics with a number per sample, and all metrics that a report
+    prints."""
     printed = side.stored
     if side.results is not None and not printed:
         printed = _make_registry(side).compute_all(side.results)
@@ -285,7 +287,7 @@ class _Source:
 
     @cached_property
     def _by_sample(self) -> tuple[dict[str, list[float]], str | float] | None:
-        """The numbers of each sample's trials, and the statistic that the metric is of them."""
+        """The numbers of each sample's trials, and the statistic that the metric computes from them."""
         read = getattr(self._metric, "trial_numbers", None)
         numbers = None if read is None else read(self._results).get(self.name)
         if numbers is None or self._results is None:

@@ -29,7 +29,7 @@ DIFFERENT_MOMENTS = (
     "the latencies of two runs were measured at different times: the difference may come from the machine or "
     "the time of day"
 )
-# From this number on, samples whose numbers are all equal count as no difference.
+# With at least this many samples, all of them equal, there is no difference.
 MIN_EQUAL_SAMPLES = 30
 _Z = normal_quantile((1 + CONFIDENCE) / 2)
 
@@ -46,8 +46,8 @@ class DifferenceEvidence(NamedTuple):
 
     `level` is the highest p-value of a difference. `exact_test_correction` is how many more samples an exact binary
     test needs than Student's t. `max_single_effect` is how far one sample that differs from all others may move the
-    difference. For two groups, n and the error are those of the smaller one and `other_group` is the other: both grow
-    by the same number of samples.
+    difference. For two groups, n and the error describe the smaller group and `other_group` the larger; both grow by
+    the same number of samples.
     """
 
     n: int
@@ -81,7 +81,7 @@ class MarginEvidence(NamedTuple):
 
     `passes` and `fails` are the allowed error rates of each verdict, `other_group` is as in `DifferenceEvidence`.
     `half_widths` returns how far the interval of a number of samples extends to the worse and to the better side,
-    assuming the same distribution; by default that of a normal mean.
+    assuming the same distribution; the default assumes a normal mean.
     """
 
     n: int
@@ -203,7 +203,7 @@ def _decide(delta: MetricDelta, p: float | None) -> Verdict:
 
 
 def _find_bounds(delta: MetricDelta) -> Interval | None:
-    """Return the bounds of the difference, also if all samples are equal."""
+    """Return the bounds of the difference, even if all samples are equal."""
     units = _count_units(delta)
     if delta.interval is not None:
         if delta.a is None or delta.b is None or not needs_rare_allowance(delta):
@@ -214,7 +214,7 @@ def _find_bounds(delta: MetricDelta) -> Interval | None:
         return None
     if delta.kind == "number":
         return (0.0, 0.0) if units >= MIN_EQUAL_SAMPLES else None
-    # At most this share of all samples differ, and no score differs by more than 1.
+    # At most this fraction of all samples differs, and no score differs by more than 1.
     share = _max_unseen_share(units)
     return -share, share
 
@@ -307,7 +307,7 @@ def _estimate_error(n: int, mean: float | None, interval: Interval | None, kind:
 
 
 def _min_agreeing_pairs(level: float) -> int:
-    """Return how many pairs must all go one way for a p-value below the level."""
+    """Return how many pairs must all differ in the same direction for a p-value below the level."""
     return math.ceil(1 - math.log2(level))
 
 
@@ -320,5 +320,5 @@ def _estimate_equal_pairs(delta: MetricDelta, level: float) -> float | None:
     if not delta.min_difference:
         return None
     z = normal_quantile(0.975)
-    # The ends of Bonett and Price's interval, and of Wilson's, if nothing differs.
+    # The bounds of Bonett and Price's interval, and of Wilson's, if nothing differs.
     return z * math.sqrt(2) / delta.min_difference - 2 if delta.interval else z * z / delta.min_difference - z * z

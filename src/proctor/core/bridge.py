@@ -75,8 +75,8 @@ def _run_until_done(loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any]) ->
         try:
             loop.run_until_complete(main)
         except (SystemExit, KeyboardInterrupt) as error:
-            # A task that raises one also throws it through the loop. Its awaiter gets the error;
-            # the loop continues unless it may be a real Ctrl-C.
+            # asyncio raises such an error of a task in the loop too. The awaiter gets it; the loop continues unless it
+            # may be a real Ctrl-C.
             if main.done() or is_interrupt(error):
                 raise
         except RuntimeError:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time, monotonic time and sleep; tests pass their own."""
+    """Wall time, monotonic time and sleep; tests pass a fake clock."""
 
     def now(self) -> datetime:
         """Return the wall time, in UTC and timezone-aware."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def import_object(address: str) -> Any:
-    """Import the object at `module:attribute` or `file.py:attribute`; modules may be in the current folder."""
+    """Import the object at `module:attribute` or `file.py:attribute`; modules may be in the working directory."""
     module_name, colon, attributes = address.rpartition(":")
     if not (module_name and colon and attributes):
         raise UsageError(f"{address!r} is not an address", fix="write module:attribute or file.py:attribute")
@@ -120,7 +120,7 @@ def _is_file_of(path: Path, loaded: ModuleType) -> bool:
 
 
 def _explain_syntax_error(error: SyntaxError) -> Exception:
-    # A module may also parse other text, and fail there.
+    # A module may also parse other source text and fail there.
     if not (error.filename or "").endswith(".py"):
         return error
     return UsageError(

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# These four are documented for other implementations of tasks (docs: "Extending asyncio").
+# asyncio documents these four functions for other task implementations (docs: "Extending asyncio").
 _enter_task = asyncio.tasks._enter_task
 _leave_task = asyncio.tasks._leave_task
 _register_task = asyncio.tasks._register_task
@@ -71,7 +71,7 @@ if sys.version_info >= (3, 12):
     _current_task = asyncio.current_task
 
     class _EagerTask(asyncio.Task[None]):
-        """A task that takes its first step at once, in a copy of the context."""
+        """A task that takes its first step immediately, in a copy of the context."""
 
         ended = False
 
@@ -90,7 +90,7 @@ else:
     _current_task = _current_tasks.get
 
     class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
-        """A task that takes its first step at once, in a copy of the context.
+        """A task that takes its first step immediately, in a copy of the context.
 
         A coroutine that never waits needs no iteration of the event loop. From the second step on
         this is a standard task.
@@ -182,7 +182,7 @@ class UserCall(_EagerTask):
             self.ended_at = monotonic()
 
     async def wait(self) -> None:
-        """Return when the call has ended or was given up; cancelling the wait cancels the call."""
+        """Return when the call has ended or was abandoned; cancelling the wait cancels the call."""
         if self.ended or self.given_up:
             return
         self._waiter = asyncio.get_running_loop().create_future()
@@ -245,7 +245,7 @@ def _detach(task: asyncio.Task[Any]) -> None:
     """Never wait again for a task that ignores its cancellation, not even when the process exits.
 
     Python closes a suspended coroutine before it frees it. A coroutine that catches every exception in a loop would
-    then never end: on a closed event loop each `await` raises at once. An additional reference prevents that.
+    then never end: on a closed event loop each `await` raises immediately. An additional reference prevents that.
     """
     import ctypes
 

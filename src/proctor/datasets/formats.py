@@ -1,7 +1,7 @@
 """Choose the dataset class for a file by its suffix and content, or by the name of its format.
 
-Formats are entry points of the group `proctor.datasets`, the built-in ones too. A plugin is a function that takes a
-path and returns an iterable of records.
+All formats, including the built-in ones, are entry points of the group `proctor.datasets`. A plugin is a function that
+takes a path and returns an iterable of records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OWN_ENDINGS = JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS
 
 
 class RecordFile(FileDataset):
-    """Samples of a file that a plugin's function reads, as dicts or other records, on each pass."""
+    """Samples from a file that a plugin's function reads on each pass, as dicts or other records."""
 
     def __init__(self, path: str | Path, read: Callable[[Path], Iterable[Any]], **options: Any) -> None:
         super().__init__(path, **options)
@@ -56,7 +56,7 @@ class RecordFile(FileDataset):
 
 
 def dataset_formats() -> list[str]:
-    """Return the names of all formats of samples, those of plugins included."""
+    """Return the names of all dataset formats, including plugins."""
     return plugins.plugin_names(plugins.DATASETS)
 
 

@@ -1,4 +1,4 @@
-"""Convert records (mappings, rows, objects) to samples, and report everything that is wrong."""
+"""Convert records (mappings, rows, objects) to samples, and report all problems."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AUTO_ID_DIGITS = 12
 
 
 class Fingerprint:
-    """A SHA-256 of samples in their order; the same content from any source has the same fingerprint.
+    """A SHA-256 over samples in their order; the same content from any source has the same fingerprint.
 
     It covers the content as written, before conversion to declared types.
     """
@@ -73,7 +73,7 @@ def canonical_json(value: Any) -> bytes:
 
 
 def _is_unstable(text: bytes) -> bool:
-    """Return True if the text has a memory address, which differs between processes."""
+    """Return True if the text contains a memory address, which differs between processes."""
     return b'"$repr"' in text and b" at 0x" in text
 
 
@@ -177,7 +177,7 @@ class RecordReader:
         return fields
 
     def find_key_problems(self, key: Any, keys: Container[str]) -> list[Problem]:
-        """Return the problems of a key that is not mapped.
+        """Return the problems with a key that is not mapped.
 
         Most unknown keys are metadata; a key that is similar to a missing field is a typo.
         """
@@ -263,7 +263,7 @@ def read_typed(rows: Rows, reader: RecordReader, locate: Locate) -> Iterator[tup
 
 
 def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Problem]:
-    """Return the problems of a sample that was made in code."""
+    """Return the problems with a sample that was made in code."""
     problems = check_id(sample.id)
     metadata: Any = sample.metadata
     if sample.input is None and not null_input:
@@ -276,7 +276,7 @@ def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[
 
 
 def check_id(sample_id: Any) -> list[Problem]:
-    """Return the problems of an id."""
+    """Return the problems with an id."""
     if not isinstance(sample_id, str):
         return [Problem("id", f"expected a string, found {describe_value(sample_id)}")]
     return [] if sample_id.strip() else [Problem("id", "must not be empty")]

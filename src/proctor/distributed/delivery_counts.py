@@ -21,7 +21,7 @@ UNREADABLE_RESULT = "UnreadableResult"
 
 
 class DeliveryCounts:
-    """Counts what happened to the deliveries of a run, for the warnings of its report."""
+    """Counts unusual deliveries of a run, for the warnings of its report."""
 
     redelivered = duplicates = foreign = resent = unreadable = unreadable_results = 0
 
@@ -69,7 +69,7 @@ class DeliveryCounts:
 
 
 def describe_counts(prefix: str, *counts: tuple[int, str, str]) -> list[str]:
-    """Describe each count above 0 by its text for one or for several."""
+    """Describe each count above 0, in the singular or plural."""
     return [f"{prefix}: {count} {single if count == 1 else plural}" for count, single, plural in counts if count]
 
 
@@ -91,7 +91,7 @@ class UnreadableResult(NamedTuple):
 
 
 class UnreadableResultPoller:
-    """Finds results that cannot be read, such as those of another version of Proctor."""
+    """Finds results that cannot be read, such as results of another version of Proctor."""
 
     def __init__(self, results: Mailbox[EvalResult]) -> None:
         self._results = results
@@ -109,7 +109,7 @@ class UnreadableResultPoller:
 
 
 class _ResultAddress(msgspec.Struct):
-    """Only the part of a result that names its run and request."""
+    """The part of a result that identifies its run and request."""
 
     delivery: Delivery
 
@@ -122,7 +122,7 @@ def _read_unreadable(letter: DeadLetter) -> UnreadableResult:
 
 
 class DeadLetterPoller:
-    """Polls for dead letters of the requests that `is_own` accepts.
+    """Polls for dead letters of the requests that `is_own` selects.
 
     A poll returns the letters that the previous poll found: the last worker may be about to send a
     result, and a result is better than an error.
@@ -154,7 +154,7 @@ class DeadLetterPoller:
         return results
 
     def _read_new(self) -> list[DeadLetter]:
-        """Read unseen letters, and more of them as long as all are new."""
+        """Read new letters, and continue while all letters of a page are new."""
         limit = FIRST_LIMIT
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Checks on workers and results: the same code as the run, and results that match the requests."""
+"""Check that workers run the same code as the run, and that results match their requests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _PART = re.compile(rf"(.+?)@([0-9a-f]{{{DIGITS}}})(?: |$)", re.DOTALL)
 
 
 def describe_setup(setup: Setup) -> str:
-    """Name the target and the evaluators with a digest of the code of each.
-
-    The text is equal on all machines that have the same code installed.
+    """List the target and the evaluators, each with a digest of its code. The string is the same on all machines that
+    have the same code installed.
     """
     target = setup.target.spec
     parts = [f"{target.name}@{codec.digest(target.kind, target.identity)[:DIGITS]}"]

@@ -1,4 +1,4 @@
-"""The inbox of a worker: turns requests from a mailbox into jobs, as soon as they can start."""
+"""The inbox of a worker: turns requests from a mailbox into jobs, when the worker can start them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from proctor.mailboxes.core import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 
-# A request for other code is returned at once, and the worker pauses: for one second at first, then
+# A request for different code is returned immediately, and the worker pauses: for one second at first, then
 # for up to half a minute while it finds nothing else. A worker with a limited number of polls delays
 # the request instead, so that it does not receive the same one again.
 MISMATCH_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
-# Such a return counts as a delivery only after this time: else idle workers with other code would
-# turn waiting requests into dead letters. A run that gets notices knows about the mismatch; its
-# requests count only when it has abandoned them.
+# Such a return counts as a delivery only after this time; otherwise idle workers with different code would turn waiting
+# requests into dead letters. A run that gets notices knows about the mismatch; its requests count only after the run
+# has abandoned them.
 UNCOUNTED_SECONDS = 300.0
 ABANDONED_SECONDS = 86_400.0
-# How often a mailbox is polled whose messages are all leased.
+# The polling interval of a mailbox whose messages are all leased.
 EMPTY_SECONDS = 0.2
-# A request that was lost twice may kill its workers: from this delivery on it runs alone, and only
-# then does losing it count. So no other request is lost or rejected because of it.
+# A request that was lost twice may kill its workers: from this delivery on it runs alone, and a loss counts only then.
+# So no other request is lost or rejected because of it.
 ISOLATE_FROM = 3
-# Other requests of that kind are delayed by a random time up to this, to come one by one.
+# Other suspect requests are delayed by a random time up to this limit, so that they arrive one by one.
 SPREAD_SECONDS = 1.0
 ISOLATION_POLL_SECONDS = 0.01
 
@@ -59,7 +59,7 @@ class StopCondition(msgspec.Struct, frozen=True):
 class Inbox:
     """Iterates over the received jobs; `wait_for_jobs` waits for more.
 
-    It takes only jobs that this worker can start at once, and leaves the others to other workers.
+    It takes only jobs that this worker can start immediately, and leaves the rest to other workers.
     A request that was lost repeatedly runs alone.
     """
 
@@ -122,7 +122,7 @@ class Inbox:
         return self._ready.popleft()
 
     async def wait_for_jobs(self) -> bool:
-        """Wait for a job; return False once no more will come."""
+        """Wait for a job; return False once no more jobs will come."""
         if self._ready or self._has_ended:
             return bool(self._ready)
         waiter: asyncio.Future[bool] = self._loop.create_future()
@@ -159,7 +159,7 @@ class Inbox:
             self._call_in_loop(self._end)
 
     def _pause_on_mismatch(self, started: int) -> None:
-        """Let other workers take requests for other code."""
+        """Pause so that other workers take the requests for different code."""
         if started:
             self._pause = FIRST_PAUSE_SECONDS
         elif self._has_mismatch and self._until.polls is None:
@@ -190,7 +190,7 @@ class Inbox:
         )
 
     def _is_enough(self, received: int) -> bool:
-        """Count polls; return True once the stop condition is met."""
+        """Count the poll; return True once the stop condition is met."""
         until = self._until
         self._received += received
         if received and self._received < until.batch:
@@ -256,7 +256,7 @@ class Inbox:
         return True
 
     def _wait_until_leased(self, count: int) -> bool:
-        """Wait until at most this many messages are leased; False if the worker stops before."""
+        """Wait until at most this many messages are leased; False if the worker stops first."""
         while len(self._leased) > count:
             if self._stopped.wait(ISOLATION_POLL_SECONDS):
                 return False

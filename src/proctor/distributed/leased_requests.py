@@ -16,7 +16,7 @@ from proctor.records.mail import EvalRequest
 EXTENSIONS_PER_LEASE = 3
 # The reason in the history of a request that was returned without an error.
 WORKER_STOPPED = "its worker was stopped"
-# The time limit for returning messages when a worker stops; the others return when their leases expire.
+# The time limit for returning messages when a worker stops; the rest return when their leases expire.
 RETURN_ALL_SECONDS = 5.0
 
 Warn = Callable[[str], object]
@@ -65,7 +65,7 @@ class LeasedRequests:
         return self._items[number]
 
     def is_lost(self, number: int) -> bool:
-        """True if its lease has expired, so that another worker gets it."""
+        """True if the lease has expired, so that another worker gets the message."""
         return number in self._lost
 
     def remove(self, number: int) -> None:
@@ -87,7 +87,7 @@ class LeasedRequests:
         return True
 
     def give_back_all(self, seconds: float = RETURN_ALL_SECONDS) -> int:
-        """Return all messages to the mailbox, for at most `seconds`; return how many were still leased."""
+        """Return all messages to the mailbox, within `seconds`; return how many were still leased."""
         deadline = time.monotonic() + seconds
         returned = 0
         for number in list(self._items):
@@ -112,7 +112,7 @@ class LeasedRequests:
                 self._warn(f"a lease could not be extended: {failure.what}")
 
     def _mark_lost(self, number: int) -> None:
-        # Unless it was acknowledged since the list was made.
+        # Skip messages that were acknowledged in the meantime.
         with self._lock:
             if number in self._items:
                 self._lost.add(number)

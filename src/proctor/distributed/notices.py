@@ -22,7 +22,7 @@ from proctor.version import VERSION
 REPEAT_AFTER = timedelta(seconds=5)
 # The number of runs whose notices are remembered.
 MAX_RUNS = 1_000
-# The number of workers that a warning names.
+# The number of workers that a warning lists.
 MAX_NAMED_WORKERS = 5
 
 
@@ -40,7 +40,7 @@ class WorkerNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def notice_id(run_id: str) -> str:
-    """Return the request id of notices; no request has it, so no collector counts them."""
+    """Return the request id of notices; no request has this id, so no collector counts them."""
     return f"{run_id}-notice"
 
 
@@ -113,7 +113,7 @@ class WorkerRegistry:
         return "; ".join(f"{_join_names(names)}: {text}" for text, names in self._mismatches.items())
 
     def warnings(self) -> Iterator[str]:
-        """Describe mismatches and other versions for the report."""
+        """Describe mismatched code and versions for the report."""
         for text, names in self._mismatches.items():
             yield f"workers: {_join_names(names)} could not run requests of this run: {text}"
         for text, names in self._versions.items():

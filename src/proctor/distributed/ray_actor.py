@@ -66,7 +66,7 @@ class TrialActor:
         self._open = contextlib.AsyncExitStack()
 
     async def ping(self) -> None:
-        """Return as soon as the process runs, which shows that Ray has resources for it."""
+        """Return once the process runs, which shows that Ray has resources for it."""
 
     async def prepare(self) -> bytes:
         """Build the setup once; return an `ActorInfo`."""
@@ -93,7 +93,7 @@ class TrialActor:
         request: EvalRequest[Any, Any] = codec.decode(data, EvalRequest)
         telemetry.current_run_id.set(request.run_id)
         budget = self._options.budget
-        # Separate for each trial: the response contains its total, and the run adds them up.
+        # Tracked separately for each trial: the response contains its total, and the run adds them up.
         spending = None if budget is None else Spending(budget)
         call_context.set(CallContext(spending))
         warnings: list[str] = []

@@ -58,7 +58,7 @@ MAX_CAUSE_LENGTH = 400
 
 @dataclass(eq=False)
 class ActorSlot:
-    """A ready actor, the number of its trials, and whether it is reserved for a single one."""
+    """A ready actor, the number of its trials, and whether it is reserved for a single trial."""
 
     actor: Any
     name: str
@@ -82,7 +82,7 @@ class PoolConfig:
 
 
 class ActorPool:
-    """The actors of a run, created by `create`; `show_notice` receives a text while some are missing."""
+    """The actors of a run, created by `create`; `show_notice` receives a message while some actors are missing."""
 
     def __init__(
         self,
@@ -129,9 +129,8 @@ class ActorPool:
 
     @contextlib.asynccontextmanager
     async def reserve(self, *, exclusive: bool = False) -> AsyncIterator[ActorSlot]:
-        """Reserve an actor for a trial; an exclusive one runs nothing else meanwhile.
-
-        An exclusive actor may have died while this waited for its other trials.
+        """Reserve an actor for a trial; an `exclusive` actor runs no other trial. An exclusive actor may have died
+        while its other trials finished.
         """
         slot = await self._find_slot(sys.maxsize if exclusive else self._config.concurrency)
         slot.is_reserved = exclusive
@@ -247,7 +246,7 @@ class ActorPool:
             await slot.actor.close.remote()
 
     async def _watch(self) -> None:
-        """Show a notice while actors are missing; stop the run if there is none for too long."""
+        """Show a notice while actors are missing; stop the run if there is no actor for too long."""
         worker_timeout = self._config.worker_timeout
         has_notice = False
         while True:
@@ -278,14 +277,14 @@ class ActorPool:
 
 
 def to_one_line(error: BaseException) -> str:
-    """Return the text of a Ray error on one line."""
+    """Return the message of a Ray error on one line."""
     return " ".join(str(error).split())[:MAX_CAUSE_LENGTH]
 
 
 # A trial fails after this many dead actors; the last of them ran nothing else.
 MAX_DEATHS = 3
 CONNECT_SECONDS = 10.0
-# The variable with a pattern of log messages that Ray does not print.
+# The environment variable with a pattern of log messages that Ray does not print.
 SKIPPED_LOGS = "RAY_DEDUP_LOGS_SKIP_REGEX"
 
 
@@ -294,7 +293,7 @@ class RayBackend:
     """Runs the trials of a run on Ray actors.
 
     `build` creates a setup from a recipe and must be a function of a module, because only its name
-    is sent. `address` is as for `ray.init`; without one Ray decides. By default there are as many
+    is sent. `address` is passed to `ray.init`; without an address, Ray decides. By default there are as many
     `actors` as the cluster has CPUs, up to the concurrency of the run; each has one CPU and `gpus`
     GPUs. After `worker_timeout` seconds without an actor the run stops and can be resumed.
     """
@@ -352,7 +351,7 @@ class RayBackend:
                 f"set concurrency={possible} to use all"
             )
         remaining = limit if progress.total is None else progress.total - progress.done
-        # It waits for actors that do not fit yet, because the cluster may grow.
+        # Ray waits for actors without resources, because the cluster may grow.
         actors = max(1, min(self.actors or possible, limit, remaining))
         concurrency = -(-limit // actors)
         return PoolConfig(actors, concurrency, resources, describe_setup(plan), self.worker_timeout)
@@ -368,7 +367,7 @@ class RayBackend:
 
 @dataclass
 class RayRunner:
-    """Runs each job on an actor, and on another one if the first dies."""
+    """Runs each job on an actor, and on a second actor if the first dies."""
 
     _ray: ModuleType
     _pool: ActorPool
@@ -499,7 +498,7 @@ def _connect(ray: ModuleType, address: str | None) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Raise `OSError` at once for an address without a server; Ray itself would retry for minutes."""
+    """Raise `OSError` immediately for an address without a server; Ray itself would retry for minutes."""
     parts = urlsplit(address if "://" in address else f"//{address}")
     if parts.scheme in ("", "ray") and parts.hostname and parts.port:
         socket.create_connection((parts.hostname, parts.port), CONNECT_SECONDS).close()

@@ -118,7 +118,7 @@ class RequestSender:
                 return
             except MailboxFull:
                 if len(batch) > 1:
-                    # It may be too small for the whole batch.
+                    # The mailbox may be too small for the whole batch.
                     half = len(batch) // 2
                     self._send(batch[:half])
                     self._send(batch[half:])
@@ -132,11 +132,11 @@ class RequestSender:
 WATCH_SECONDS = 1.0
 # A notice appears after this time without a result.
 QUIET_SECONDS = 5.0
-# A run whose workers all run other code stops after this time.
+# A run stops after this time if all its workers run different code.
 MISMATCH_SECONDS = 60.0
 # Requests that have disappeared are sent again after this time; then the time doubles.
 RESEND_SECONDS = 10.0
-# A result that the event loop has not processed by then is not acknowledged, and comes again.
+# A result that the event loop has not processed by then is not acknowledged, and is redelivered.
 HAND_OVER_SECONDS = LEASE_SECONDS / 2
 # The maximum number of digits of a position.
 MAX_DIGITS = 18
@@ -200,7 +200,7 @@ class MailboxBackend:
         try:
             async with remote:
                 yield remote
-            # A stopped run leaves the other results there for a resume.
+            # After a stop, the other results stay there for a resume.
             if remote.is_done:
                 progress.warnings += remove_mailbox(results)
         finally:
@@ -233,8 +233,8 @@ class RemoteRunner:
         self._early: dict[str, EvalResult] = {}
         # The positions of requested trials; jobs may come in any order.
         self._requested = Positions()
-        # Errors of requests that other workers had too, which may still send a success: those since
-        # the last check, and those before it.
+        # Errors of requests that were delivered more than once; another worker may still send a success. New errors
+        # arrived after the last check.
         self._new_errors: list[EvalResult] = []
         self._old_errors: list[EvalResult] = []
         self._failure: Exception | None = None
@@ -253,7 +253,7 @@ class RemoteRunner:
 
     @property
     def is_done(self) -> bool:
-        """True if every request has a result, and no other will be sent."""
+        """True if every request has a result and no more requests will be sent."""
         return not (self._unanswered or self._progress.stopping)
 
     async def __aenter__(self) -> RemoteRunner:
@@ -272,7 +272,7 @@ class RemoteRunner:
         await asyncio.to_thread(self._sender.stop)
         await asyncio.to_thread(self._receiver.stop)
         if self.is_done:
-            # Their trials already had results.
+            # The trials of these results already had a result.
             self.delivery_counts.duplicates += len(self._early) + len(self._new_errors) + len(self._old_errors)
         if error is None and self._failure is not None:
             raise self._failure
@@ -294,7 +294,7 @@ class RemoteRunner:
             self.delivery_counts.foreign += 1
             result = None
         if result is None:
-            # Ctrl-C does not wait for it: a resumed run collects it or requests it again.
+            # Ctrl-C does not wait for the result: a resumed run collects it or requests it again.
             slot.is_idle = True
             result = await self._request_result(request)
             slot.is_idle = False
@@ -325,13 +325,13 @@ class RemoteRunner:
             else:
                 is_processed.set()
 
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for results
+        with contextlib.suppress(RuntimeError):  # The loop is closed, so nothing waits for results.
             self._loop.call_soon_threadsafe(process)
             return is_processed.wait(HAND_OVER_SECONDS)
         return False
 
     def _process(self, results: list[EvalResult]) -> None:
-        # Each result also shows which worker exists.
+        # Each result also identifies a live worker.
         answers = [result for result in results if not self.delivery_counts.workers.record(result)]
         if len(answers) < len(results):
             self._notice_mismatches()
@@ -357,7 +357,7 @@ class RemoteRunner:
             self._show_notice(f"workers run other code than this run: {mismatches}")
 
     def _keep_early(self, key: str, result: EvalResult) -> None:
-        """Store one result for each request, a success before an error."""
+        """Store one result for each request; a success replaces an error."""
         earlier = self._early.get(key)
         self.delivery_counts.duplicates += earlier is not None
         if earlier is None or not earlier.success:
@@ -381,7 +381,7 @@ class RemoteRunner:
         return True
 
     def _is_awaited(self, request: EvalRequest[Any, Any]) -> bool:
-        """True for a request of this execution; those of earlier ones were sent again."""
+        """True for a request that this process sent; requests from before a resume were sent again."""
         _, sent = self._awaited.get(request.request_id, (None, None))
         return sent is not None and sent.created_at == request.created_at
 
@@ -413,7 +413,7 @@ class RemoteRunner:
             if request is None:
                 self.delivery_counts.unreadable_results += 1
             else:
-                # An error of its trial, because a second request would not help.
+                # Fail the trial: sending the request again would not help.
                 self._resolve(failed_result(request, Failure(UNREADABLE_RESULT, unreadable.reason)))
 
     async def _check_progress(self) -> None:
@@ -439,7 +439,7 @@ class RemoteRunner:
                 self._sender.put(request)
 
     def _check_mismatches(self) -> None:
-        """Stop if all known workers run other code, because none will ever answer."""
+        """Stop if all known workers run different code, because none of them will ever answer."""
         workers, since = self.delivery_counts.workers, self._mismatch_since
         if since is None or workers.has_match:
             return
@@ -453,7 +453,7 @@ class RemoteRunner:
             )
 
     def _have_all_disappeared(self) -> bool:
-        """True if there are neither requests nor results, so that no result will ever come."""
+        """True if the mailboxes hold neither requests nor results, so that no result will ever come."""
         if self._dead_letters.has_pending or not self._sender.is_idle:
             return False
         mailboxes = (self._workers.requests, self._results)
@@ -465,7 +465,7 @@ class RemoteRunner:
 
     def _fail_soon(self, error: Exception) -> None:
         """Handle an unexpected error of a thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so the run is over
+        with contextlib.suppress(RuntimeError):  # The loop is closed, so the run is over.
             self._loop.call_soon_threadsafe(self._fail, error)
 
     def _fail(self, error: Exception) -> None:

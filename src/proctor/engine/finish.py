@@ -72,7 +72,7 @@ def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
 
 
 def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
-    """Warn about evaluators, or parts of them, that gave no verdict; quote the first reason."""
+    """Warn about evaluators, or their parts, without a verdict; quote the first reason."""
     labels = {
         spec.name: f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name for spec in run.evaluators
     }

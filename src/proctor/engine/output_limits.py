@@ -131,7 +131,7 @@ class OutputLimits:
 
     def __init__(self, options: RunOptions, threads: CallThreads) -> None:
         self.limit = options.max_output_bytes
-        # A text of this length is within the limit however it is escaped.
+        # A string of this length is within the limit, however it is escaped.
         self.safe_length = self.limit // 6
         self._timeout = options.timeout
         self._threads = threads
@@ -170,7 +170,7 @@ class OutputLimits:
         return msgspec.json.decode(data, type=as_type)
 
     async def limit_output(self, trial: Trial) -> tuple[Trial, Trial]:
-        """Return the trial for evaluators and the one to store; failed if it cannot be stored."""
+        """Return the trial for evaluators and the trial to store; a trial that cannot be stored fails."""
         trial = await self._limit_raw_output(trial)
         try:
             if self.is_plain(trial.output, "the output"):
@@ -193,7 +193,7 @@ class OutputLimits:
             raw = await self.to_plain(raw, subject, Any)
         except (TooLarge, NotStorable) as error:
             sessions.warn(f"{error}; only the final output and the session are stored")
-            # Without an answer, the trial must still show that messages were returned.
+            # If there is no answer, the trial must still show that messages were returned.
             raw = f"left out: {error}" if trial.output is None else None
         return msgspec.structs.replace(trial, raw_output=raw)
 

@@ -36,13 +36,13 @@ class BackgroundQueue:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # Warnings of the run reach it through the context, also from the thread.
+        # The context passes warnings of the thread to the run.
         self._context = contextvars.copy_context()
         self._thread = ThreadPoolExecutor(1, "proctor-redaction")
         self._queue: deque[tuple[int, Future[Callable[[], None]]]] = deque()
 
     def submit(self, size: int, work: Callable[..., Callable[[], None]], *args: Any) -> None:
-        """Queue work of this size; returns at once."""
+        """Queue work of this size; return immediately."""
         future = self._thread.submit(self._context.copy().run, work, *args)
         self._queue.append((size, future))
         future.add_done_callback(self._on_done)
@@ -70,23 +70,23 @@ class BackgroundQueue:
             future.result()()
 
 
-# Simple results that come in one turn of the loop are checked in batches of this size.
+# Simple results that arrive in one iteration of the loop are checked in batches of this size.
 BATCH_SIZE = 64
 # Checking a larger result, in characters, may take more than some milliseconds.
 LARGE = 50_000
 _HEX_TO_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
-# The fields of a run that users write, and in which names may mark values as secret.
+# The fields of a run that users write; names in them may mark values as secret.
 _USER_FIELDS = ("dataset", "target", "tags", "warnings", "provenance")
 
 
 class RedactingWriter:
     """Removes secrets from results before another writer stores them.
 
-    Simple results wait for the next turn of the loop and are checked together, which is much
-    faster. Large ones are checked in a thread, so that other trials continue. An output or response
-    that contains a secret is not cached, because reuse would score something else. A secret in the
-    request does not prevent it: the request is stored redacted.
+    Simple results wait for the next iteration of the loop and are checked together, which is much faster. Large results
+    are checked in a thread, so that other trials continue. An output or response that contains a secret is not cached,
+    because its reuse would score redacted text. A secret in the request does not prevent it: the request is stored
+    redacted.
     """
 
     def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
@@ -184,7 +184,7 @@ def _redact_cached(reply: bytes, redaction: Redaction) -> bytes | None:
 
 
 def create_redaction(options: RunOptions) -> Redaction | None:
-    """Create the redaction that the options ask for, if any."""
+    """Create the redaction that the options request, if any."""
     if options.redact == "nothing":
         return None
     return Redaction(personal=options.redact == "personal")
@@ -253,7 +253,7 @@ def _restore_names(sample: dict[str, Any], sample_id: str, cluster: Any) -> dict
 
 
 def _code_name(name: str) -> str:
-    """Return twelve letters for a name, the same in every run; digits could look like a number.
+    """Return twelve letters for a name, the same in every run; digits could be mistaken for a number.
 
     >>> _code_name("ann@example.com") == _code_name("ann@example.com") != _code_name("bob@example.com")
     True
@@ -263,7 +263,7 @@ def _code_name(name: str) -> str:
 
 
 def _join_texts(result: EvalResult) -> str | None:
-    """Return all texts of a simple result, to check it without encoding; None if it is not simple."""
+    """Return all strings of a simple result, to check it without encoding; None if it is not simple."""
     trial = result.trial
     sample = trial.sample
     if trial.session is not None or trial.error is not None or sample.metadata or result.sessions:
@@ -294,7 +294,7 @@ def redact_metadata(run: RunMetadata) -> RunMetadata:
     try:
         plain: dict[str, Any] = msgspec.json.decode(codec.encode(run))
     except codec.ENCODE_ERRORS:
-        # The history reports what cannot be encoded.
+        # The history reports values that cannot be encoded.
         return run
     changes = {field: redaction.value(plain[field], by_name=True) for field in _USER_FIELDS if field in plain}
     for field, key in (("configurations", "options"), ("evaluators", "parameters")):
@@ -307,7 +307,7 @@ def redact_metadata(run: RunMetadata) -> RunMetadata:
 
 
 def add_redaction_counts(run: RunMetadata, redaction: Redaction | None) -> RunMetadata:
-    """Add the number of redacted values to a finished run, and a warning that names them."""
+    """Add the number of redacted values to a finished run, and a warning that lists them."""
     if redaction is None:
         return run
     # Warnings may quote errors; their secrets were counted with the error.

@@ -65,7 +65,7 @@ class StoredTrials:
 
 
 class Rescorer:
-    """Scores stored trials; failed ones stay unchanged."""
+    """Scores stored trials; failed trials stay unchanged."""
 
     max_concurrency = None
 

@@ -1,4 +1,4 @@
-"""Execute a run: jobs stream through a pool of workers, and every result is stored at once."""
+"""Execute a run: jobs stream through a pool of workers, and every result is stored immediately."""
 
 from __future__ import annotations
 
@@ -40,11 +40,9 @@ OpenRunner = Callable[[CallThreads, ResultWriter], AbstractAsyncContextManager[R
 
 @dataclass(frozen=True)
 class RunExecution:
-    """One execution of a run: all of a new run, or the rest of a resumed one.
-
-    `open_runner` opens what runs the jobs and closes it afterwards. `stop_check` receives every
-    result, first those of earlier executions (`earlier_results`); `on_result` receives the results
-    of this execution as they are stored, after redaction.
+    """One execution of a run: a new run, or the rest of a resumed run. `open_runner` opens the runner for the jobs and
+    closes it afterwards. `stop_check` receives every result, starting with the results of earlier executions
+    (`earlier_results`); `on_result` receives the results of this execution as they are stored, after redaction.
     """
 
     metadata: RunMetadata
@@ -93,7 +91,7 @@ class RunExecution:
         return report
 
     def _restore_folder(self, folder: str | None) -> None:
-        """Restore the current folder if a target or an evaluator changed it."""
+        """Restore the working directory if a target or an evaluator changed it."""
         if folder is None or folder == _current_folder():
             return
         self.progress.warnings.append(
@@ -170,7 +168,7 @@ class RunExecution:
         return report
 
     def _list_warnings(self) -> Iterator[str]:
-        """Yield the warnings so far; the count of cut-off outputs includes earlier executions."""
+        """Yield the warnings so far; the count of truncated outputs includes earlier executions."""
         cut_off = len(self.progress.cut_off)
         for text in (*self.metadata.warnings, *self.progress.warnings):
             earlier = sessions.parse_cut_off_count(text)
@@ -182,7 +180,7 @@ class RunExecution:
             yield sessions.describe_cut_off(cut_off)
 
     def _stopped_early(self, pool: WorkerPool | None) -> StoppedEarly | None:
-        """Return where and why the run stopped early; None if all jobs had already run."""
+        """Return the position and reason of an early stop; None if all jobs had already run."""
         if pool is None or pool.stopped != "decided" or not self.jobs.has_remaining_jobs():
             return None
         return StoppedEarly(pool.decision, self.progress.done, self.progress.total)
@@ -211,7 +209,7 @@ class RunExecution:
 
 
 def _current_folder() -> str | None:
-    """Return the current folder of the process; None if it was removed."""
+    """Return the working directory of the process; None if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109 - as text, and quick
     except OSError:
@@ -237,10 +235,10 @@ class NotifyingWriter:
 
 
 class _SignalHandler:
-    """Handles a signal while a run lasts. All concurrent runs of a loop receive it.
+    """Handles a signal during a run; all concurrent runs of a loop receive it.
 
-    Runs may end in any order, so an ended run's handler may lie below an active one. It does
-    nothing then; the handler from before all runs is restored when the last one ends.
+    Runs may end in any order, so an ended run's handler may lie below an active one. It then does nothing; the original
+    handler is restored when the last run ends.
     """
 
     def __init__(self, notify: Callable[[], object], previous: Any) -> None:
@@ -260,7 +258,7 @@ class _SignalHandler:
             handler(number, frame)
 
     def end(self) -> Any:
-        """Deactivate it; return the handler to restore."""
+        """Deactivate the handler; return the handler to restore."""
         self._is_over = True
         handler: Any = self
         while isinstance(handler, _SignalHandler) and handler._is_over:
@@ -270,7 +268,7 @@ class _SignalHandler:
 
 @contextlib.contextmanager
 def handle_interrupts(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Handle Ctrl-C and SIGTERM while a run lasts, if this is the main thread.
+    """Handle Ctrl-C and SIGTERM during a run, if this is the main thread.
 
     SIGTERM drops the running jobs, like a second Ctrl-C: its sender does not wait long. A
     program's own SIGTERM handler stays in place.

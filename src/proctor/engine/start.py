@@ -1,4 +1,4 @@
-"""Start a run: a new one, the rest of a stopped one, or the rescoring of a stored one."""
+"""Start a run: a new run, the rest of a stopped run, or the rescoring of a stored run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ OTHER_SCHEME = (
 
 
 def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
-    """List what has changed since the run started."""
+    """List the changes since the run started."""
     then, options = stored.options, current.options
     changes = []
     if stored.dataset.fingerprint is None or current.dataset.fingerprint is None:
@@ -105,7 +105,7 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     if incomparable := _incomparable_evaluators(stored_specs, current_specs):
         yield Problem(EVALUATOR_CODE, f"{incomparable}: {OTHER_SCHEME}")
         return
-    # One list of names for each change that they share.
+    # Group the names that share a change.
     changed: dict[str, list[str]] = {}
     for name in sorted(stored_specs.keys() & current_specs.keys()):
         if stored_specs[name] != current_specs[name]:
@@ -147,7 +147,7 @@ def identity_warnings(
 ) -> tuple[str, ...]:
     """Warn about the target and each evaluator whose identity does not cover all its code.
 
-    A target outside of this process is never covered; the warning appears only where its outputs may be reused.
+    A target outside this process is never covered; the warning appears only if its outputs may be reused.
     """
     is_outside = run.target.kind in ("http", "command")
     uncovered = run.target.uncovered if resumed or run.options.cache or not is_outside else ()
@@ -167,7 +167,7 @@ def identity_warnings(
 
 
 def require_unchanged(stored_run: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
-    """Raise an error if the evaluation has changed; `allowed` accepts every change except of evaluators."""
+    """Raise an error if the evaluation has changed; `allowed` accepts every change except changed evaluators."""
     about_evaluators = any(change.where == "evaluators" for change in changes)
     if not changes or (allowed and not about_evaluators):
         return
@@ -183,7 +183,7 @@ def require_unchanged(stored_run: RunMetadata, changes: Sequence[Problem], *, al
 
 
 class Backend(Protocol):
-    """Runs the trials of a run outside of this process."""
+    """Runs the trials of a run outside this process."""
 
     def runner(
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
@@ -191,7 +191,7 @@ class Backend(Protocol):
 
 
 class RunControls(msgspec.Struct, frozen=True):
-    """How and where to execute a run and, for a resumed one, which changes to accept.
+    """How and where to execute a run and, for a resumed run, which changes to accept.
 
     `decide` may stop the run early: no further trial starts once it returns a reason. `on_result`
     receives every result as it is stored. `fresh` ignores cached judge responses.
@@ -267,7 +267,7 @@ def resume_run(
 def rescore_run(
     stored_run: RunMetadata, plan: RescorePlan, history: History, clock: Clock, controls: RunControls
 ) -> RunExecution:
-    """Start a new run that scores the trials of an earlier one, without calling a target."""
+    """Start a new run that scores the trials of an earlier run, without calling a target."""
     now = clock.now()
     trials = StoredTrials(history.results(stored_run.run_id), stored_run)
     # The rubrics version of the earlier run does not apply to other evaluators.
@@ -421,7 +421,7 @@ def _execution(
 
 
 def _load_finished(history: History, run: RunMetadata) -> LoadTrials:
-    """Load the finished trials of samples that an earlier execution finished partly."""
+    """Load the finished trials of samples that an earlier execution finished only in part."""
     finished = Counter(sample_id for _, sample_id, _, _ in history.finished_trials(run.run_id))
     expected = len(run.configurations) * run.options.epochs
     partly = {sample_id for sample_id, count in finished.items() if count < expected}

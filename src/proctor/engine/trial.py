@@ -44,7 +44,7 @@ BLOCKED = "it blocked the event loop past its timeout"
 
 
 class Runner(Protocol):
-    """Runs jobs for the workers, at most `max_concurrency` at once if that is set."""
+    """Runs jobs for the workers, at most `max_concurrency` concurrently if it is set."""
 
     @property
     def max_concurrency(self) -> int | None: ...
@@ -90,7 +90,7 @@ class TrialRunner:
     ) -> EvalResult | Awaitable[EvalResult]:
         """Run one sample in one configuration, and score the output.
 
-        Returns the result if nothing had to wait, which saves most of the overhead of a fast target.
+        Returns the result directly if nothing had to wait, which avoids most of the overhead for a fast target.
         """
         if self._peers is not None:
             return self._run_with_peers(self._peers, slot, sample, configuration, epoch)
@@ -139,7 +139,7 @@ class TrialRunner:
             peer_slot.close()
 
     async def _scored(self, stored: Trial, visible: Trial) -> EvalResult:
-        """Score a trial; the evaluators may see more of it than is stored."""
+        """Score a trial; the trial that evaluators see may contain more than the stored trial."""
         if stored.error is not None:
             result = EvalResult(stored)
         elif self._score.is_inline and stored.output is visible.output:
@@ -167,7 +167,7 @@ class TrialRunner:
         call: UserCall,
         scope: CallScope,
     ) -> tuple[Trial, Trial]:
-        """Wait for the target, with retries; return the trial for evaluators and the one to store."""
+        """Wait for the target, with retries; return the trial for evaluators and the trial to store."""
         attempt, usage = 1, None
         while True:
             reply, failure, seconds = await self._finish_call(slot, sample, call, scope)
@@ -231,7 +231,7 @@ class TrialRunner:
         return msgspec.structs.replace(
             trial,
             output=reply.output,
-            # Looking up a recording takes time that says nothing about the target.
+            # The time to look up a recording is not the target's latency.
             latency_ms=reply.latency_ms if reply.latency_ms is not None or self._is_replay else trial.latency_ms,
             usage=reply.usage or trial.usage,
             # Live events contain more than an empty recorded session.
@@ -332,7 +332,7 @@ class Step(NamedTuple):
 
 
 class Scorer:
-    """Runs the evaluators of a plan: inline ones in turn, the others concurrently."""
+    """Runs the evaluators of a plan: inline evaluators in turn, the others concurrently."""
 
     def __init__(
         self,
@@ -348,7 +348,7 @@ class Scorer:
         self._steps = [step for evaluator in evaluators for step in list_steps(evaluator)]
         self._inline = [(e.spec.name, e.score) for e in evaluators]
         self.is_inline = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
-        # Built-in evaluators of texts run no user code, so they need no isolation.
+        # Built-in evaluators run no user code on strings, so they need no isolation.
         self._is_own = all(e.is_builtin for e in evaluators)
         self._timeout = timeout
         self._threads = threads
@@ -384,7 +384,7 @@ class Scorer:
                 if self._progress.has_listeners:
                     self._progress.evaluator_end(trial, step.label, score, step.field)
         except StopRun:
-            # The other calls are already paid for: their responses go to the cache.
+            # The other calls are already paid for, so their responses go to the cache.
             for call, _ in calls.values():
                 await call.wait()
             raise
@@ -456,7 +456,7 @@ class TargetTimeout(Exception):
 
 
 def cancelled_result(job: RunningJob, now: float) -> EvalResult:
-    """The result of a job whose worker was cancelled by other code in this process."""
+    """Return the result of a job whose worker was cancelled by other code in this process."""
     _, sample, configuration, epoch, began = job
     message = "the trial was cancelled by something else in this process, not by Proctor"
     trial = Trial(

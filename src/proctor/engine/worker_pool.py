@@ -20,7 +20,7 @@ from proctor.ports import ResultWriter
 from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
 
-# Workers that never wait still yield to the loop about this often.
+# Workers that never wait yield to the loop at about this interval.
 YIELD_SECONDS = 0.01
 WRITER_WAIT_SECONDS = 0.005
 # How long cancelled workers may take before the run closes without them.
@@ -37,9 +37,10 @@ class WorkerPool:
     User code runs in separate tasks (`core.isolation`), so it cannot reach a worker through its
     task; a worker that still ends leaves an error result and is replaced.
 
-    `stopped` says why no further job starts. `failed_result` is the result that caused it, `stop_error` the error of a
-    call that must not be repeated, `decision` the reason of an early stop. `still_running` counts the calls that
-    ignored their cancellation. If jobs come from outside, `wait_for_jobs` waits for more and returns False at the end.
+    `stop_reason` is the reason why no further job starts. `failed_result` is the result that caused it, `stop_error`
+    the error of a call that must not be repeated, `decision` the reason of an early stop. `still_running` counts the
+    calls that ignored their cancellation. If jobs come from outside, `wait_for_jobs` waits for more and returns False
+    at the end.
     """
 
     def __init__(
@@ -99,13 +100,13 @@ class WorkerPool:
     def interrupt(self) -> None:
         """Handle Ctrl-C: the first finishes the running jobs, the second drops them.
 
-        Jobs that wait before a retry are dropped at once: a resumed run tries them again.
+        Jobs that wait before a retry are dropped immediately; a resumed run tries them again.
         """
         self._drop(running=self.stopped == "interrupted")
         self.stopped = "interrupted"
 
     def _drop(self, *, running: bool = False) -> None:
-        """Cancel idle workers, and with `running` all of them."""
+        """Cancel idle workers; with `running`, cancel all workers."""
         self._progress.stopping = True
         self._progress.dropping = self._progress.dropping or running
         for slot in self._progress.slots:
@@ -130,8 +131,8 @@ class WorkerPool:
                 has_waited = not isinstance(outcome, EvalResult)
                 result = outcome if isinstance(outcome, EvalResult) else await outcome
             except StopRun as error:
-                # The trial has no result and is left for a resumed run. The first error is the
-                # reason; later ones follow from it.
+                # The trial has no result and is left for a resumed run. The first error is the cause; later errors
+                # follow from it.
                 self.stopped, self.stop_error = self.stopped or "stop_run", self.stop_error or error
                 self._drop()
                 break
@@ -241,7 +242,7 @@ class WorkerPool:
 
 
 def describe_error(result: EvalResult) -> str:
-    """Say why a result is an error: the target or an evaluator failed; empty if none did.
+    """Explain why a result is an error: the target or an evaluator failed; empty if neither failed.
 
     >>> from proctor.records.sample import Sample
     >>> from proctor.records.score import Score

@@ -183,7 +183,7 @@ def combine(
 
 
 def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
-    """Wrap a user's function of the scores, so that it always returns a score."""
+    """Wrap a user's function so that it always returns a score."""
 
     def rule(scores: Mapping[str, Score]) -> Score:
         try:
@@ -228,7 +228,7 @@ def _combine_by(
 
 
 def _skipped_parameter(skipped: Skipped) -> dict[str, Any]:
-    # Left out at its default, so that identities from before this option stay the same.
+    # The default is left out, so that identities from before this option stay the same.
     return {} if skipped == "skip" else {"skipped": skipped}
 
 
@@ -245,7 +245,7 @@ def collect_uncovered(parts: Iterable[BoundEvaluator]) -> tuple[str, ...]:
 
 
 def combine_scorers(parts: NamedEvaluators, rule: CombineRule) -> tuple[CallMode, Callable[[Trial], Any]]:
-    """Return how to call several evaluators as one: async if any is, inline only if all are."""
+    """Return a function that calls several evaluators as one: async if any of them is, inline only if all are."""
     modes = {part.mode for part in parts.values()}
 
     def score(trial: Trial) -> Score:

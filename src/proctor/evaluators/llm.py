@@ -36,16 +36,16 @@ def llm_judge(
 ) -> Callable[..., Any]:
     """A model rates the output by a criterion: excellent, good, fair, poor or wrong.
 
-    The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the `scale` instead, which
-    passes from 0.7 of the range up; without any of them it scores overall quality. `threshold` sets another limit.
-    `scale="rating"` asks for the five words in each of these cases.
+    The first two pass. With `rubric` (a string) or `criteria` (a list) it gives a number on the `scale` instead, which
+    passes at 70% of the range or higher; without any of them it scores overall quality. `threshold` overrides this
+    limit. `scale="rating"` asks for the five words in each of these cases.
 
     The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
     `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
-    majority decides. `logprobs` weighs the ratings by their probabilities. The temperature is 0, for several samples
-    the provider's default. `prompt` is your own prompt: the path of its file or a `PromptTemplate`, not a text. It must
-    contain `$output`, and may contain `$input`, `$context`, `$expected`, `$mark`, `$criterion` if there is one, and
-    `$low` and `$high` with a scale.
+    majority decides. `logprobs` weights the ratings by their probabilities. The temperature defaults to 0, or to the
+    provider's default if `samples` is more than 1. `prompt` is your own prompt: the path of its file or a
+    `PromptTemplate`, not the text itself. It must contain `$output`, and may contain `$input`, `$context`, `$expected`,
+    `$mark`, `$criterion` if there is one, and `$low` and `$high` with a scale.
 
     >>> def polite_judge(messages):
     ...     *_, line = messages[-1].content.splitlines()
@@ -86,7 +86,7 @@ def quality_score(
     temperature: Temperature = "auto",
     max_tokens: int | None = None,
 ) -> Callable[..., Any]:
-    """A model scores the overall quality of the output; passes from `threshold` (0 to 1) up.
+    """A model scores the overall quality of the output; passes at `threshold` (0 to 1) or higher.
 
     It considers correctness, completeness, clarity and usefulness, in this order.
     """
@@ -124,7 +124,7 @@ def rubric_evaluation(
 
     A rubric is a list of criteria, or a mapping of names to weights, descriptions or mappings
     with description, scoring_criteria and weight. `one_call=False` asks for each criterion
-    separately. A criterion without a verdict is left out of the mean and named.
+    separately. A criterion without a verdict is left out of the mean and listed in the details.
     """
     where = "rubric_evaluation"
     check_judge_options(where, threshold, max_tokens=max_tokens)
@@ -155,7 +155,7 @@ def _make_evaluator(
         for name, parameter in inspect.signature(factory).parameters.items()
         if name != "model" and arguments[name] != parameter.default
     }
-    # The connected model instead of the user's argument, which may contain a key.
+    # Store the connected model, because the user's argument may contain a key.
     return mark_product(evaluate, by=factory, model=judge.adapter, **options)
 
 
@@ -176,7 +176,7 @@ def _join_criteria(
 def _select_scale(
     name: str | None, ends: Any, threshold: float | None, criterion: Mapping[str, str], prompt: Any, where: str
 ) -> tuple[str, Scale]:
-    """Return the prompt and the scale: words by their name, else numbers between two ends."""
+    """Return the prompt and the scale: a named scale of words, or numbers between two bounds."""
     if name is None:
         return "llm-score" if criterion else "quality-score", create_number_scale(ends, threshold, where)
     if prompt is None and not criterion:

@@ -49,11 +49,11 @@ _ROUNDING = 1e-9
 def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, match: ExactMode = "equal") -> Score:
     """Passes if the output equals the expected value.
 
-    Lists are equal if their items are, in the same order. A single text against a list of expected
-    texts passes if it equals any of them. `match="any"` passes if any item of the output equals
-    any expected item, for example in a list of generated questions.
+    Lists are equal if their items are, in the same order. A single string passes against a list of expected strings if
+    it equals any of them. `match="any"` passes if any item of the output equals any expected item, for example in a
+    list of generated questions.
 
-    Texts are compared in Unicode's composed form (NFC). True is not 1, and NaN equals nothing. A
+    Strings are compared in Unicode's composed form (NFC). True is not 1, and NaN equals nothing. A
     list equals a tuple, or an array, of the same items. NumPy scalars, Decimal and Fraction are
     compared as numbers; dataclasses, structs and models by their JSON form.
 
@@ -67,7 +67,7 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
     True
     """
     if case_sensitive and type(output) is type(expected) is str and output == expected:
-        return Score(1.0, True)  # a fast path for the most common case
+        return Score(1.0, True)  # A fast path for the most common case.
     same = _is_same_text if case_sensitive else _is_same_folded
     if match == "any":
         passed = _has_common_item(output, expected, same)
@@ -88,9 +88,10 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
 def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: ContainsMode | None = None) -> Score:
     """Passes if the output contains the expected value.
 
-    A single text against a list of expected texts passes if it contains any of them. With `match="all"` it must contain
-    all, and the value is the share that it contains. A list contains its items, and the texts in them; it must contain
-    all expected items, or with `match="any"` one. Texts are compared in Unicode's composed form (NFC).
+    A single string passes against a list of expected strings if it contains any of them. With `match="all"` it must
+    contain all of them, and the value is the fraction that it contains. A list contains its items, and the strings in
+    them; it must contain all expected items, or with `match="any"` one of them. Strings are compared in Unicode's
+    composed form (NFC).
 
     >>> contains("The answer is 42.", "42").passed
     True
@@ -141,10 +142,10 @@ def regex_match(
 ) -> Score:
     """Passes if a regular expression matches the output.
 
-    Without `pattern`, the sample's expected value is the pattern; of a list of patterns any one
-    must match. `flags` are letters: i (ignore case), m (^ and $ at every line), s (. matches
-    newlines), x (verbose), a (ASCII only). The output is searched without Unicode normalization.
-    A pattern that takes more than two seconds of CPU time on an output is an error.
+    Without `pattern`, the sample's expected value is the pattern; if it is a list, any of its patterns may match.
+    `flags` are letters: i (ignore case), m (^ and $ at every line), s (. matches newlines), x (verbose), a (ASCII
+    only). The output is searched without Unicode normalization. A pattern that takes more than two seconds of CPU time
+    on an output is an error.
 
     >>> regex_match("order 66", pattern=r"[0-9]+").passed
     True
@@ -182,12 +183,12 @@ def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Sc
 
 @evaluator(category="matching", pure=True, factory=True, needs=("expected",))
 def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[float, float], Score]:
-    """Passes if a number differs from the expected one by at most the tolerance.
+    """Passes if a number differs from the expected number by at most the tolerance.
 
     The value falls from 1 (no difference) to 0 (a difference equal to the tolerance, which still
-    passes). With `relative` the tolerance is a share of the expected number. Lists and arrays of
+    passes). With `relative` the tolerance is a fraction of the expected number. Lists and arrays of
     the same length are compared item by item, and the worst item counts; a single number against a
-    list of numbers passes if it is near any of them. Numbers in texts and NaN are errors.
+    list of numbers passes if it is within the tolerance of any of them. Numeric strings and NaN are errors.
 
     >>> within_tolerance(0.5)(3.25, 3.0).value
     0.5
@@ -233,7 +234,7 @@ def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate:
     if not expected:
         return Score(1.0, True, "both are empty")
     scores = [evaluate(*pair) for pair in zip(outputs, expected, strict=True)]
-    # An item that fails decides, even if others could not be compared.
+    # A failed item decides, even if other items could not be compared.
     scored = [index for index, score in enumerate(scores) if score.ok]
     worst = min(scored, key=lambda index: (scores[index].passed, scores[index].value), default=None)
     undecided = next((score for score in scores if not score.ok), None)
@@ -247,9 +248,9 @@ def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate:
 def json_subset(output: Any, expected: Any) -> Score:
     """Passes if the output contains everything in the expected mapping, at every depth.
 
-    Mappings may have more keys than expected; lists and values must be equal. Texts are read as
-    JSON. With a list of expected mappings the output must contain any one of them. An empty
-    expected mapping is skipped. The reason names each key that is missing or wrong by its path.
+    Mappings may have more keys than expected; lists and values must be equal. Strings are parsed as JSON. With a list
+    of expected mappings, the output must contain one of them. An empty expected mapping is skipped. The reason lists
+    the path of each missing or wrong key.
 
     >>> json_subset({"city": "Paris", "country": "France"}, {"city": "Paris"}).passed
     True
@@ -285,7 +286,7 @@ def _fold(text: str) -> str:
 
 
 def _is_equal(left: Any, right: Any, same: SameText) -> bool:
-    """Compare values as JSON does, and texts with `same`."""
+    """Compare values as JSON does, and strings with `same`."""
     left_type = type(left)
     if left_type is type(right) and left_type in _SIMPLE:
         return same(left, right) if left_type is str else bool(left == right)
@@ -325,7 +326,7 @@ def _is_true(comparison: Any) -> bool:
 
 
 def _to_json_value(value: Any) -> Any:
-    """Return the JSON form of an object; the object itself if JSON cannot represent it."""
+    """Return an object as a JSON value; the object itself if JSON cannot represent it."""
     value = to_plain(value)
     if isinstance(value, _PLAIN):
         return value
@@ -364,7 +365,7 @@ def _compile(pattern: str, flags: str) -> re.Pattern[str]:
 
 
 def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
-    """Return a mapping, or None and the reason; texts are read as JSON."""
+    """Return a mapping, or None and the reason; strings are parsed as JSON."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)

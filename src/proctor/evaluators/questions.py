@@ -1,4 +1,4 @@
-"""Check that generated questions have the required form."""
+"""Check that generated questions are well formed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SENTENCE_END = re.compile(r"[!?？؟。！][\"'”’»)\]]*\s*\w|(?<=\w\w\w)\.
 def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
     """Passes if every question starts with one of the approved phrases.
 
-    The output is a text or a list of texts; the value is the fraction that starts with an approved
-    phrase. Case, quotation marks and spaces are ignored; the phrase must end at a word boundary.
+    The output is a string or a list of strings; the value is the fraction that starts with an approved phrase. Case,
+    quotation marks and spaces are ignored; the phrase must end at a word boundary.
 
     >>> starter_phrase(["Would you", "Interested in"])("Would you like an example?").passed
     True
@@ -52,11 +52,11 @@ def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
 def question_format(output: Any, *, require_capital: bool = True, max_words: int | None = None) -> Score:
     """Passes if every output is a well-formed question.
 
-    The output is a text or a list of texts; the value is the fraction that is well formed. A well-formed question is
-    not empty, contains a word, ends with exactly one question mark (also full-width, Arabic or Greek), starts with a
-    letter or digit (a capital in scripts that have them), and is one sentence on one line. `details` names the broken
-    rule. It checks form, not meaning; the full stop of a longer abbreviation ("approx. How many?") counts as the end of
-    a sentence.
+    The output is a string or a list of strings; the value is the fraction that is well formed. A well-formed question
+    is not empty, contains a word, ends with exactly one question mark (also full-width, Arabic or Greek), starts with a
+    letter or digit (a capital in scripts that have them), and is one sentence on one line. `details` shows the broken
+    rule. It checks the form, not the meaning; the full stop of a longer abbreviation ("approx. How many?") counts as
+    the end of a sentence.
 
     >>> question_format("Would you like to see an example?").passed
     True

@@ -35,7 +35,7 @@ __all__ = ["rubric", "rubric_evaluators"]
 
 
 def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """An eval file entry without a rubric stands for all rubrics of the set."""
+    """Expand an eval file entry without a rubric into one entry for each rubric of the set."""
     if "rubric" in parameters:
         return [parameters]
     with _evaluator_errors("rubric"):
@@ -61,10 +61,10 @@ def rubric(
 ) -> BoundEvaluator:
     """A model scores the whole session by one rubric, on the rubric's scale.
 
-    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or the id of one in
-    `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval file without `rubric` stands for all
-    of them. Scores have the rubric's id as their name. The judge sees the turns, tool calls and results; long ones are
-    cut in the middle. `prompt` is your own prompt. A trial without a recorded session is skipped. An unreadable
+    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or the id of a rubric
+    in `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval file without `rubric` means all of
+    them. Scores have the rubric's id as their name. The judge sees the turns, tool calls and results, with the middle
+    of long ones left out. `prompt` is your own prompt. A trial without a recorded session is skipped. An unreadable
     answer is requested once more with a reminder of the format, unless `retry_on_parse_failure` is False; `timeout`
     covers both calls.
 
@@ -139,7 +139,7 @@ def _attach_rubric(
         return await judge.score(output, sample, session)
 
     # The stored options contain the rubric itself, so that the run can be read without its file, and the scale only
-    # once. They leave out the timeout, which changes no score, so a resumed run may have another one.
+    # once. They leave out the timeout, which does not affect scores, so a resumed run may change it.
     values = {**values, "scale": (float(scale.low), float(scale.high))}
     resolved = msgspec.structs.replace(resolved, scale=None)
     options = {
@@ -166,9 +166,8 @@ def _read_defaults() -> dict[str, Any]:
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a scorer asks: concurrent calls, model settings, seconds per rubric, and the scale.
-
-    Invalid settings raise one error that lists them all.
+    """The settings of a scorer: concurrent calls, model settings, seconds per rubric, and the scale. One error lists
+    all invalid settings.
     """
 
     max_concurrent: int = 10
@@ -222,7 +221,7 @@ class RubricScorer:
         self._cache: tuple[Sequence[Rubric], tuple[BoundEvaluator, ...]] = ((), ())
 
     async def score(self, rubric: Rubric, session: Session | ChatSession) -> Score:
-        """Score a session by one rubric; an answer without a verdict gives an error."""
+        """Score a session by one rubric; an answer without a verdict results in an error."""
         if not isinstance(rubric, Rubric):
             raise EvaluatorError(
                 f"rubric must be a Rubric, got {type(rubric).__name__!r}",

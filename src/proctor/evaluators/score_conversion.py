@@ -30,7 +30,7 @@ _MAX_MESSAGE = 2_000
 
 
 def as_score(returned: Any, threshold: float = 0.5) -> Score:
-    """Convert the return value of an evaluator into a score; unsupported values give an error score."""
+    """Convert the return value of an evaluator into a score; unsupported values result in an error score."""
     if isinstance(returned, Score):
         return returned
     if returned is None:

@@ -118,11 +118,11 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
 def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """Passes if no tool call failed, or if no tool was called.
 
-    A `ToolCall` failed if it has an `error`, or if its result (data or JSON text) says so:
-    `success` is False, `is_error` is True, or it has an `error`. A result text that starts like an
-    error ("Error:", a traceback) counts as a failure too; this is a convention and can be wrong,
-    and `words=False` turns it off. Tool calls of your own types, objects and mappings alike, are
-    read in the same way, and by their `status`. A call without any such information gives an error.
+    A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` is False, `is_error`
+    is True, or it has an `error`. A result text that starts like an error ("Error:", a traceback) counts as a failure
+    too; this is a convention and can be wrong, and `words=False` turns it off. Tool calls of your own types, objects
+    and mappings alike, are read in the same way, and by their `status`. A call without any such information is an
+    error.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
@@ -148,9 +148,9 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
 def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionCheck:
     """Passes if the models used at most `max_tokens` tokens, input and output together.
 
-    It counts the usage that the target reports, or else all model calls of the session. If no call was recorded, or one
-    has no usage, the total is unknown (unless the others exceed the limit); `unknown` decides the result: "error",
-    "skip", "fail" or "pass". Without a recorded session, "error" becomes "skip".
+    It counts the usage that the target reports, or else all model calls of the session. If no call was recorded, or a
+    call has no usage, the total is unknown (unless the other calls exceed the limit); `unknown` decides the result:
+    "error", "skip", "fail" or "pass". Without a recorded session, "error" becomes "skip".
 
     >>> from proctor.records.session import Session, Usage
     >>> session = Session([ModelCall("small-model", Usage(input_tokens=900, output_tokens=100))])
@@ -241,11 +241,11 @@ def tool_sequence(
 
     `expected` lists names or {name, arguments}; without it, the sample's expected value (or its `tools`) does. `mode`
     is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
-    calls are not allowed; then, and with "exact", the value is the fraction of all calls. `arguments` are compared
-    "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An expected
-    argument may be a function that accepts or rejects the actual one; `compare` has functions of the actual and the
-    expected value by argument name (in a file `module:function`). `details["diff"]` shows expected against actual
-    calls, line by line.
+    calls are not allowed; in this case, and with "exact", the value is the fraction of all calls. `arguments` are
+    compared "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An
+    expected argument may be a function that accepts or rejects the actual argument; `compare` maps argument names to
+    functions of the actual and the expected value (in a file `module:function`). `details["diff"]` shows expected
+    against actual calls, line by line.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris"}), ToolCall("close")])
@@ -298,7 +298,7 @@ def _find_custom_events(view: SessionView, name: str) -> tuple[Any, ...]:
 
 
 def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
-    # Events of the user's type may have been read from a file as something else.
+    # Events of the user's type may have another type after they were read from a file.
     if isinstance(event_type, str):
         events = _find_custom_events(view, event_type)
         return any(isinstance(data, Mapping) and "$repr" in data for data in events)
@@ -307,7 +307,7 @@ def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
 
 
 def _read_event_type(value: Any) -> Any:
-    # The name of a user's class that cannot be imported stays a name.
+    # The name of a user's class that cannot be imported stays a string.
     if isinstance(value, str) and ":" in value:
         value = _import_object(value, "type")
     event_type = _EVENT_TYPES.get(value, value) if isinstance(value, str) else value

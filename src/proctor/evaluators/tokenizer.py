@@ -34,10 +34,10 @@ _MONTHS_AND_DAYS = frozenset({
     "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
 })  # fmt: skip
 _MAGNITUDES = frozenset({"thousand", "million", "billion", "trillion"})
-# After these a capital does not mark a name.
+# After these, a capital letter does not mark a name.
 _SENTENCE_START = re.compile(r"[:.!?][*_\"”)]*\s")
 _BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•#>|]|[0-9A-Za-z]{1,3}[.)])\s)")
-# Forms of a word share at least this many letters; more if the ending makes another word.
+# Forms of a word share at least this many letters, or more if the ending forms a different word.
 _MIN_STEM, _MIN_DERIVED_STEM = 4, 5
 
 
@@ -82,7 +82,7 @@ def load_english() -> English:
 
 
 class Word(NamedTuple):
-    """A word: normalized for comparison, as in the text, and its kind."""
+    """A word: its normalized form, its original form, and its kind."""
 
     text: str
     original: str
@@ -91,7 +91,7 @@ class Word(NamedTuple):
 
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences and list items, each on one line."""
-    # Loads its data on import.
+    # The splitter loads its data on import.
     import nupunkt
 
     blocks = (" ".join(block.split()) for block in _BLOCK_END.split(text))
@@ -102,7 +102,7 @@ def split_words(sentence: str) -> list[Word]:
     """Split a sentence into words without punctuation, each with its kind.
 
     Case, accents and number formats are normalized. A capitalized word that does not start a
-    sentence is a name. Function words are those of English.
+    sentence is a name. Only English function words are recognized.
     """
     cleaned = _CLITIC.sub(" ", _NOT.sub(" not", sentence))
     if _UNIT_SYMBOL.search(cleaned):
@@ -124,7 +124,7 @@ def split_words(sentence: str) -> list[Word]:
 def are_related(left: str, right: str) -> bool:
     """Return True if two English words differ only in their endings.
 
-    It does not know irregular forms ("went"), and cannot tell different senses apart ("organ" and "organic").
+    It does not know irregular forms ("went"), and does not distinguish senses ("organ" and "organic").
     """
     if left == right:
         return True
@@ -165,7 +165,7 @@ def fold_case(text: str) -> str:
 
 
 def collect_texts(value: Any) -> list[str]:
-    """Return all non-empty texts in a value, including those in lists and mappings."""
+    """Return all non-empty strings in a value, including those in lists and mappings."""
     if isinstance(value, str):
         return [value] if value.strip() else []
     value = to_plain(value)
@@ -179,14 +179,14 @@ def collect_texts(value: Any) -> list[str]:
 def is_complete_sentence(text: str) -> bool:
     """Return True if a text ends like a sentence, or with a closing bracket or markup."""
     stripped = text.rstrip("\"'”’» \n\t")
-    # Punctuation of all scripts, except marks that announce more.
+    # Punctuation of all scripts, except marks that signal a continuation.
     is_closed = unicodedata.category(stripped[-1]) in ("Po", "Pe", "Sk", "Sm", "So") if stripped else True
     return is_closed and stripped[-1:] not in (",", ";", "&", "/", "、", "，", "+", "=")
 
 
 @functools.lru_cache(maxsize=65536)
 def _make_word(original: str, *, is_first: bool) -> Word:
-    # A word of accents only stays unchanged.
+    # A word that consists only of accents stays unchanged.
     text, english = fold_case(original) or original, load_english()
     if text[0].isdigit():
         return Word(_normalize_number(text), original, "number")
@@ -214,7 +214,7 @@ def _normalize_number(text: str) -> str:
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
     elif text.count(",") == 1 and "." not in text:
-        # Not groups of three digits, so this is a decimal comma.
+        # The digits are not in groups of three, so this is a decimal comma.
         text = text.replace(",", ".")
     if text.count(".") == 1:
         text = text.rstrip("0").rstrip(".")

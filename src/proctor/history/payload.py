@@ -48,10 +48,9 @@ def decode_sample(data: bytes) -> Sample[Any, Any]:
 
 
 def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
-    """Return a result as JSON, and the result that this JSON holds.
-
-    They differ only if JSON cannot hold a value or a value has the wrong type: such an output is stored as
-    its repr, such a session event too (with a warning), and such a usage is omitted.
+    """Return a result as JSON, and the result that this JSON represents. They differ only if JSON cannot represent a
+    value or a value has the wrong type: an output or a session event is then stored as its repr (an event with a
+    warning), and a usage is omitted.
     """
     try:
         trial = result.trial
@@ -142,7 +141,7 @@ def _value(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a detail of a score if JSON can hold it without tags, else its repr."""
+    """Return a detail of a score if JSON can represent it without tags, else its repr."""
     return _keep_if_storable(value, lambda each: each)
 
 
@@ -162,5 +161,5 @@ def _repr(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Replace the surrogates of a text, which UTF-8 cannot hold."""
+    """Replace the surrogates in a string, which UTF-8 cannot encode."""
     return str(value).encode(errors="backslashreplace").decode()

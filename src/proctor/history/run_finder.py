@@ -23,7 +23,7 @@ NEWEST_FIRST = "ORDER BY began DESC, id DESC"
 INDEXED_CHARACTERS = 200
 # The number of recent runs searched for a suggestion.
 SEARCHED_RUNS = 500
-# Ids sort by their bytes, so ids with a prefix lie between the prefix and the prefix plus this.
+# Ids sort by their bytes, so ids with a prefix lie between the prefix and the prefix plus this character.
 LAST_CHARACTER = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -115,7 +115,7 @@ class RunFinder:
         return [decode_run(row[0]) for row in expired]
 
     def find(self, reference: str) -> RunMetadata:
-        """Find a run by its id, its name (the newest), its baseline, "latest", or a prefix of its id."""
+        """Find a run by its id, a prefix of its id, its name (the newest run), a baseline, or "latest"."""
         rows = self._query("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
         if not rows and reference == LATEST:
             rows = self._query(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1")
@@ -175,7 +175,7 @@ def check_baseline_name(name: str) -> None:
 
 
 def to_microseconds(when: datetime) -> int:
-    """Return a time in microseconds since 1970, by which runs are sorted."""
+    """Return a time in microseconds since 1970; runs are sorted by this number."""
     if when.tzinfo is None:
         raise UsageError(
             f"the date {when.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"

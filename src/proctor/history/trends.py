@@ -65,7 +65,7 @@ def trend(
 
 
 def _find_metric(metric: str, table: MetricTable) -> MetricValue | None:
-    """Return a metric by its name; the name of a field or evaluator means its mean."""
+    """Return a metric by its name; the name of a field or evaluator selects its mean."""
     for name in (FIELD + metric, metric, f"{metric}.mean", f"{FIELD}{metric}.mean"):
         if name in table:
             return table[name]
@@ -92,7 +92,7 @@ def _configuration_metrics(
 def _check_names(
     metric: str, configurations: Sequence[str] | None, tables: Sequence[ConfigurationMetrics], *, has_metric: bool
 ) -> None:
-    """Raise `ConfigError` for an unknown name, which would otherwise give an empty trend."""
+    """Raise `ConfigError` for an unknown name, which would otherwise result in an empty trend."""
     if not tables:
         return
     known = {configuration for _, configuration, _ in tables}

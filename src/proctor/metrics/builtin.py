@@ -30,8 +30,8 @@ _ERROR = OUTCOMES.index("error")
 class TrialNumbers(NamedTuple):
     """A metric as a statistic of one number per trial, in the order of `Results.figures`; NaN is a missing number.
 
-    `statistic` is "mean", "total", or the share of a quantile. A metric that has `trial_numbers` is compared by paired
-    methods, or faster; any other metric is computed for every resample of a bootstrap.
+    `statistic` is "mean", "total", or the fraction of a quantile. A metric with `trial_numbers` is compared with paired
+    methods, or with a faster bootstrap; any other metric is computed for every resample of a bootstrap.
     """
 
     values: Sequence[float]
@@ -74,7 +74,7 @@ class PassRateMetric:
 
 
 class StrictPassRateMetric:
-    """The share that passed, with errors counted as not passed. Gates use this one.
+    """The share that passed, with errors counted as not passed. Gates use this metric.
 
     Only skipped results are left out.
     """
@@ -92,7 +92,7 @@ PERCENTILES = (25, 50, 75, 95)
 
 
 class MeanScoreMetric:
-    """The mean score of one evaluator, or of all combined if none is named."""
+    """The mean score of one evaluator, or of all evaluators combined if `evaluator` is None."""
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
@@ -158,7 +158,7 @@ DOLLARS = "USD"
 
 
 def read_answer_latencies(figures: Figures) -> array[float]:
-    """Return the latency of each trial; NaN for failed calls, which say nothing about the latency of answers."""
+    """Return the latency of each trial; NaN for failed calls, because they are not answers."""
     pairs = zip(figures.latencies, figures.outcomes, strict=True)
     return array("d", (NAN if outcome == _ERROR else latency for latency, outcome in pairs))
 
@@ -166,7 +166,7 @@ def read_answer_latencies(figures: Figures) -> array[float]:
 class LatencyMetric:
     """The latency of the target's answers in milliseconds: mean, p50, p95 and max.
 
-    Failed calls count as errors: a timeout or a refused connection says nothing about the latency of answers. Trials
+    Failed calls count as errors, because a timeout or a refused connection is not an answer. Trials
     without a measured latency, such as a request that no worker answered, count as skipped.
     """
 
@@ -193,7 +193,7 @@ def _answer_latency_column(results: Results) -> Column:
     errors = outcomes.count(_ERROR)
     if not errors:
         return column
-    # Figures hold all numbers of a run, so they are read only if some latencies are missing.
+    # Reading the figures of a run is slow, so they are read only if some latencies are missing.
     latencies = read_answer_latencies(results.figures()) if column.skipped else column.values
     answered = [latency == latency and o != _ERROR for latency, o in zip(latencies, outcomes, strict=True)]
     clusters = results.clusters()

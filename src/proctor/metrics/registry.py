@@ -41,7 +41,7 @@ class FunctionMetric:
 
 
 class MetricRegistry:
-    """The metrics to compute over results, each under its own name: the built-in ones, unless others are given.
+    """The metrics to compute over results, by name: the built-in metrics, unless others are passed.
 
     >>> from proctor.records.results import ResultList
     >>> registry = MetricRegistry()
@@ -95,12 +95,12 @@ class MetricRegistry:
         self._metrics[checked.name] = checked
 
     def find_owners(self, name: str) -> list[Metric]:
-        """Return the metrics that may give a number of this name, such as latency_ms for latency_ms.p95."""
+        """Return the metrics that may return a number with this name, such as latency_ms for latency_ms.p95."""
         owners = [each for each in self._metrics if f"{name}.".startswith(f"{each}.")]
         return [self._metrics[each] for each in sorted(owners, key=len, reverse=True)]
 
     def get(self, name: str) -> Metric:
-        """Return the metric of this name."""
+        """Return the metric with this name."""
         if name not in self._metrics:
             raise EvaluatorError(f"there is no metric {name!r}", where=name, fix=suggest_name(name, self._metrics))
         return self._metrics[name]
@@ -109,7 +109,7 @@ class MetricRegistry:
         """Compute every metric over the results; a metric with several numbers is flattened as `name.p50`.
 
         A metric that fails, or returns something that is not a number, has no value and a note with
-        the reason; it does not affect the others.
+        the reason; it does not affect other metrics.
         """
         computed: dict[str, MetricValue] = {}
         owners: dict[str, str] = {}
@@ -159,7 +159,7 @@ def make_metric(value: Any, where: str) -> Any:
 
 
 def _require_free_names(spec: EvaluatorSpec) -> None:
-    """Raise an error for an evaluator of a field that has the name of a field metric."""
+    """Raise an error for a field's evaluator with the same name as a field metric."""
     for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD_PREFIX else ():
         if part["name"] in ("pass_rate", "score", *(f"p{percent}" for percent in PERCENTILES)):
             raise EvaluatorError(

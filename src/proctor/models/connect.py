@@ -1,7 +1,7 @@
 """Connect the addresses of models, embedders and mailboxes; the scheme selects the plugin.
 
-Plugins are entry points (`proctor.providers`, `proctor.embedders`, `proctor.mailboxes`), the built-in ones
-too, so judges, targets and workers do not depend on any of them.
+All plugins, including the built-in ones, are entry points (`proctor.providers`, `proctor.embedders`,
+`proctor.mailboxes`), so judges, targets and workers do not depend on any of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proctor.ports import Embedder, Mailbox, ProviderAdapter
 
 # The plugin name for functions, chat models and clients that users pass in.
 PYTHON = "python"
-# The user and password of an address, also of a malformed one.
+# The user and password of an address, even of a malformed address.
 _CREDENTIALS = re.compile(r"^(\w*:?/*).*@", re.DOTALL)
 # The names of each provider's models.
 _MODEL_NAMES = {
@@ -85,7 +85,7 @@ def hide_credentials(address: str) -> str:
 
 
 def display_name(model: str) -> str:
-    """Return the name of a model for messages: of a function, without the functions around it.
+    """Return the name of a model for messages; for a function, without the enclosing functions.
 
     >>> display_name("python:test_tone.<locals>.judge")
     'python:judge'
@@ -95,13 +95,13 @@ def display_name(model: str) -> str:
 
 
 def is_model_address(address: str) -> bool:
-    """Return True if a text names a model, not a Python object, by the scheme before its colon."""
+    """Return True if a string is the address of a model, not of a Python object, judging by its scheme."""
     scheme, colon, _ = address.partition(":")
     return bool(colon) and scheme != PYTHON and scheme in plugins.plugin_names(plugins.PROVIDERS)
 
 
 def suggest_address(address: str) -> str:
-    """Return how to write the address of a model; empty if its scheme resembles no provider."""
+    """Suggest the address of a model; return "" if the scheme resembles no provider."""
     scheme, colon, _ = address.partition(":")
     if colon:
         hint = suggest_name(scheme, (name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON))
@@ -176,7 +176,7 @@ def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: st
     known = list(signature.parameters)[1:]
     arguments = use_common_names(options, known)
     if "of" in arguments and "source_model" in known:
-        # The earlier name of the option.
+        # An earlier name of the option.
         arguments["source_model"] = arguments.pop("of")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     if not takes_any and (error := unknown_options_error(arguments, known, where)):
@@ -190,7 +190,7 @@ def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: st
         return connect(model, **arguments)
     except TypeError as error:
         if not arguments:
-            raise  # a bug in the plugin, not wrong options
+            raise  # A bug in the plugin, not wrong options.
         raise ModelError(f"its options are not valid: {error}", where=where) from error
 
 

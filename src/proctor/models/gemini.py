@@ -36,7 +36,7 @@ _SCHEMA_NAMES = ("responseJsonSchema", "response_json_schema", "responseSchema",
 
 
 class GeminiAdapter(HttpAdapter):
-    """A Gemini model. The options are those of `OpenAIAdapter`.
+    """A Gemini model. The options are the same as for `OpenAIAdapter`.
 
     GEMINI_API_KEY and GOOGLE_API_KEY are sent to Google, or to the gateway in GEMINI_BASE_URL, but never to a
     server that is set with `base_url`.
@@ -210,7 +210,7 @@ class _Feedback(msgspec.Struct, rename="camel"):
 class _Response(msgspec.Struct):
     candidates: list[_Candidate] | None = None
     feedback: _Feedback | None = msgspec.field(default=None, name="promptFeedback")
-    # Untyped: servers differ here, and a response must not fail because of it.
+    # Untyped, because servers differ here, and that must not make a response fail.
     usage: Any = msgspec.field(default=None, name="usageMetadata")
     model: str | None = msgspec.field(default=None, name="modelVersion")
 

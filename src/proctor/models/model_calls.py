@@ -1,4 +1,4 @@
-"""Call a model: the one entry point for targets, judges and user code.
+"""Call a model: the single entry point for targets, judges and user code.
 
 Every call is recorded in the session of the trial or the evaluator and counts against the run's budget.
 Answers are parsed strictly, with one reminder if that fails.
@@ -32,7 +32,7 @@ MAX_QUOTE = 300
 
 
 class CallContext(NamedTuple):
-    """The run that a call belongs to: its budget, the store of its judges' answers, and whether it is stopping."""
+    """The run of a call: its budget, the store of its judges' answers, and whether it is stopping."""
 
     spending: Spending | None = None
     response_store: ByteStore | None = None
@@ -53,7 +53,7 @@ class StoredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def call_key(adapter: ProviderAdapter, request: ModelRequest) -> str:
     """Return a digest of the model and every field of the request.
 
-    An adapter whose address is not enough (a function, whose code may change) has an `identity`.
+    An adapter whose address does not identify it (a function, whose code may change) has an `identity`.
     """
     return codec.digest("model call", adapter.model, getattr(adapter, "identity", ""), request)
 
@@ -95,14 +95,14 @@ class AnswerFormat(Protocol):
         ...
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """Parse the answer, or raise a ValueError that says what is wrong with it."""
+        """Parse the answer, or raise a ValueError that explains the problem."""
         ...
 
 
 class AskOptions(TypedDict, total=False):
     """The options of a call; see `ModelRequest`. `timeout` covers the whole call, in seconds.
 
-    `recorded_count` is the number of messages at the beginning that the session already has. With
+    `recorded_count` is the number of initial messages that the session already has. With
     `remind=False`, the request is not repeated when the answer cannot be parsed.
     """
 
@@ -159,7 +159,7 @@ def _make_request(
         raise ModelError("the prompt has no messages", where=adapter.model)
     schema = None
     tools = tuple(options.pop("tools", ()))
-    # Not every server takes a schema together with tools, because tool calls do not fit it.
+    # Not every server accepts a schema together with tools, because tool calls do not match the schema.
     if form is not None and adapter.supports_json_schema and not tools:
         schema = form.schema
     elif form is not None:
@@ -189,7 +189,7 @@ def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message
 def _add_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:
     """Append the instructions to the last message, where models follow them best.
 
-    Tool calls and their results stay together at the end; the message before them then counts.
+    Tool calls and their results stay together at the end; the instructions then go to the message before them.
     """
     index = len(messages) - 1
     while index > 0 and (messages[index].role == "tool" or messages[index].tool_calls):
@@ -290,7 +290,7 @@ async def _parse_output(
         merged = _merge_responses(response, second)
         if not (request.tools and second.tool_calls):
             merged = msgspec.structs.replace(merged, output=form.read(second.text, structured=structured))
-        # Both: without the first, reaching the second would cost a new call.
+        # Store both: without the first response, reaching the second would cost a new call.
         _store(adapter, (request, response), (repeated, second))
         return merged
     except CallFailed as error:
@@ -318,7 +318,7 @@ def _unreadable(
         f"{display_name(adapter.model)} gave no readable answer{after_reminder}: {error}; "
         f"the answer was {_quote(response.text)}{cut}{hint}"
     )
-    # The mark of a judge's fence tells people nothing.
+    # The delimiter of a judge's fence means nothing to readers.
     mark = getattr(form, "mark", "")
     return Unreadable(
         what.replace(f" {mark}", "") if mark else what,

@@ -62,7 +62,7 @@ def read_values(params: Any) -> dict[str, Any]:
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Return True if a value has a type; None stands for a missing parameter."""
+    """Return True if a value has a type; None means a missing parameter."""
     if value is None or kind is Any:
         return True
     if isinstance(kind, type) and isinstance(value, kind):
@@ -114,7 +114,7 @@ def read_prompt_file(path: Path) -> str:
 
 
 def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[FileSection, ...]]:
-    """Parse a prompt file; report all problems of its front matter at once."""
+    """Parse a prompt file; one error reports all problems of its front matter."""
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
     if front is None:
@@ -184,7 +184,7 @@ Role = Literal["system", "user"]
 
 
 class MarkdownSection(Generic[ParamsT]):
-    """A section of a prompt: a heading, and text in which `$name` stands for a parameter.
+    """A section of a prompt: a heading, and text in which `$name` is a parameter.
 
     `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and rejects
     placeholders without a field. `$$` is a dollar sign; braces have no meaning. With `only_if`, the section
@@ -216,7 +216,7 @@ class MarkdownSection(Generic[ParamsT]):
         return self.placeholders if self.only_if is None else (*self.placeholders, self.only_if)
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Fill in the values; placeholders inside of a value are not replaced.
+        """Fill in the values; placeholders inside a value are not replaced.
 
         >>> MarkdownSection("", "$question (in $$)", "q").render({"question": "Is $x {y}?"})
         'Is $x {y}? (in $)'
@@ -266,7 +266,7 @@ class PromptTemplate(Generic[OutputT]):
     """A prompt without the values of its parameters: sections, a name, and a version.
 
     `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by default; every score
-    of the prompt stores it. `parameters` (name: type) declares the placeholders, as the fields of a section's type do.
+    of the prompt stores it. `parameters` (name: type) declares the placeholders, like the fields of a section's type.
 
     >>> section = MarkdownSection("Question", "Answer concisely: $question", key="q")
     >>> template = PromptTemplate[str](ns="qa", key="answer", sections=[section])
@@ -315,7 +315,7 @@ class PromptTemplate(Generic[OutputT]):
         return f"{self.ns}/{self.key}@{self.version}"
 
     def filled(self, values: Mapping[str, Any]) -> PromptTemplate[OutputT]:
-        """Return the template with some values filled in, none of them None; its id stays.
+        """Return the template with some values filled in, none of them None; the id does not change.
 
         Use it for a prompt that is repeated with only a few new values.
         """
@@ -435,7 +435,7 @@ class Prompt(Generic[OutputT]):
 
     @property
     def text(self) -> str:
-        """All messages as one text."""
+        """All messages as one string."""
         return "\n\n".join(message.content for message in self.messages())
 
 
@@ -463,7 +463,7 @@ def _check_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 
 
 def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
-    """Every placeholder of a typed section is a field, and every field is used."""
+    """Check that every placeholder of a typed section is a field, and that every field is used."""
     problems: list[Problem] = []
     used = {name for section in sections for name in section.parameter_names}
     for kind in dict.fromkeys(s.params_type for s in sections if s.params_type is not None):
@@ -480,7 +480,7 @@ def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 
 
 def _check_parameters(sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]) -> list[Problem]:
-    """Every placeholder is declared, and every declared parameter is used."""
+    """Check that every placeholder is declared, and that every declared parameter is used."""
     problems = [problem for s in sections for problem in _find_unknown(s, parameters, "a parameter")]
     used = {name for section in sections for name in section.parameter_names}
     return problems + [Problem(name, "the text does not use this parameter") for name in parameters if name not in used]
@@ -495,7 +495,7 @@ def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what:
 
 
 def _find_conflicts(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
-    """Fields of the same name must have the same type: a name stands for one value."""
+    """Find fields of the same name with different types; a name must have one value."""
     first: dict[str, Any] = {}
     for fields in known:
         for name, kind in fields.items():

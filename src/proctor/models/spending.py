@@ -17,8 +17,8 @@ from proctor.sessions.current import check_usage
 class Spending:
     """Counts calls, tokens and USD against a budget, from any thread.
 
-    Running calls finish after the budget is used up, so tokens and cost may exceed it; the number of calls
-    never does. A budget in USD ends the run when the price of a call is unknown.
+    Running calls finish after the budget is used up, so tokens and cost may exceed it; the number of calls never
+    exceeds it. A budget in USD ends the run when the price of a call is unknown.
     """
 
     def __init__(self, budget: Budget | Mapping[str, Any], spent: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
@@ -42,7 +42,7 @@ class Spending:
             self._raise_if_spent()
 
     def add(self, spent: Spent) -> None:
-        """Add calls that ran elsewhere."""
+        """Add the spending of calls in other processes."""
         with self._lock:
             self._calls += max(0, spent.calls)
             self._tokens += max(0, spent.tokens)

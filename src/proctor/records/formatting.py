@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-# A share of samples, a score from 0 to 1, or any other number.
+# A fraction of samples, a score from 0 to 1, or any other number.
 Kind = Literal["rate", "score", "number"]
 
 DASH = "–"
@@ -25,7 +25,7 @@ def format_value(number: float | None, kind: Kind = "number") -> str:
 
 
 def format_range(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
-    """Format the interval of a number, without its unit."""
+    """Format the interval of a number, without the unit."""
     if ends is None:
         return DASH
     low, high = (format_value(end, kind).removesuffix(" %") for end in ends)
@@ -49,7 +49,7 @@ def format_changes(ends: tuple[float, float] | None, kind: Kind = "number") -> s
 
 
 def change_unit(kind: Kind) -> str:
-    """Return the unit of a difference with a space before it; empty if it has none."""
+    """Return the unit of a difference with a leading space; empty if there is no unit."""
     return " points" if kind == "rate" else ""
 
 

@@ -1,7 +1,6 @@
-"""Encode Python values that JSON would change (tuples, NaN, keys that are not texts) without loss.
-
-Such a value is written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec
-handles instances of custom classes.
+"""Encode Python values that JSON would change (tuples, NaN, keys that are not strings) without loss. Such a value is
+written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec handles instances of custom
+classes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MAX_DEPTH = 200
 _ANY_VALUE_FIELDS = ("content", "arguments", "result", "data")
 _MAX_INT = 2**63 - 1
 _SURROGATES = re.compile("([\ud800-\udfff])")
-# From this many items on, a container that occurs twice may be one that contains itself.
+# A container with at least this many items that occurs twice may contain itself.
 _MANY_ITEMS = 10_000
 
 
@@ -126,7 +125,7 @@ def tag_result(result: EvalResult) -> EvalResult:
     sample = trial.sample
     parts = sample.input, sample.expected, trial.output, trial.raw_output
     question, expected, answer, raw = parts
-    # A fast path for most results: a few ASCII texts.
+    # A fast path for most results: a few ASCII strings.
     if (
         type(question) is type(answer) is str
         and question.isascii()
@@ -206,7 +205,7 @@ def _tag_scalar(value: Any) -> Any:
     if isinstance(value, int):
         return value if -_MAX_INT <= value <= _MAX_INT else _tag("int", hex(value))
     if not value.isascii() and _SURROGATES.search(value):
-        # Surrogates become numbers; the rest of the text stays readable for redaction.
+        # Surrogates become numbers; the rest of the string stays readable for redaction.
         parts = [part for part in _SURROGATES.split(value) if part]
         return _tag("str", [ord(part) if _SURROGATES.fullmatch(part) else part for part in parts])
     return value
@@ -226,7 +225,7 @@ def _encode_bytes(data: Any) -> str:
 
 
 def _encode_fraction(number: Fraction) -> Any:
-    """Encode a fraction as text, or as two numbers that are too long for Python to print."""
+    """Encode a fraction as a string, or as two numbers if they are too long for Python to print."""
     parts = [tag_value(number.numerator), tag_value(number.denominator)]
     return str(number) if all(type(part) is int for part in parts) else parts
 

@@ -118,7 +118,7 @@ def _select_scores(scores: Mapping[str, Score], columns: Columns) -> list[Score]
 def compute_total(scores: Mapping[str, Score], columns: Columns) -> Total | None:
     """Compute the weighted mean of the scored rubrics, on the scale of the total; None without scores.
 
-    The total is rounded, so that rounding noise does not order totals that are equal.
+    The total is rounded, so that rounding noise does not affect the order of equal totals.
     """
     weighted = [
         (column.rubric.weight, value)
@@ -161,9 +161,8 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The rubrics of a file in order, with the version that results name.
-
-    `scale` is the lowest and highest score of all rubrics without their own scale.
+    """The rubrics of a file in order, with the version that is stored with results. `scale` is the lowest and highest
+    score of all rubrics without a separate scale.
     """
 
     version: Annotated[NonEmptyText, msgspec.Meta(description="The version that results name.")]
@@ -195,24 +194,24 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session with its id, as a `RubricScorer` takes it."""
+    """A session with its id, for a `RubricScorer`."""
 
     session_id: str
     session: Session
 
 
 def find_scale(rubric: Rubric, default: tuple[float, float] = DEFAULT_SCALE) -> tuple[float, float]:
-    """Return the lowest and highest score of a rubric: its own, or the default."""
+    """Return the lowest and highest score of a rubric: its own scale, or the default."""
     return default if rubric.scale is None else rubric.scale
 
 
 def make_rubric(data: Mapping[str, Any]) -> Rubric:
-    """Make a rubric from data without problems."""
+    """Make a rubric from validated data."""
     return msgspec.convert(_clean(_move_unknown_keys(data, Rubric)), Rubric, strict=False)
 
 
 def make_rubric_set(data: Mapping[str, Any]) -> RubricSet:
-    """Make a set of rubrics from data without problems."""
+    """Make a set of rubrics from validated data."""
     data = _move_unknown_keys(data, RubricSet)
     rubrics = [_clean(_move_unknown_keys(rubric, Rubric)) for rubric in data["rubrics"]]
     version = str(data["version"]).strip()
@@ -242,7 +241,7 @@ def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) ->
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Strip texts and drop empty values."""
+    """Strip strings and drop empty values."""
     return {
         key: value.strip() if key in _TEXTS and isinstance(value, str) else value
         for key, value in data.items()
@@ -257,7 +256,7 @@ def _reject_problems(record: str, problems: Iterable[RubricProblem]) -> None:
 
 
 def find_set_problems(data: Any) -> Iterator[RubricProblem]:
-    """Find all problems of a rubric file, each with its location."""
+    """Find all problems in a rubric file, each with its location."""
     if not isinstance(data, Mapping):
         yield (), "a rubric file must be a mapping: {version: …, rubrics: [{id: …, name: …}]}"
         return
@@ -300,7 +299,7 @@ def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
 
 
 def _check_keys(data: Mapping[str, Any], record: type[msgspec.Struct], at: Path) -> Iterator[RubricProblem]:
-    """Find misspelled keys; keys that resemble no known key are further information for the metadata."""
+    """Find misspelled keys; keys that resemble no known key go into the metadata."""
     for key in data:
         if key not in record.__struct_fields__:
             hint = suggest_name(str(key), record.__struct_fields__)

@@ -39,7 +39,7 @@ FLIPS_SHOWN = 10
 IDS_SHOWN = 5
 MAX_COMPACT_INTERVAL = 11
 MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
-# Narrower terminals get no gap between columns.
+# In narrower terminals there is no gap between columns.
 WIDE_TERMINAL = 88
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
 COLORS = {"better": "green", "worse": "red", "different": "yellow"}
@@ -159,7 +159,7 @@ def _format_interval(interval: Interval, kind: Kind) -> str:
     if kind != "number":
         return format_range(interval, kind)
     low, high = (_format_value(end, kind) for end in interval)
-    # A long interval must be able to break at a space.
+    # Allow a long interval to break at a space.
     is_compact = interval[0] >= 0 and len(low) + len(high) < MAX_COMPACT_INTERVAL
     return f"{low}–{high}" if is_compact else f"{low} to {high}"
 
@@ -246,7 +246,7 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     for method in dict.fromkeys(d.method.partition(";")[0] for d in deltas if d.method.startswith(BOOTSTRAP)):
         yield f"{', '.join(delta.name for delta in deltas if delta.method.startswith(method))}: {method}"
     reasons = {d.name: d.method.partition("; ")[0] for d in deltas if d.method and d.interval is None is d.p}
-    # A note already says why latencies of two runs have no p-value.
+    # A note already explains why latencies of two runs have no p-value.
     for reason in dict.fromkeys(each for each in reasons.values() if each not in comparison.notes):
         names = ", ".join(name for name, each in reasons.items() if each == reason)
         yield f"{names}: {reason}, so the difference may be chance"

@@ -82,7 +82,7 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
 
 
 def _metric_table(report: EvalReport) -> Table:
-    """One column per configuration; with many configurations, one row per metric and configuration."""
+    """Return the metrics: one column per configuration, or one row per metric and configuration if there are many."""
     tables = summary.drop_redundant_metrics(_tables_by_configuration(report))
     if len(tables) <= MAX_CONFIGURATION_COLUMNS:
         return _column_per_configuration(tables)

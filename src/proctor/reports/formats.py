@@ -18,11 +18,12 @@ DEFAULT_FORMATS = ("markdown", "json")
 
 
 class ReportFormat(NamedTuple):
-    """A report format: a class with `generate(report)`, an object with that method, or a function of the report.
+    """A report format: a class with `generate(report)`, an object with that method, or a function that takes the
+    report.
 
-    Its optional attributes are `extension`, the ending of its files (default: the format's name), and `signature`, a
-    regular expression for the start of its files, without which an existing file is not replaced. If the class or
-    function has a parameter `verdict`, it receives the answer of a gate or of thresholds, in Markdown.
+    Its optional attributes are `extension`, the file extension (default: the format's name), and `signature`, a regular
+    expression that matches the start of its files; without a signature, an existing file is not replaced. If the class
+    or function has a parameter `verdict`, it receives the verdict of a gate or of thresholds, in Markdown.
     """
 
     name: str
@@ -99,7 +100,7 @@ def find_format(name: str) -> ReportFormat:
 
 
 def select_formats(names: Iterable[str] = ()) -> list[ReportFormat]:
-    """Return the named formats, Markdown and JSON by default; one error reports all that are wrong."""
+    """Return the named formats, Markdown and JSON by default; one error reports all invalid names."""
     formats: dict[str, ReportFormat] = {}
     errors: list[ProctorError] = []
     for name in dict.fromkeys(names or DEFAULT_FORMATS):
@@ -121,8 +122,8 @@ def write_reports(
 ) -> list[Path]:
     """Write a report to a folder in several formats, report.md and report.json by default; return the files.
 
-    `verdict` is a sentence in Markdown, such as the answer of a gate. A format that fails does not keep the others from
-    being written.
+    `verdict` is a sentence in Markdown, such as the verdict of a gate. If one format fails, the others are still
+    written.
     """
     paths: list[Path] = []
     errors: list[ProctorError] = []

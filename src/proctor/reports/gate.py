@@ -74,7 +74,7 @@ def _missing_samples(check: Check) -> list[str]:
 
 
 def render_markdown(result: GateResult) -> str:
-    """Return the decision as Markdown; a bot finds its comment again by the first line."""
+    """Return the decision as Markdown; the first line identifies the comment for a bot."""
     blocks = [
         f"{comment_marker(result.name)}\n## Gate {HEADINGS[result.verdict]}{_title_suffix(result.name)}",
         escape_untrusted(single_line(result.answer, LINE_LIMIT)),
@@ -167,10 +167,10 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code") -> bytes:
-    """Return the gate as JUnit XML: a failed check is a failure, an inconclusive one a skipped test.
+    """Return the gate as JUnit XML: a failed check is a failure, an inconclusive check a skipped test.
 
     `inconclusive` can turn inconclusive checks into passed or failed tests. Lost samples are listed in the
-    output of the suite; they are not tests, because a gate can pass although samples were lost.
+    output of the suite; they are not tests, because a gate can pass even if samples were lost.
     """
     verdicts = [
         inconclusive if check.verdict == "inconclusive" and inconclusive != "code" else check.verdict

@@ -108,7 +108,7 @@ def _metrics(report: EvalReport) -> list[str]:
         return []
     if len(report.by_configuration) < 2:
         return ["## Overall Metrics", *_metric_table(report.metrics)]
-    # Metrics over several configurations would describe none of them.
+    # Metrics over several configurations together would be meaningless.
     blocks = ["## Overall Metrics"]
     for name, metrics in report.by_configuration.items():
         blocks += [f"### Configuration: {_name(name)}", *_metric_table(metrics)]

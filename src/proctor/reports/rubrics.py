@@ -32,7 +32,7 @@ FAILURE_TYPES_SHOWN = 3
 
 
 class JudgeUsage(msgspec.Struct, frozen=True):
-    """The judges' token usage and cost, their answers, how many came from the history, and failed calls.
+    """The judges' token usage and cost, and the number of answers, of answers from the history, and of failed calls.
 
     Answers from the history cost nothing.
     """
@@ -126,7 +126,7 @@ def _rubric_entry(column: Column, result: EvalResult) -> dict[str, Any]:
 
 
 def round_half_up(number: float, places: int = 2) -> float:
-    """Round a number; halves go up."""
+    """Round a number; halves are rounded up."""
     if abs(number) >= _LARGEST_FRACTION:
         return float(number)
     # The first rounding removes floating-point noise.
@@ -151,7 +151,7 @@ def describe_scores(report: EvalReport, content: Mapping[str, Any]) -> str:
 
 
 def general_warnings(report: EvalReport) -> list[str]:
-    """Return the run's warnings except those about single rubrics, which are reported separately."""
+    """Return the run's warnings, except warnings about single rubrics, which are reported separately."""
     if report.metadata is None:
         return []
     rubrics = tuple(f"{c.name} gave no verdict" for c in read_run_columns(report.metadata).columns)

@@ -14,7 +14,7 @@ from proctor.reports.format import excerpt, format_cost, single_line
 TEXT_LIMIT = 4_000
 RESULT_LIMIT = 1_000
 VALUE_LIMIT = 300
-# Other events are shown only far enough to be recognized.
+# Other events are shortened to a recognizable excerpt.
 OTHER_EVENT_LIMIT = 60
 THOUGHTS = ("thinking", "reasoning", "thought")
 _THOUGHT_KEYS = ("thinking", "text", "content", "description", "summary")
@@ -96,7 +96,7 @@ def _render_message(message: Message, seen: session_events.RepeatedCalls) -> str
 
 
 def _as_text(content: Any) -> str:
-    """Return content as text, with images and other media in a few words."""
+    """Return content as text, with short descriptions of images and other media."""
     if isinstance(content, str):
         return summarize_data(content)
     has_typed_parts = isinstance(content, list) and any(isinstance(p, dict) and "type" in p for p in content)

@@ -91,7 +91,7 @@ def _format_value(value: float, trend: Trend) -> str:
 
 
 def _block(value: float, low: float, high: float) -> str:
-    """Return the block for a value between the lowest and the highest; a middle one if all are equal."""
+    """Return the block for a value between the lowest and the highest; a middle block if all are equal."""
     if high <= low:
         return BLOCKS[3]
     return BLOCKS[min(len(BLOCKS) - 1, int((value - low) / (high - low) * len(BLOCKS)))]
@@ -109,7 +109,7 @@ LEFT, RIGHT, TOP, BOTTOM = 84, 56, 48, 44
 LEGEND_LINE, LEGEND_COLUMN, LEGEND_TEXT = 22, 360, 44
 SVG_LABEL_LIMIT, SERIES_OFFSET = 60, 5
 TICKS = 5
-# Within this time the ticks need seconds to differ.
+# In a shorter time span, the ticks need seconds to be distinct.
 SECONDS_SCALE = timedelta(minutes=TICKS)
 EQUAL, SMALLEST = 1e-9, 1e-300
 # Grey and medium colors are visible on white and on black; marks and dashes distinguish the lines without color.
@@ -136,12 +136,12 @@ class Scale(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def is_shorter_than(self, limit: timedelta) -> bool:
-        """Return whether the scale covers some time, but less than the limit."""
+        """Return whether the scale covers a time span that is shorter than the limit."""
         return 0 < self.high - self.low < limit.total_seconds()
 
 
 def render_svg(trend: Trend) -> str:
-    """Return a chart with one line for each configuration, 95 % intervals, dates, and a legend."""
+    """Return a chart with one line for each configuration, 95% intervals, dates, and a legend."""
     series = trend.series
     height = HEIGHT + LEGEND_LINE * ceil(len(series) / 2)
     name = _text(trend.field)
@@ -192,7 +192,7 @@ def _subtitle(trend: Trend) -> str:
     runs = len({point.run_id for point in trend.points})
     bars = "; bars: 95 % intervals" if any(point.interval for point in trend.points) else ""
     hollow = "; hollow: not complete" if _has_unfinished(trend) else ""
-    # If the ticks show only times, the day is named here.
+    # If the ticks show only times, add the day here.
     is_short = bool(trend.points) and _time_scale(trend).is_shorter_than(SECONDS_SCALE)
     day = f" on {_day(trend.points[0])}" if is_short else ""
     return f"{format_count(runs, 'run')}{day}{bars}{hollow}; {'times' if is_short else 'dates'} in UTC"

@@ -37,10 +37,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class ModelTarget:
     """Asks a model about each sample: `ModelTarget("openai:gpt-4o-mini", prompt="Answer: $input")`.
 
-    A text input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill placeholders with
-    the same names; a list of {role, content} is a conversation. `prompt` is a text or a Markdown file with a
-    front matter. A configuration may override model, prompt, system, temperature, max_tokens and seed. All
-    other options belong to the provider, such as `base_url`.
+    A string input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill placeholders with the same
+    names; a list of {role, content} is a conversation. `prompt` is a string or a Markdown file with front matter. A
+    configuration may override model, prompt, system, temperature, max_tokens and seed. All other options belong to the
+    provider, such as `base_url`.
 
     >>> def capital(prompt: str) -> str:
     ...     return "Paris"
@@ -76,7 +76,7 @@ class ModelTarget:
         return f"ModelTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """Return the problems of a configuration, including its model and its prompt."""
+        """Return the problems with a configuration, including its model and its prompt."""
         model = options.get("model")
         if isinstance(model, Mapping) and "api_key" in model:
             return ["a configuration is stored with the run, so use api_key_env instead of api_key"]

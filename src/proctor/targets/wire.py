@@ -37,7 +37,7 @@ def encode_call(sample: Sample[Any, Any], options: Mapping[str, Any]) -> bytes:
 
 
 def parse_reply(data: bytes, name: str, hide: Callable[[str], str] = str) -> Reply:
-    """Parse a response or raise its error; `hide` removes secrets from messages."""
+    """Parse a response or raise its error; `redact` removes secrets from messages."""
     if not data.strip():
         raise CallFailed(f"{name} sent an empty response; expected JSON with an 'output'")
     try:
@@ -63,7 +63,7 @@ def _parse_usage(reported: Any, name: str) -> Usage | None:
 
 
 def find_failure(data: bytes) -> CallFailed | None:
-    """Return the error in a response, if the data is a response with one."""
+    """Return the error in a response, if the data is an error response."""
     try:
         return _to_failure(msgspec.json.decode(data, type=Answer), str)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -78,6 +78,6 @@ def _to_failure(answer: Answer, hide: Callable[[str], str]) -> CallFailed | None
 
 
 def excerpt(data: bytes, hide: Callable[[str], str] = str, length: int = 200) -> str:
-    # Hidden before it is cut: half a secret would not be found.
+    # Redact before truncating: a truncated secret would not be recognized.
     text = hide(data[:_EXCERPT_BYTES].decode("utf-8", "replace")).strip()
     return text if len(text) <= length else text[:length] + "…"

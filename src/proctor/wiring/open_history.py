@@ -22,12 +22,12 @@ from proctor.records.trial import EvalResult, Outcome
 HISTORY_VARIABLE = "PROCTOR_HISTORY"
 DEFAULT_HISTORY = Path(".proctor") / "history.db"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# How many runs are searched for an unfinished one.
+# The number of recent runs that are searched for an unfinished run.
 MAX_RUNS = 1000
 
 
 def open_history(where: History | str | Path | bool | None = None) -> History:
-    """Open a history: a file, `postgresql://…`, False for a temporary one, None for the default.
+    """Open a history: a file, `postgresql://…`, False for a temporary history, None for the default.
 
     A `History` is returned unchanged.
     """
@@ -64,7 +64,7 @@ def history_file(where: str | Path | None = None) -> Path | None:
 
 
 def find_run_to_resume(history: History, reference: str | bool, name: str, *, is_retry: bool = False) -> RunMetadata:
-    """Return the named run, or the latest unfinished one; with `is_retry`, the latest one."""
+    """Return the named run, or the latest unfinished run; with `is_retry`, the latest run."""
     if isinstance(reference, str):
         return history.find(reference)
     for run in history.runs(limit=MAX_RUNS, name=name):
@@ -77,7 +77,7 @@ def find_run_to_resume(history: History, reference: str | bool, name: str, *, is
 
 
 def load_report(history: History, reference: str) -> EvalReport:
-    """Load the report of a stored run; compute the metrics of an unfinished one."""
+    """Load the report of a stored run; compute the metrics of an unfinished run."""
     report = history.report(reference)
     if report.metadata is None:
         return report
@@ -88,7 +88,7 @@ def load_report(history: History, reference: str) -> EvalReport:
 
 
 def current_status(history: History, run: RunMetadata) -> RunMetadata:
-    """Mark a run as interrupted if it is stored as running and no process runs it."""
+    """Mark a run as interrupted if its stored status is running but no process runs it."""
     if run.status == "running" and not history.is_claimed(run.run_id):
         return msgspec.structs.replace(run, status="interrupted")
     return run

@@ -1,8 +1,8 @@
 """The gate: check that a run is no worse than its baseline, within a margin.
 
-All metrics must pass, so a pass needs no correction for several metrics. One failed metric is
-enough, so of k metrics one fails only if its interval of 1 - 0.05 / k lies beyond the margin. Equal
-systems fail in at most 2.5 % of all gates, and in far fewer with a margin.
+All metrics must pass, so a pass needs no correction for several metrics. One failed metric fails the gate, so each of k
+metrics fails only if its 1 - 0.05 / k interval lies beyond the margin. Equal systems fail in at most 2.5% of all
+gates, and in far fewer with a margin.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def judge_margin(
 
 
 def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVEL) -> Interval | None:
-    """Return the bounds of the difference, also if all pairs differ by the same number.
+    """Return the bounds of the difference, even if all pairs differ by the same number.
 
     None for a single sample and for too few clusters. The lower bound of scores allows for rare
     samples that the evidence does not rule out.
@@ -108,7 +108,7 @@ def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVE
         return None
     if kind == "number":
         return (differences[0], differences[0]) if units >= MIN_EQUAL_SAMPLES else None
-    # At most this share of all samples differ by another number, and a score by no more than 1.
+    # At most this fraction of all samples differs by another number, and a score by no more than 1.
     share = wilson_interval(0, units, confidence)
     max_difference = (1 + abs(differences[0])) * (1.0 if share is None else share[1])
     return differences[0] - max_difference, differences[0] + max_difference
@@ -162,7 +162,7 @@ def _add_margin(delta: MetricDelta, evidence: Evidence, margin: float) -> Eviden
 
 
 def _margin_factor(delta: MetricDelta, margin: float) -> float:
-    """Return what the baseline's numbers are multiplied by to add a relative margin."""
+    """Return the factor that adds a relative margin to the baseline's numbers."""
     if delta.kind != "number" or not margin or not delta.b:
         return 1.0
     return 1 + (-margin if delta.higher_is_better else margin) / delta.b
@@ -259,11 +259,11 @@ class GateConfig(msgspec.Struct, frozen=True):
     """The configuration of a gate.
 
     `metrics` holds the margin of each metric: how much worse it may be, in points of a rate or score (0.02 is two
-    points), relative to the baseline for any other number. `fail_under` holds lowest values, `max_flips` is how many
-    samples may be lost. `better` maps a field to True if higher values are better. `accept_changes`
-    allows evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide.
-    `unpaired` compares all samples of both as two groups. `max_missing` is how many samples of either may be without a
-    number: a share, or a count if it is an integer.
+    points), relative to the baseline for any other number. `fail_under` holds the lowest allowed values, `max_flips` is
+    how many samples may be lost. `better` maps a field to True if higher values are better. `accept_changes` allows
+    evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide. `unpaired`
+    compares all samples of both runs as two groups. `max_missing` limits the samples without a number in either run: a
+    fraction, or a count if it is an integer.
     """
 
     metrics: Mapping[str, float] = {}
@@ -398,9 +398,8 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], con
 
 
 def _list_names(metric: str) -> tuple[str, str]:
-    """Return the names under which a comparison may have a metric.
-
-    It has only the pass rate if every trial has a verdict, and only the score of an evaluator whose scores are 0 or 1.
+    """Return the names under which a comparison may store a metric. It stores only `pass_rate` if every trial has a
+    verdict, and only the score of an evaluator whose scores are 0 or 1.
     """
     return metric, PASS_RATE if metric == STRICT_PASS_RATE else metric.removesuffix(".pass_rate")
 
@@ -461,7 +460,7 @@ def require_numbers(a: Side, b: Side, config: GateConfig) -> None:
 
 
 def convert_margin(delta: MetricDelta, share: float) -> float:
-    """Convert a margin to the metric's own unit; raise `ConfigError` if nothing could fail."""
+    """Convert a margin to the metric's unit; raise `ConfigError` if nothing could fail."""
     if delta.kind == "number":
         return share * abs(delta.b or 0.0)
     if share >= 1:

@@ -11,7 +11,7 @@ from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.numbers import is_number, read_percent
 from proctor.records.rubric import TOTAL_SCORE, Columns, read_run_columns
 
-# Lower is better for metrics with these prefixes, so they have no threshold; the texts are alternatives.
+# Lower is better for metrics with these prefixes, so they have no threshold; each value suggests an alternative.
 LOWER_IS_BETTER = {
     "latency_ms.": "check each sample with the evaluator latency: field: {path: latency_ms, "
     "evaluators: [{latency: {max_ms: 2000}}]}; or compare with an earlier run: "
@@ -28,11 +28,11 @@ MIN_PERCENTAGE = 0.01
 
 
 class Percentage(float):
-    """A threshold in percent: 80 % of a rate is 0.8, and 80 % of a scale up to 5 is 4."""
+    """A threshold in percent: 80% of a rate is 0.8, and 80% of a scale up to 5 is 4."""
 
 
 def read_threshold(raw: Any, where: str) -> float:
-    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%."""
+    """Read a threshold from a file, an option or Python: a number, or a string such as "80%"."""
     percent = read_percent(raw)
     if percent is not None:
         if 0 < percent < MIN_PERCENTAGE:
@@ -72,7 +72,7 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
 
 
 def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
-    """Convert each threshold to the unit of its metric: 80 % of a total score up to 5 is 4.
+    """Convert each threshold to the unit of its metric: 80% of a total score up to 5 is 4.
 
     Raises `ConfigError` for a total score outside its scale.
     """
@@ -115,8 +115,8 @@ def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list
 def require_known_metrics(thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()) -> None:
     """Raise `ConfigError` for a threshold of an unknown metric.
 
-    A name that starts with the name of a `custom` metric is accepted: which values a custom metric
-    returns is known only after it was computed.
+    A name that starts with the name of a `custom` metric is accepted, because the values of a custom metric are known
+    only after it is computed.
     """
     names, prefixes = set(known), tuple(f"{name}." for name in custom)
     unknown = {
@@ -133,7 +133,7 @@ def require_known_metrics(thresholds: Iterable[str], known: Iterable[str], custo
 
 
 def suggest_metric(metric: str, known: Iterable[str]) -> str:
-    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest."""
+    """Suggest a metric: one of the evaluator's metrics, one with that prefix, or the nearest name."""
     names = set(known)
     of_evaluator = [name for suffix in ("mean", "pass_rate") if (name := f"{metric}.{suffix}") in names]
     matches = of_evaluator or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]

@@ -64,10 +64,10 @@ class Import(NamedTuple):
 class CodeFacts(NamedTuple):
     """The references of one function, including nested functions.
 
-    `globals` are dotted chains such as ("prompts", "SYSTEM"). `changed` are the globals and closure
-    variables that the code modifies. `environment` has variable names, and `COMPUTED` for computed ones.
-    `lists` is true if the code lists folders, `assigned` are the module globals that it assigns once, and `uses`
-    are its uses of functions that access other code and files.
+    `globals` are dotted chains such as ("prompts", "SYSTEM"). `modified_names` are the globals and closure variables
+    that the code modifies. `environment` has variable names, and `DYNAMIC_NAME` for computed names. `lists_folders` is
+    true if the code lists folders, `assigned_globals` are the module globals that it assigns once, and `uses` are its
+    uses of functions that access other code and files.
     """
 
     globals: tuple[tuple[str, ...], ...]
@@ -148,7 +148,7 @@ def _is_traced(code: CodeType) -> bool:
 def iterate_steps(code: CodeType) -> Iterator[Step]:
     """Yield the instructions of a code object with their names and constants.
 
-    The result equals that of `dis.get_instructions`, in a fraction of the time.
+    Equivalent to `dis.get_instructions`, but much faster.
     """
     names, constants = code.co_names, code.co_consts
     cells = [name for name in code.co_cellvars if name not in code.co_varnames]

@@ -28,8 +28,8 @@ from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES
 class DynamicAccess:
     """The modules, globals and files that one function accesses through strings.
 
-    `variables` are the globals of its own module that it reads, `assigned` those that it sets; with
-    `whole_module` it may read all of them.
+    `variables` are the globals of its module that it reads, `assigned` the globals that it sets; with `whole_module` it
+    may read all of them.
     """
 
     def __init__(self, facts: CodeFacts, names: Names) -> None:
@@ -74,7 +74,7 @@ class DynamicAccess:
         return node.kind == "call" and self._has_effect(node.parts[0], "globals")
 
     def _is_own_module(self, node: Expression) -> bool:
-        """Return whether it is `sys.modules[__name__]` or an import of the module of the code."""
+        """Return whether a node is `sys.modules[__name__]` or an import of the code's own module."""
         key: Expression | None = None
         if node.kind == "item" and self._has_effect(node.parts[0], "sys.modules"):
             key = node.parts[1]
@@ -89,7 +89,7 @@ class DynamicAccess:
         return name is not None and name == self._names.values.get("__name__")
 
     def _add_variable(self, use: Use) -> None:
-        """Add the variable of `globals()["PROMPT"]`, or all if the key is not known."""
+        """Add the variable of `globals()["PROMPT"]`, or all variables if the key is unknown."""
         if use.kind == "attribute":
             if use.arguments[0].value != "get":
                 self.whole_module = True
@@ -119,7 +119,7 @@ class DynamicAccess:
 
     def _add_special(self, use: Use, effect: str, phrase: str) -> None:
         if effect == "open" and use.node.value == "open":
-            return  # It is one of the file calls.
+            return  # Handled with the file calls.
         if effect == "sys.modules" and use.kind in ("item", "store", "attribute"):
             self._add_item_of_modules(use)
         elif effect == "globals" and use.kind == "call":
@@ -216,7 +216,7 @@ class DynamicAccess:
 
 
 def _strings(node: Expression | None) -> tuple[str, ...] | None:
-    """Return the strings of a constant list; None if it is not known."""
+    """Return the strings of a constant list; None if the list is unknown."""
     if node is None:
         return ()
     if node.kind == "tuple" and all(part.kind == "constant" for part in node.parts):

@@ -37,7 +37,7 @@ class Expression(NamedTuple):
 class FileCall(NamedTuple):
     """One call that reads or writes a file.
 
-    `first` is the first argument of a method `open`: the path, if the method is a module's.
+    `first` is the first argument of a method `open`: the path, if `open` is a function of a module.
     """
 
     writes: bool
@@ -48,8 +48,8 @@ class FileCall(NamedTuple):
 class Use(NamedTuple):
     """The use of an expression: a "call", "item", "attribute", "store" (to an item) or "value".
 
-    `arguments` are those of a call, the key of an item, or the name of an attribute. A "value" is passed
-    on and cannot be traced.
+    `arguments` are the arguments of a call, the key of an item, or the name of an attribute. A "value" is passed to
+    other code and cannot be traced.
     """
 
     kind: str
@@ -84,7 +84,7 @@ def _node(kind: str, value: object, *parts: Expression) -> Expression:
 class Trace:
     """The trace of one code object; `iterable` is what a comprehension iterates over.
 
-    `assigned` are the globals that it assigns once, and `iterables` the expressions that its comprehensions
+    `assigned_globals` are the globals that it assigns once, and `iterables` the expressions that its comprehensions
     iterate over, by their code.
     """
 
@@ -287,7 +287,7 @@ class Trace:
 
 
 def _list_stored_names(step: Step) -> Iterator[tuple[str, object]]:
-    """Yield the names that an instruction stores; some of Python 3.13 store two."""
+    """Yield the names that an instruction stores; some Python 3.13 instructions store two."""
     if step.name in _DOUBLE_STORES and isinstance(step.value, int):
         yield "STORE_FAST", step.value >> 4
         if step.name == "STORE_FAST_STORE_FAST":

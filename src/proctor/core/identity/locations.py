@@ -20,7 +20,7 @@ from proctor.core.identity.modules import find_package_folder
 from proctor.core.identity.special_functions import PATH_LISTERS, SpecialFunctions
 
 _MISSING = object()
-# Functions and methods that return the same path in another form.
+# Functions and methods that return the same path in a different form.
 _SAME_PATH = frozenset(
     {"str", "fspath", "abspath", "realpath", "normpath", "expanduser", "resolve", "absolute", "as_posix"}
 )
@@ -31,7 +31,7 @@ _PATH_MODULES = ("os", "posixpath", "ntpath", "genericpath", "pathlib", "builtin
 class Location(NamedTuple):
     """A path; if it is not `complete`, its known start and end.
 
-    `recursive` is true if the unknown middle may contain folders; None if that is not known.
+    `recursive` is true if the unknown middle may contain folders; None if that is unknown.
     """
 
     start: str
@@ -83,7 +83,7 @@ def _get_dotted_name(node: Expression, names: Names) -> str:
 
 
 def _find_assigned_expression(name: str, names: Names) -> tuple[Expression, Names]:
-    """Return the expression of a global, and names without it so that cycles end."""
+    """Return the expression of a global, and the names without it, which ends cycles."""
     others = {key: node for key, node in names.assigned.items() if key != name}
     return names.assigned[name], names._replace(assigned=others)
 
@@ -109,7 +109,7 @@ def resolve_location(call: FileCall, names: Names) -> Location | None:
 
 
 def resolve_locations(call: FileCall, names: Names) -> list[Location]:
-    """Return all files that a call may open; [ANYWHERE] if they are not known.
+    """Return all files that a call may open; [ANYWHERE] if they are unknown.
 
     An item of a constant mapping or list (`PROMPTS[name]`) may be any of its values.
     """
@@ -276,7 +276,7 @@ def _concatenate(parts: list[Location]) -> Location:
 
 
 def _find_end(parts: list[Location]) -> str:
-    """Return the known end of concatenated texts, the first of which is incomplete."""
+    """Return the known end of concatenated strings; the first string is incomplete."""
     end = ""
     for part in reversed(parts):
         end = (part.start if part.complete else part.end) + end

@@ -53,13 +53,13 @@ class Scope(NamedTuple):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders that a relative path may start from: that of the code, and the working directory."""
+        """The folders that a relative path may start from: the folder of the code, and the working directory."""
         current = os.getcwd()
         return (current,) if self.folder in (None, current) else (self.folder or "", current)
 
 
 class Uncovered:
-    """Phrases for what an identity does not cover, each with the functions that use it."""
+    """Phrases for the things that an identity does not cover, each with the functions that use them."""
 
     def __init__(self) -> None:
         self._functions: dict[str, set[str]] = {}
@@ -239,7 +239,7 @@ class _FileCollector:
         if not folder.has_code or location.recursive:
             labeled_paths = labeled_paths + scan.below
         elif location.recursive is None and scan.below:
-            # The name may contain a folder: prompts below the code count, data files may be output.
+            # The name may contain a folder. Prompts below the code count; data files may be output.
             if may_be_written(extension):
                 covered = False
             else:
@@ -254,7 +254,7 @@ class _FileCollector:
 
 @functools.lru_cache(maxsize=1_000)
 def find_root(folder: str) -> str:
-    """Return the root of a folder's project: where its metadata is, or else its top-level package."""
+    """Return the root of a folder's project: the folder with its metadata, or its top-level package."""
     top = folder
     while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
         top = os.path.dirname(top)

@@ -57,7 +57,7 @@ _MISSING = object()
 
 
 class Identity(NamedTuple):
-    """A digest with its scheme, and phrases for everything that the digest does not cover."""
+    """A digest with its scheme, and phrases for the things that the digest does not cover."""
 
     digest: str
     uncovered: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ def compute_digest(obj: Any) -> str:
 
 
 def compute_identity(obj: Any) -> Identity:
-    """Return the digest of a callable, with phrases for what it does not cover."""
+    """Return the digest of a callable, with phrases for the things that it does not cover."""
     walk = Walk(frozenset())
     walk.visit_all(obj)
     while walk.changed - walk.ignored:
@@ -120,7 +120,7 @@ class Walk:
     def visit_all(self, obj: Any) -> None:
         """Hash an object, then every function, class and module that it reaches.
 
-        These are queued, because a chain of calls may be deeper than Python's stack.
+        They are queued, because a chain of calls may be deeper than Python's stack.
         """
         self.visit(obj)
         outer = self._scope, self._path, self._object_depth
@@ -201,7 +201,7 @@ class Walk:
             self._visit_object(obj)
 
     def _visit_again(self, obj: Any) -> bool:
-        """Return True if an object was visited before; its number is hashed then."""
+        """Return True if an object was visited before, and hash its number."""
         number = self._numbers.get(id(obj))
         if number is not None:
             self.note("known", str(number))
@@ -277,7 +277,7 @@ class Walk:
         self._visit_uses(facts, Names(names, closed, special=self._special))
 
     def _visit_uses(self, facts: CodeFacts, names: Names) -> None:
-        """Record the files that code names and opens, and what it accesses through strings."""
+        """Record the files that code names and opens, and the objects that it accesses through strings."""
         self.files.add_facts(facts, self._scope, names)
         self.uncovered.add_facts(facts, self._scope.name)
         if not facts.uses:
@@ -305,7 +305,7 @@ class Walk:
             self.changed |= {(owner_id, name)}
 
     def _visit_global(self, names: dict[str, Any], chain: tuple[str, ...]) -> None:
-        """Hash a global, or the attributes used of a project module."""
+        """Hash a global, or the attributes of a project module that the code uses."""
         name, *attributes = chain
         value = names.get(name, _MISSING)
         if name in _IGNORED_GLOBALS or (value is _MISSING and hasattr(builtins, name)):
@@ -323,7 +323,7 @@ class Walk:
         if value is _MISSING:
             self.note("missing", substance=False)
         elif self._special.find_object(value) is not None:
-            # Its calls determine what it reaches.
+            # The calls of a special function are traced instead.
             self.note("builtin", substance=False)
         elif (id(owner), last) in self.ignored and not callable(value):
             file = owner.get("__file__")
@@ -494,7 +494,7 @@ class Walk:
             self._visit_attributes(contents.read_attributes(obj), complete=False)
 
     def _visit_attributes(self, attributes: dict[str, Any], *, complete: bool) -> None:
-        """Hash all attributes of an object, or only the lasting ones of a foreign object."""
+        """Hash all attributes of an object, or only the persistent attributes of a foreign object."""
         if self._object_depth >= MAX_OBJECT_DEPTH:
             if complete:
                 self.uncovered.add(TOO_LARGE, self._scope.name)

@@ -1,4 +1,4 @@
-"""Hide known secrets, such as an API key that was sent, in every form that a server may echo."""
+"""Redact known secrets, such as an API key that was sent, in every form that a server may echo."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 
 HIDDEN = "[hidden]"
-# Shorter texts are not hidden: they match by chance.
+# Shorter strings are not redacted: they match by chance.
 MIN_LENGTH = 4
 # Shorter secrets are not searched for in encoded form.
 MIN_ENCODED_LENGTH = 8
@@ -29,7 +29,7 @@ _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 
 class KnownSecrets:
-    r"""Hide secrets in texts: verbatim, escaped as in JSON (also nested), URLs and HTML, and in
+    r"""Redacts secrets in texts: verbatim, escaped as in JSON (also nested), URLs and HTML, and in
     base64 or hexadecimal.
     """
 
@@ -53,7 +53,7 @@ class KnownSecrets:
         return text
 
     def hide_in_bytes(self, body: bytes) -> bytes:
-        """Hide the secrets in bytes of an ASCII-compatible encoding such as UTF-8."""
+        """Redact the secrets in bytes of an ASCII-compatible encoding such as UTF-8."""
         if not self._patterns:
             return body
         # Latin-1 maps every byte to itself; the secrets are ASCII.
@@ -75,7 +75,7 @@ class _Secret:
 
     def hide(self, text: str) -> str:
         for start, form in self._encoded:
-            # Searching for a short text first is many times faster.
+            # Searching for a short string first is many times faster.
             if start in text and form in text:
                 text = text.replace(form, HIDDEN)
         # The pattern is slow. Letters and digits are rarely escaped, so it only runs if the longest
@@ -131,7 +131,7 @@ def _any_case(digits: str) -> str:
 
 
 def _encoded(secret: str) -> Iterable[str]:
-    """Yield the texts of which one occurs wherever the secret is in base64 or hexadecimal."""
+    """Yield strings, one of which occurs wherever the secret is encoded in base64 or hexadecimal."""
     data = secret.encode()
     for offset in range(3):
         # Preceding bytes shift it by 0 to 2 places; shared characters at both ends are cut off.

@@ -1,7 +1,7 @@
-"""Find personal data in a text by shape and check digits.
+"""Find personal data in a text by format and check digits.
 
 Covers e-mail addresses, phone numbers, payment cards, IBANs, IP addresses and national identity
-numbers. Names, street addresses and dates of birth have no recognizable shape and are not found.
+numbers. Names, street addresses and dates of birth have no recognizable format and are not found.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _CARD = re.compile(
     _FIRST + r"(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{14,19})"
     r"(?![\w/=]|[.,-]\d)"
 )
-# Words before a number that is neither a card nor a phone.
+# Words before a number that is neither a card number nor a phone number.
 OTHER_NUMBER = re.compile(
     r"(?:\b(?:order|invoice|ticket|tracking|reference|ref|case|serial|part|item|sku|isbn|issn|imei"
     r"|ean|gtin|upc|barcode|batch|lot|build|version|release|parcel|shipment|id|uuid|hash|timestamp"
@@ -126,7 +126,7 @@ _SSN_PRINTED = frozenset({"078051120", "219099999"})
 
 
 class NationalNumber(NamedTuple):
-    """A national number: its shape, its check, and the name required before it, if any."""
+    """A national identity number: its format, its check, and the name required before it, if any."""
 
     kind: str
     shape: re.Pattern[str]
@@ -249,7 +249,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 
-# Lengths of a country's numbers after its calling code; others have `_USUAL_LENGTH`.
+# Lengths of a country's numbers after its calling code; other countries use `_USUAL_LENGTH`.
 _CALLING_CODES = (
     "1:10-10 7:10-10 20:8-10 27:9-9 30:10-10 31:9-9 32:8-9 33:9-9 34:9-9 36:8-9 39:6-11 40:9-9 "
     "41:9-9 43:7-13 44:9-10 45:8-8 46:7-10 47:8-8 48:9-9 49:6-12 51:8-9 52:10-11 53:6-8 "
@@ -287,7 +287,7 @@ _DATE = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[ T].*)?|\d{1,2}([-./])\d{1,
 
 
 def find_phones(text: str) -> Iterator[Finding]:
-    """Find phone numbers: international ones, national formats, and digits after a word like "call"."""
+    """Find phone numbers: international and national formats, and digits after a word like "call"."""
     for match in _INTERNATIONAL.finditer(text):
         # The zero in +44 (0)20 is only dialed inside the country.
         if _is_assigned_phone(re.sub(r"\(0\)|\D", "", match[0]).removeprefix("00")):
@@ -375,7 +375,7 @@ def find_addresses(text: str) -> Iterator[Finding]:
 def _is_machine(address: ipaddress.IPv4Address) -> bool:
     if address.is_loopback or address.is_unspecified or address.is_multicast:
         return False
-    # 255.x is a mask, 0.x never a machine.
+    # 255.x is a mask; 0.x is never a machine.
     return address.packed[0] not in (0, 255)
 
 

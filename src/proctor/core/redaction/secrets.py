@@ -23,7 +23,7 @@ MIN_ENTROPY = 3.0
 _MIN_LENGTH, _MIN_SHORT_LENGTH, _MIN_LETTERS = 12, 6, 16
 
 # Long random values contain short words by chance ("xxx" or "fake" in one of 15 values of 1,600
-# characters). So only long words count anywhere; short ones must be separate words.
+# characters). So only long words count anywhere; short words must be separate.
 _PLACEHOLDER = re.compile(
     r"example|placeholder|redact|changeme|change[_-]me|sample|insert|replace|masked|hidden|foobar"
     r"|not[_-]?real|x{6}|\*\*\*|\.\.\.|…|<|>|\{\{|\$\{|%\(|[@#$]\{"
@@ -78,7 +78,8 @@ def is_short_key(value: str) -> bool:
 
 
 def is_password(value: str, *, quoted: bool) -> bool:
-    """True for a possible password: any quoted text that is not code, or an unquoted mixed one."""
+    """True for a possible password: any quoted string that is not code, or an unquoted string with letters and
+    digits."""
     if quoted:
         return not re.fullmatch(r"[A-Z_]+|\$\w+|%\w+%|https?:.*", value)
     bare = value.rstrip(".,;!?")
@@ -95,7 +96,7 @@ _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 class Shape(NamedTuple):
-    """The keys of a provider: prefixes, the pattern after them, and whether they end in a CRC."""
+    """The format of a provider's keys: prefixes, the pattern after them, and whether they end in a CRC."""
 
     kind: str
     prefixes: str
@@ -147,7 +148,7 @@ _TELEGRAM = re.compile(rf"(?:(?<=/bot)|{_FIRST})\d{{8,10}}:(?P<follows>A[A-Za-z0
 
 
 def has_crc(token: str) -> bool:
-    """True if the last six characters are the CRC-32 of those after the prefix, in base 62.
+    """True if the last six characters are the CRC-32, in base 62, of the characters between them and the prefix.
 
     GitHub and npm tokens end this way; a token whose check fails is invented or misread.
     """
@@ -168,7 +169,7 @@ def find_positions(text: str, prefix: str) -> Iterator[int]:
 
 
 def find_keys(text: str) -> Iterator[Finding]:
-    """Find keys that are recognized by their shape."""
+    """Find keys that are recognized by their format."""
     for shape, prefix, pattern in _PATTERNS:
         for position in find_positions(text, prefix):
             match = pattern.match(text, position)
@@ -188,17 +189,17 @@ def _is_random(value: str) -> bool:
 _PASSWORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
 # Ambiguous: they must be separate words.
 _SHORT_PASSWORDS = ("pass", "pw")
-# Anywhere in a name; `key` only after a word such as `api`.
+# These may occur anywhere in a name; `key` counts only after a word such as `api`.
 _OTHER_NAMES = ("token", "secret", "credential", "key")
 
 # The word before key, token or secret; with a space between them it may be a sentence.
 _OWNER = re.compile(rf"(?:{SECRET_KEY_PREFIXES}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z")
 # How many characters before a name are examined.
 _CONTEXT_LENGTH = 30
-# How many names inside the value of an earlier name are examined: in `key:key:key:…` each name
-# would be read with a value of 500 characters.
+# How many names inside the value of an earlier name are examined: in `key:key:key:…` each name would have a value of
+# 500 characters.
 _MAX_NESTED = 4
-# Quotes in nested texts have backslashes before them.
+# Quotes in nested strings are escaped.
 _VALUE = re.compile(
     r"\\{0,8}[\"']?(?:[ \t]{0,4}(?P<sign>=>|:=|=|:)[ \t]{0,4}|[ \t]is[ \t](?=\S{8}))"
     r"(?:\[\s{0,8}|\{\s{0,8}\\{0,8}[\"']value\\{0,8}[\"']\s{0,4}:\s{0,4})?"
@@ -211,7 +212,7 @@ def find_assigned(text: str) -> Iterator[Finding]:
     """Find values that are assigned to a name such as `password` or `api_key`."""
     low = text.lower()
     if len(low) != len(text):
-        # Some letters become two in lower case, which would shift the positions.
+        # Some letters become two characters in lower case, which would shift the positions.
         low = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in text)
     for name in (*_PASSWORDS, *_SHORT_PASSWORDS, *_OTHER_NAMES):
         value_end = nested = 0

@@ -1,6 +1,6 @@
 """Agreement between raters: as a percentage, and corrected for chance.
 
-Cohen 1960 (two raters), Fleiss 1971 (equally many raters per item) and
+Cohen 1960 (two raters), Fleiss 1971 (the same number of raters for each item) and
 Krippendorff 2004 (missing ratings allowed). A coefficient that is undefined is None.
 """
 
@@ -15,7 +15,7 @@ Ratings = Iterable[Sequence[Label | None]]
 
 
 def percent_agreement(ratings: Ratings) -> float | None:
-    """Return the share of rater pairs, over all items, that chose the same label.
+    """Return the fraction of rater pairs, over all items, that chose the same label.
 
     Each row is one item with one label per rater; None marks a missing rating.
     """
@@ -39,7 +39,7 @@ def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -
 
 
 def fleiss_kappa(ratings: Ratings) -> float | None:
-    """Return the chance-corrected agreement of several raters, equally many for every item."""
+    """Return the chance-corrected agreement of several raters, with the same number of raters for each item."""
     items = [_count_labels(row) for row in ratings]
     totals = {counts.total() for counts in items}
     if len(totals) > 1:

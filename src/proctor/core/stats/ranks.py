@@ -14,7 +14,7 @@ from proctor.core.stats.bootstrap import bootstrap_interval
 from proctor.core.stats.distributions import normal_cdf
 from proctor.core.stats.intervals import Interval
 
-# More than twice as many samples are merged into this many batches, which keeps their variance.
+# More than twice as many samples are merged into this many batches, which preserves their variance.
 MAX_UNITS = 500
 MAX_EXACT = 50
 MIN_WITH_TIES = 10
@@ -23,10 +23,10 @@ MIN_WITH_TIES = 10
 def best_probabilities(
     columns: Sequence[Sequence[float]], *, highest: bool = True, resamples: int = 1000, seed: int = 0
 ) -> list[float]:
-    """Return for each column the share of bootstrap resamples in which its mean is the best.
+    """Return, for each column, the fraction of bootstrap resamples in which its mean is the best.
 
-    Columns have one number per sample, in the same order. Each resample draws the same samples for all
-    columns. Ties share.
+    Columns have one number per sample, in the same order. Each resample draws the same samples for all columns. Tied
+    columns share the win.
     """
     rng = random.Random(seed)
     units = _batch_samples(columns, rng)
@@ -88,8 +88,8 @@ def kendall_interval(
 ) -> Interval | None:
     """Return the bootstrap interval of tau, resampling items or whole clusters.
 
-    None below ten items, for too few clusters, or if a ranking has only ties. Below about thirty items
-    it is too narrow. A resample in which a ranking has only ties counts as 0.
+    Return None for fewer than ten items, for too few clusters, or if a ranking has only ties. With fewer than about
+    thirty items the interval is too narrow. A resample in which a ranking has only ties counts as 0.
     """
     pairs = list(zip(first, second, strict=True))
     if len(pairs) < MIN_WITH_TIES or kendall_tau(first, second) is None:
@@ -103,10 +103,9 @@ def kendall_interval(
 
 
 def _kendall_score(pairs: Sequence[tuple[Any, Any]]) -> int:
-    """Return the number of concordant less discordant pairs of items sorted by the first ranking.
-
-    Each item counts the earlier ones below and above it in the second ranking. Items tied in the first
-    ranking are counted before any of them is inserted.
+    """Return the number of concordant minus discordant pairs of items sorted by the first ranking. Each item counts the
+    earlier items below and above it in the second ranking. Items tied in the first ranking are counted before any of
+    them is inserted.
     """
     earlier: list[Any] = []
     tied: list[Any] = []
@@ -141,7 +140,7 @@ def _kendall_p(score: int, n: int, ties: Sequence[int], other_ties: Sequence[int
 
 
 def _exact_kendall_p(score: int, n: int) -> float:
-    """Return the share of all orders of n items with a score at least as extreme."""
+    """Return the fraction of all orders of n items with a score at least as extreme."""
     ways = [1]
     for size in range(2, n + 1):
         # A further item adds 0 to size - 1 inversions: a sliding sum over the counts so far.

@@ -1,4 +1,4 @@
-"""Find words of a sentence that contradict a context: opposites, other units, other bounds."""
+"""Find words of a sentence that contradict a context: opposites, different units, different bounds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _ExclusiveWords(NamedTuple):
 
 
 class _Prefixes(NamedTuple):
-    """The words that each prefix turns into their opposite; an empty set means all words."""
+    """The words that each prefix negates; an empty set means all words."""
 
     bases: dict[str, frozenset[str]]
     exceptions: frozenset[str]
@@ -78,7 +78,7 @@ def _load_prefixes() -> _Prefixes:
 
 
 def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return the words for which a context has another word of an exclusive group, with that word."""
+    """Return the words that a context replaces with another word of an exclusive group, with that word."""
     members, context_members = _find_members(sentence), _find_members(context)
     pairs: WordPairs = []
     for member, word in members.items():
@@ -110,7 +110,7 @@ def _find_members(sentence: Sequence[Word]) -> dict[str, Word]:
 
 
 def _find_other_units(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return units whose number has only other units, or another sign, in the context."""
+    """Return units whose number has only different units, or a different sign, in the context."""
     context_units: dict[str, dict[str, Word]] = {}
     for number, unit, word in _find_units(context):
         context_units.setdefault(number, {})[unit] = word
@@ -172,7 +172,7 @@ def _get_singular(text: str) -> str:
 
 
 def find_opposites(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return the words of which a context has only the opposite by prefix, with that opposite."""
+    """Return the words for which a context has only the opposite, formed with a prefix, with that opposite."""
     context_by_base = _group_by_base(context)
     context_texts = {word.text for _, word in _list_content_words(context)}
     pairs: WordPairs = []
@@ -194,7 +194,7 @@ WordsByBase = dict[tuple[str, str], dict[str, tuple[int, Word]]]
 
 
 def _group_by_base(sentence: Sequence[Word]) -> WordsByBase:
-    """Group words by prefix and the first letters of the rest, each with its first index."""
+    """Group words by prefix and the first letters of their base, each with its first index."""
     groups: WordsByBase = {}
     for index, word in _list_content_words(sentence):
         for prefix in ("", *_load_prefixes().bases):
@@ -218,7 +218,7 @@ def _find_opposite(word: Word, context: Sequence[Word], context_by_base: WordsBy
 
 
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
-    """Return the numbers that have no magnitude, or the opposite bound, compared with a context."""
+    """Return the numbers that lack the magnitude or have the opposite bound of the same number in a context."""
     context_measures: dict[str, list[_Measure]] = {}
     for measure in _find_measures(context):
         context_measures.setdefault(measure.number, []).append(measure)

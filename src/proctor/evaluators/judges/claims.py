@@ -1,6 +1,6 @@
 """Extract the claims of a text, and check each against a context.
 
-A model does the reading, but its quotes are verified: the words of a claim must be in the text, and its
+A model reads the text, but its quotes are verified: the words of a claim must be in the text, and its
 evidence must be in the context. A claim with misquoted evidence is not supported.
 """
 
@@ -49,7 +49,7 @@ _QUOTATION_MARKS = "\"'`“”„‘’«»"
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One statement of a text, and the words it is taken from; `is_quoted` if these occur in the text."""
+    """One statement of a text, and the words it is taken from; `is_quoted` is True if they occur in the text."""
 
     text: str
     quote: str = ""
@@ -59,7 +59,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class ClaimVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Whether a context supports a claim, the evidence, and the reason.
 
-    It is "unverified" if the judge quoted, even after a reminder, words that are not in the context.
+    The status is "unverified" if the judge, even after a reminder, quoted words that are not in the context.
     """
 
     claim: Claim
@@ -100,7 +100,7 @@ async def grounded_claims(
 ) -> Score:
     """Score the fraction of a text's claims that a context supports, by asking a model.
 
-    An empty text, or one without claims, is skipped. Claims that the model made up are left out and listed. A claim
+    A text without claims is skipped. Claims that the model made up are left out and listed. A claim
     with evidence that is not in the context is not supported; if that applies to all claims, there is no verdict.
     """
     check_fraction("grounded_claims", "threshold", threshold)
@@ -135,8 +135,8 @@ async def extract(
 ) -> tuple[list[Claim], Usage]:
     """Return the claims of a text in their order, and the usage.
 
-    A claim whose quote does not occur in the text is not `is_quoted`: the model made it up. Raises `CallFailed` if
-    the model cannot be reached or gives no list.
+    `is_quoted` is False for a claim whose quote does not occur in the text: the model made it up. Raises `CallFailed`
+    if the model cannot be reached or does not return a list.
     """
 
     def check_claims(answer: _ClaimList) -> None:
@@ -157,7 +157,7 @@ async def check(
 ) -> tuple[list[ClaimVerdict], Usage]:
     """Return whether a context supports each claim, in their order, and the usage.
 
-    Raises `CallFailed` if the model gives no verdict on a claim.
+    Raises `CallFailed` if the model returns no verdict on a claim.
     """
     batches = [claims[start : start + BATCH] for start in range(0, len(claims), BATCH)]
     verdicts, usage = await run_with_usage(
@@ -210,7 +210,7 @@ def _verify(item: _CheckedClaim, claim: Claim, context: str) -> ClaimVerdict:
 
 
 def _find_quote(quote: str, text: str) -> str:
-    """Return a quote as the text has it, or ""; ignores white space, case and quotation marks around it."""
+    """Return a quote as it appears in the text, or ""; ignores whitespace, case and surrounding quotation marks."""
     folded = " ".join(text.split())
     for candidate in (quote, quote.strip().strip(_QUOTATION_MARKS)):
         pattern = re.escape(" ".join(candidate.split()))

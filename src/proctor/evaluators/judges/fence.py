@@ -1,4 +1,4 @@
-"""Separate the judged texts from the prompt by a mark that they cannot contain."""
+"""Separate the judged texts from the prompt by a delimiter that they cannot contain."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _CODE_BLOCK = re.compile(r"(?is)```(?:json)?[ \t]*\n(.*)\n[ \t]*```")
 
 
 class Fence:
-    """The mark of one call, and the texts of the call between two lines with the mark.
-
-    The mark is a digest of all texts, so that none of them can contain it, and the same call always has
-    the same mark: a cache or a cassette can find it. If a text contains it anyway, another mark is used.
+    """The delimiter of one call, and the texts of the call between two lines with the delimiter. The delimiter is a
+    digest of all texts, so that no text can contain it, and the same call always has the same delimiter: a cache or a
+    cassette can find it. If a text contains it anyway, another delimiter is used.
     """
 
     def __init__(self, texts: Mapping[str, str], length: int = MARK_LENGTH) -> None:
@@ -40,7 +39,7 @@ class Fence:
         return tuple(self._texts.values())
 
     def contains(self, text: str) -> bool:
-        """Return whether a text occurs in one of the fenced texts, ignoring white space.
+        """Return whether a text occurs in one of the fenced texts, ignoring whitespace.
 
         JSON is compared by its content.
         """
@@ -56,11 +55,11 @@ def replace_surrogates(text: str) -> str:
 
 
 class MarkedForm:
-    """Asks for JSON of one type, and separates it from JSON that is quoted from the judged texts.
-
-    A model with structured output answers in JSON only. Any other model writes a line `ANSWER mark:` before it; the
-    JSON after the last such line counts, and nothing may follow it. `check` raises a ValueError if the answer lacks
-    something. `prefer` does so for optional content: the judge is reminded of it once, then the better answer counts.
+    """Asks for JSON of one type, and separates it from JSON that is quoted from the judged texts. A model with
+    structured output answers only in JSON. Any other model writes a line `ANSWER delimiter:` before the JSON; only the
+    JSON after the last such line counts, and nothing may follow it. `check` raises a ValueError if required content is
+    missing. `prefer` raises a ValueError if optional content is missing: the judge is reminded once, then the better
+    answer counts.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class MarkedForm:
         self._was_read = False
         self._fallback: Any = None
         self._prefix = f"ANSWER {fence.mark}:"
-        # Accepts any Markdown around the prefix, up to where JSON or a code block may begin.
+        # Accepts any Markdown around the prefix, up to the start of JSON or a code block.
         self._line = re.compile(
             rf"(?im)^[^\w\n]*ANSWER[^\w\n]+{fence.mark}(?!\w)"
             r"""(?:(?!```)[^\w\n{\["-])*(?:"[ \t]*$)?"""
@@ -95,7 +94,7 @@ class MarkedForm:
         )
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """Return the answer in its type, or raise a ValueError that says why there is none."""
+        """Return the answer in its type, or raise a ValueError that explains why there is none."""
         is_first, self._was_read = not self._was_read, True
         try:
             answer = self._parse(text, structured)

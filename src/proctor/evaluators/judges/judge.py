@@ -35,7 +35,7 @@ Combine = Literal["mean", "vote"]
 Temperature = float | Literal["auto"] | None
 MAX_ANSWER = 500
 NO_REFERENCE = "the sample has no expected value, which the judge needs"
-# If the known probabilities cover less, an expectation would be a guess.
+# If the known probabilities cover less, the expected value would be a guess.
 MIN_COVERAGE = 0.5
 _MARKUP = " \t\r\n*_`'\"<>[](){}:.,"
 
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class VerdictProbabilities(NamedTuple):
-    """The probability of each verdict; `coverage` is their sum, the rest belongs to other tokens."""
+    """The probability of each verdict; `coverage` is their sum; the remaining probability belongs to other tokens."""
 
     by_verdict: dict[str, float]
     coverage: float
@@ -58,9 +58,8 @@ class VerdictProbabilities(NamedTuple):
 def read_probabilities(
     text: str, position: int, tokens: Sequence[TokenLogprobs], labels: Sequence[str]
 ) -> VerdictProbabilities | str:
-    """Return the probabilities of the labels at the position of the verdict, or why there are none.
-
-    A token counts for a label if it can be the beginning of only that label.
+    """Return the probabilities of the labels at the position of the verdict, or the reason why there are none. A token
+    counts for a label if only that label can start with it.
     """
     if not tokens:
         return "the provider returned no probabilities"
@@ -100,7 +99,7 @@ def _match_label(token: str, labels: Sequence[str]) -> str | None:
 
 
 class Question(NamedTuple):
-    """A prompt, the texts to fence by the names of their placeholders, and the values of the others."""
+    """A prompt, the texts to fence, keyed by placeholder, and the values of the other placeholders."""
 
     template: PromptTemplate[Any]
     texts: Mapping[str, str] | Fence
@@ -108,7 +107,7 @@ class Question(NamedTuple):
 
 
 class JudgeOptions(NamedTuple):
-    """The options of a call: `remind` repeats an unreadable request once, with a reminder of the format."""
+    """The options of a call. `remind` asks once more after an unreadable answer, with a reminder of the format."""
 
     temperature: float | None = 0.0
     max_tokens: int | None = None
@@ -147,7 +146,7 @@ def is_count(value: Any) -> bool:
 
 
 class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The result of one call of one judge; `unknown` is the reason why requested probabilities are missing."""
+    """The result of one call of one judge; `missing_reason` is the reason why requested probabilities are missing."""
 
     value: float
     verdict: str
@@ -171,7 +170,7 @@ async def ask_judge(
 ) -> ModelResponse:
     """Send one request with all judged texts fenced; the parsed answer is the output of the response.
 
-    Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
+    Raises `CallFailed` if the judge cannot be reached, `Unreadable` if its answer has no verdict.
     """
     fence = _get_fence(question)
     return await aask(
@@ -223,7 +222,7 @@ async def get_opinion(
 def create_opinion(
     adapter: ProviderAdapter, template: PromptTemplate[Any], scale: Scale, verdict: Verdict, response: ModelResponse
 ) -> Opinion:
-    """Create the opinion of a verdict, with the usage of its response."""
+    """Create an opinion from a verdict, with the usage of its response."""
     (choice, reason), usage = verdict, response.usage
     value = scale.value_of(choice)
     passed = scale.passes(value, choice)
@@ -238,7 +237,7 @@ def _asks_for_unmarked(question: Question, field: str) -> bool:
 
 
 async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | CallFailed]:
-    """Run several calls at once; a failed call gives its error.
+    """Run several calls concurrently; a failed call returns its error.
 
     The session records one exchange after the other, in the order of the calls.
     """
@@ -267,9 +266,8 @@ async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[
 
 
 async def run_with_usage(calls: Sequence[Callable[[], Awaitable[tuple[T, Usage]]]]) -> tuple[list[T], Usage]:
-    """Run several calls at once; return their results and usage, or raise the first failure.
-
-    The failure has the usage of all calls, because those that answered cost money too.
+    """Run several calls concurrently; return their results and usage, or raise the first failure. The failure has the
+    usage of all calls, because successful calls cost money too.
     """
     results = await run_concurrently(calls)
     answers = [result for result in results if not isinstance(result, CallFailed)]
@@ -282,7 +280,7 @@ async def run_with_usage(calls: Sequence[Callable[[], Awaitable[tuple[T, Usage]]
 
 
 def to_text(value: Any) -> str:
-    """Return a text unchanged, and any other value as JSON."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else codec.encode(value).decode()
 
 
@@ -355,7 +353,7 @@ def failed_score(
     count: int = 1,
     opinions: Sequence[Opinion] = (),
 ) -> Score:
-    """Return the error score of a judge without a verdict, with the usage of all its calls."""
+    """Return the error score for a judge without a verdict, with the usage of all its calls."""
     error = failures[0]
     label = display_name(adapter.model)
     reason = str(error) if label in str(error) else f"{label}: {error}"
@@ -389,7 +387,7 @@ def single_score(opinion: Opinion, scale: Scale) -> Score:
 
 
 def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale: Scale, combine: Combine) -> Score:
-    """Return the mean of several opinions, which passes by its value or by the majority."""
+    """Return the mean of several opinions, which passes according to its value or to the majority."""
     values = [opinion.value for opinion in opinions]
     value = min(1.0, max(0.0, math.fsum(values) / len(values)))
     passing = sum(opinion.passed for opinion in opinions)

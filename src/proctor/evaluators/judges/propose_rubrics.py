@@ -20,10 +20,10 @@ from proctor.ports import ProviderAdapter
 from proctor.records.rubric import RUN_METRICS, Rubric
 
 PROPOSE = "rubrics-propose"
-# Descriptions with this similarity are about the same subject; unrelated texts are at 0.
+# Descriptions with at least this similarity are about the same subject; unrelated texts have 0.
 MIN_SIMILARITY = 0.7
 OPTIONS = JudgeOptions(0.3, 4096)
-# A proposal has some thousand tokens, so it takes longer than a verdict.
+# A proposal has several thousand tokens, so it takes longer than a verdict.
 TIMEOUT = 300.0
 
 
@@ -46,7 +46,7 @@ class ProposedRubrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Contrast(NamedTuple):
-    """Transcripts of sessions with high scores, and of some with low scores."""
+    """Transcripts of sessions with high scores, and of sessions with low scores."""
 
     better: Sequence[str]
     worse: Sequence[str]
@@ -90,9 +90,8 @@ def _check(proposed: ProposedRubrics) -> None:
 async def merge_proposals(
     proposals: Sequence[Proposal], *, max_count: int, embedder: Any = None, min_similarity: float = MIN_SIMILARITY
 ) -> list[Rubric]:
-    """Merge near-duplicates, and return the most frequent proposals first.
-
-    The first proposal of a group gives the text; `metadata` has the number and the names of the merged ones.
+    """Merge near-duplicates, and return the most frequent proposals first. The text is the first proposal of a group;
+    `metadata` has the number and the names of the merged proposals.
     """
     meanings = TextEmbedder(embedder, "rubrics")
     vectors = await meanings.vectors([proposal.text for proposal in proposals])

@@ -1,4 +1,4 @@
-"""The prompts of judges: the shipped ones and users' own, always with the notice about the fence."""
+"""The prompts of judges: built-in prompts and users' own prompts, always with the notice about the fence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_fence_notice(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
         name=template.name,
         parameters={**template.parameters, _MARK: str},
     )
-    # A version that the user set stays; otherwise it is a digest of the prompt.
+    # A version that the user set is preserved; otherwise the version is a digest of the prompt.
     digest = PromptTemplate[Any](template.ns, template.key, template.sections).version
     if template.version != digest:
         fenced.version = template.version
@@ -42,7 +42,7 @@ def add_fence_notice(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
 
 
 def select_template(prompt: Any, key: str, variables: tuple[str, ...], where: str) -> PromptTemplate[Any]:
-    """Return the user's prompt, from a file or a template, or the shipped one.
+    """Return the user's prompt, from a file or a template, or the built-in prompt.
 
     It must contain the output, and only placeholders that a judge can fill.
     """
@@ -76,7 +76,7 @@ def needs_expected(template: PromptTemplate[Any]) -> bool:
 
 def fill_template(template: PromptTemplate[Any], fence: Fence, values: Mapping[str, str]) -> Prompt[Any]:
     filled = {**values, **fence.blocks(), _MARK: fence.mark}
-    # All values are texts with a placeholder, so they need no validation.
+    # All values are strings for known placeholders, so they need no validation.
     return Prompt(template, {name: value for name, value in filled.items() if name in template.parameters})
 
 

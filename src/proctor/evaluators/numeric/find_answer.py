@@ -1,7 +1,5 @@
-r"""Find the number that a text gives as its answer.
-
-The strongest sign decides: \boxed{}, ####, an announcement ("the answer is"), a number on its own line,
-a sentence that concludes ("so", "in total"), the last sentence with a number.
+r"""Find the number that a text states as its answer. The strongest cue decides: \boxed{}, ####, an announcement ("the
+answer is"), a number on its own line, a sentence that concludes ("so", "in total"), the last sentence with a number.
 """
 
 from __future__ import annotations
@@ -32,10 +30,9 @@ _ANSWER_KEYS = ("answer_key", "result_key", "value_key")
 
 
 def find_answer(text: str, decimal: Decimal = ".") -> Answer:
-    r"""Return the number that a text gives as its answer, with other possible readings.
-
-    A number after a correction ("Wait, it should be 43") replaces the one before it; a number that
-    its own clause denies ("42 is wrong") is not an answer.
+    r"""Return the number that a text states as its answer, with other possible readings. A number after a correction
+    ("Wait, it should be 43") replaces the earlier number; a number that its clause denies ("42 is wrong") is not an
+    answer.
     """
     text = simplify_notation(text)
     if "<<" in text:
@@ -138,7 +135,7 @@ def _read_announcement(text: str, start: int, end: int, position: str, decimal: 
 
 
 def _is_question(text: str, position: int) -> bool:
-    # Does not copy the rest of the text, which may have thousands of announcements.
+    # Does not copy the rest of the text, because there may be thousands of announcements.
     start = position + len(text[position : position + 300]) - len(text[position : position + 300].lstrip())
     end = _SENTENCE_END.search(text, start)
     return text[start : end.start() if end else len(text)].rstrip("\"')*_ ").endswith("?")
@@ -156,10 +153,10 @@ def _read_before_announcement(sentence: str, decimal: Decimal) -> Answer | None:
 
 
 def _read_clause(text: str, decimal: Decimal) -> Answer | None:
-    """Return the number of an announced clause: the one after the last = that precedes a single number."""
+    """Return the number of an announced clause: the number after the last = that precedes a single number."""
     line = text.strip()
     clause = _PHRASES["clause_end"].split(line, maxsplit=1)[0]
-    # "Answer: 42. I checked it." begins no list.
+    # "Answer: 42. I checked it." does not start a list.
     is_list = text.lstrip(" \t*_").startswith("\n")
     all_numbers = ambiguity.find_undenied(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
     for passage in (clause, line.lstrip().partition("\n")[0], line):
@@ -179,7 +176,7 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
 
 
 def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
-    """Add the values that the number of an answer has together with the number before or after it."""
+    """Add the values that result from combining the answer with the number before or after it."""
     if answer.number is None:
         return answer
     if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
@@ -242,7 +239,7 @@ class _Sentences:
     def __getitem__(self, index: int) -> list[ParsedNumber]:
         if index not in self._numbers:
             sentence = self.texts[index]
-            # A single sentence may give a number even if it is a courtesy.
+            # A single sentence may state a number even if it is a courtesy.
             is_courtesy = len(self.texts) > 1 and _PHRASES["courtesy"].search(sentence) is not None
             self._numbers[index] = [] if is_courtesy else find_candidates(sentence, self._decimal)
         return self._numbers[index]
@@ -262,7 +259,7 @@ class _Sentences:
         return [*numbers, *(word for word in _find_undenied_words(self.texts[index]) if not overlaps(word))]
 
     def find_last(self, *, concluding: bool = False) -> int | None:
-        """Return the index of the last sentence with a number, or of the last that also concludes."""
+        """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""
         for index in range(len(self.texts) - 1, -1, -1):
             sentence = self.texts[index]
             if concluding and not ("=" in sentence or _PHRASES["conclusion"].search(sentence)):
@@ -283,12 +280,12 @@ def _find_in_words(text: str) -> Answer:
 
 
 def _find_on_own_line(sentences: _Sentences, last: int, *, has_conclusion: bool) -> Answer | None:
-    """Return a number that fills the last line or, without a conclusion, the first."""
+    """Return a number that is alone on the last line or, without a conclusion, on the first."""
     if _fills_line(sentences.texts[last], sentences[last]):
         return Answer(sentences[last][0])
     if has_conclusion or not last or not _fills_line(sentences.texts[0], sentences[0]):
         return None
-    # The later sentences may give another number.
+    # Later sentences may state another number.
     rivals = [number for index in range(1, last + 1) for number in sentences[index]]
     return Answer(sentences[0][0], tuple(rivals))
 
@@ -303,7 +300,7 @@ def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
 def _choose_number(
     sentence: str, numbers: Sequence[ParsedNumber], decimal: Decimal
 ) -> tuple[ParsedNumber, Sequence[ParsedNumber]]:
-    """Choose the number of a sentence: the bold one, the one after = or a verb, or the only one."""
+    """Choose the number of a sentence: the bold number, the number after = or a verb, or the only number."""
     bold = [m for m in _PHRASES["bold"].finditer(sentence) if find_candidates(m[1] or m[2], decimal)]
     if bold:
         inside = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
@@ -347,9 +344,9 @@ class _Mark(NamedTuple):
 
 
 def find_marked_answers(text: str) -> list[str]:
-    r"""Return the texts inside the strongest mark of a text, in order.
+    r"""Return the contents of the strongest kind of mark in a text, in order.
 
-    Marks of another person, and marks that the text calls wrong, do not count.
+    Answers quoted from someone else, or rejected by the text, do not count.
     """
     if boxes := _find_boxes(text):
         return _drop_quoted(text, boxes)
@@ -362,14 +359,14 @@ def find_marked_answers(text: str) -> list[str]:
 
 
 def has_marks(text: str) -> bool:
-    """Return whether a text marks an answer, even another person's."""
+    """Return whether a text marks an answer, including a quoted one."""
     if "####" in text or _PHRASES["boxed"].search(text) or _PHRASES["answer_tag"].search(text):
         return True
     return bool(_find_keys(text))
 
 
 def explain_missing_answer(text: str) -> str:
-    """Say why a text without marks gives no answer: a refusal or a failed request; "" otherwise."""
+    """Explain why a text without marks has no answer: a refusal or a failed request; "" otherwise."""
     if _PHRASES["refusal"].search(text):
         return "the output refuses to answer"
     if _PHRASES["request_error"].search(text) or _PHRASES["not_found"].search(text):

@@ -1,4 +1,4 @@
-"""Content policies: each one takes a text and returns a ruling with findings."""
+"""Content policies: each policy takes a text and returns a ruling with findings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 class NearestSentence(NamedTuple):
     """The sentence or clause that is nearest to a claim, and whether it makes the claim.
 
-    `by` is "words" if it repeats the claim, "meaning" if it is near enough, "" if it is too far, and
-    "denied" if it asks, supposes or denies the claim, or has other numbers.
+    `by` is "words" if it repeats the claim, "meaning" if it is close enough in meaning, "" if it is not, and "denied"
+    if it asks, supposes or denies the claim, or has different numbers.
     """
 
     claim: str
@@ -50,7 +50,7 @@ class NearestSentence(NamedTuple):
 async def find_nearest(
     claims: Sequence[str], text: str, text_embedder: TextEmbedder, near: float = DEFAULT_NEAR
 ) -> list[NearestSentence]:
-    """Find for each claim the sentence that makes it or, if there is none, the nearest one."""
+    """Find, for each claim, the sentence that makes it or, if there is none, the nearest sentence."""
     min_letters = min(_MIN_LETTERS, *map(_count_letters, claims))
     clauses = [clause for clause in _split_clauses(text) if _count_letters(clause.text) >= min_letters]
     if not clauses:
@@ -86,7 +86,7 @@ def repeats_claim(sentence: str, claim: str) -> bool:
     separators = [
         match.span() for match in _PATTERNS["separator"].finditer(sentence) if match[0].lower() not in claim_texts
     ]
-    # A single content word says little, so the words around it must be there too.
+    # A single content word is weak evidence, so the words around it must match too.
     if len(content) > 1:
         contains, needed = _contains_together, content
     else:
@@ -103,7 +103,7 @@ def _list_gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int,
 
 
 def _contains_together(needed: Sequence[str], passage: str) -> bool:
-    """Return whether a passage has all words, with at most as many other words between them."""
+    """Return whether a passage contains all words, with at most as many other words between them."""
     content = [word.text for word in split_words(passage) if word.kind in _CONTENT]
     size = 2 * len(needed)
     return any(
@@ -145,7 +145,7 @@ def _split_clauses(text: str) -> list[Sentence]:
     clauses = []
     for sentence in split_sentences(text):
         clauses.append(sentence)
-        # A clause of a question does not show that it is one.
+        # A clause does not show that it belongs to a question.
         cuts = [] if _is_question(sentence.text) else [m.span() for m in _PATTERNS["clauses"].finditer(sentence.text)]
         if cuts:
             clauses += [
@@ -168,7 +168,7 @@ _NOT_ENGLISH = "the local method reads refusals only in English, and this text i
 
 
 class Case(NamedTuple):
-    """The output as a text and as a value, and its sample."""
+    """The output as a string and as a value, and its sample."""
 
     text: str
     output: Any
@@ -176,9 +176,8 @@ class Case(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """Whether a text complies with a policy, the method, and the findings that break the policy.
-
-    `complies` is None without a verdict: `skipped` if there was nothing to judge, else the check failed.
+    """Whether a text complies with a policy, the method, and the findings that violate the policy. `complies` is None
+    without a verdict: `skipped` is True if there was nothing to judge, otherwise the check failed.
     """
 
     complies: bool | None
@@ -202,7 +201,7 @@ Policy = Callable[[Case], Awaitable[Ruling]]
 
 
 def to_text(output: Any) -> str:
-    """Return a text unchanged, and any other value with one line per leaf."""
+    """Return a string unchanged, and any other value with one line per leaf."""
     return output if isinstance(output, str) else "\n".join(_to_lines("", codec.to_plain(output)))
 
 
@@ -223,7 +222,7 @@ def create_search_policy(
     nothing_found: str,
     is_quick_for: Callable[[str], bool] = lambda text: len(text) <= _LONG_TEXT,
 ) -> Policy:
-    """Create a policy that any finding breaks; the search runs in a thread if it may be slow."""
+    """Create a policy that any finding violates; the search runs in a thread if it may be slow."""
 
     async def check(case: Case) -> Ruling:
         try:
@@ -242,7 +241,7 @@ def create_search_policy(
 
 
 def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy:
-    """Create a policy that a matching pattern breaks, or a term in upper or lower case.
+    """Create a policy that a matching pattern violates, or a term in upper or lower case.
 
     A pattern that takes too long is abandoned, and then there is no verdict.
     """
@@ -252,7 +251,7 @@ def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[s
 
     def search(text: str) -> list[Finding]:
         findings = [make_finding("pattern", text, *span) for pattern in patterns for span in find_all(pattern, text)]
-        # A term is the user's own word, so it is not masked.
+        # A term comes from the user, so it is not masked.
         findings += [
             Finding("term", *match.span(), excerpt=term)
             for term, pattern in term_patterns.items()
@@ -267,7 +266,7 @@ def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[s
 
 
 def create_refusal_policy(required: bool) -> Policy:
-    """Create a policy that the answer must decline, or must not."""
+    """Create a policy that the answer must decline the request, or must not."""
 
     async def check(case: Case) -> Ruling:
         if is_foreign(case.text):
@@ -286,7 +285,7 @@ def create_refusal_policy(required: bool) -> Policy:
 
 
 def create_judged_refusal_policy(adapter: Any, required: bool) -> Policy:
-    """Create a refusal policy that a judge decides, who treats a partial answer as a refusal."""
+    """Create a refusal policy that a judge decides; it treats a partial answer as a refusal."""
     labels = {"complied": 1.0, "partly": 0.5, "refused": 0.0}
     judge = _create_judge(adapter, "compliance-refusal", "answer", labels)
 
@@ -373,7 +372,7 @@ def _locate_quote(claim: str, quote: str, text: str) -> dict[str, Any]:
 
 
 def create_judged_policy(adapter: Any, text: str) -> Policy:
-    """Create a policy in words that a judge decides."""
+    """Create a policy from a text that a judge applies."""
     judge = _create_judge(adapter, "compliance-policy", "verdict", {"kept": 1.0, "broken": 0.0}, {"policy": text})
 
     async def check(case: Case) -> Ruling:
@@ -427,7 +426,7 @@ def _make_ruling(score: Score, complies: bool | None, details: Mapping[str, Any]
 
 
 def _count_by_kind(findings: Sequence[Finding]) -> str:
-    """Say how many findings there are and of which kinds."""
+    """Describe how many findings there are, by kind."""
     if not findings:
         return ""
     counts = Counter(item.kind for item in findings)

@@ -1,4 +1,4 @@
-"""Create the compliance evaluator from shipped policies and the user's rules."""
+"""Create the compliance evaluator from built-in policies and the user's rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RULE = "a policy is a function, a text for the judge, or a mapping with pattern
 
 
 class PolicyOptions(NamedTuple):
-    """The options of the shipped policies, with the judge and the embedder."""
+    """The options of the built-in policies, with the judge and the embedder."""
 
     refusal: str
     claims: Sequence[str]
@@ -38,7 +38,7 @@ class PolicyOptions(NamedTuple):
 
 
 def create_policies(names: Sequence[str], rules: Mapping[str, Any], options: PolicyOptions) -> dict[str, Policy]:
-    """Create every policy by its name; the error names all problems at once."""
+    """Create every policy by its name; one error lists all problems."""
     problems = [
         Problem(f"policies, {name!r}", f"there is no such policy: {suggest_name(name, [*SHIPPED, *rules])}")
         for name in names
@@ -146,7 +146,7 @@ def create_compliance(
     check_fraction(WHERE, "near", near)
     names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(claims)
     adapter = _connect(model)
-    # The embedder takes time to load, so it is created only if it is used.
+    # The embedder is slow to load, so it is created only if it is used.
     text_embedder = TextEmbedder(embedder, WHERE) if claims and adapter is None else None
     options = PolicyOptions(refusal or "forbidden", claims, near, adapter, text_embedder)
     rules = dict(rules or {})

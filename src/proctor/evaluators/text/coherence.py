@@ -1,4 +1,4 @@
-"""Score how well a text holds together, by signs that need no language model.
+"""Score how coherent a text is, by signs that need no language model.
 
 Each sign is a number from 0 to 1, where 1 is typical of ordinary texts. The worst sign decides.
 """
@@ -22,23 +22,23 @@ from proctor.evaluators.tokenizer import (
 )
 from proctor.records.score import Score
 
-# The mean nearness of neighboring sentences in ordinary texts.
+# The mean similarity of neighboring sentences in ordinary texts.
 ORDINARY_NEARNESS = 0.22
-# Lists, letters and songs repeat themselves up to the first share; at the second the sign is 0.
+# Lists, letters and songs repeat up to the first fraction of their words; at the second fraction the sign is 0.
 REPETITION_RANGE = (0.25, 0.75)
 _REPEATED_WORDS = 4
-# The same for sentences that directly follow themselves.
+# The same for sentences that are repeated directly.
 STUCK_RANGE = (0.1, 0.5)
 # The value of a text that stops or starts in the middle of a sentence.
 INCOMPLETE_VALUE = 0.75
-# The same for articles that precede a word they cannot belong to.
+# The same for articles before a word that they cannot belong to.
 STRAY_ARTICLE_RANGE = (0.06, 0.3)
 # Shorter sentences are headings, list numbers or greetings.
 _MIN_WORDS = 4
 # One stray article may be a quotation or a typing error.
 _MIN_STRAY_ARTICLES = 2
 MAX_COMPARED_SENTENCES = 300
-# Prose has more than this share of function words, or of letters beyond A to Z.
+# Prose has more than this fraction of function words, or of letters beyond A to Z.
 MIN_FUNCTION_WORDS, MIN_NON_ASCII = 0.05, 0.02
 _POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)]\s")
 _LIST_POINT = re.compile(r"[-*•#>|+]|[0-9A-Za-z]{1,3}[.)]\s")
@@ -64,8 +64,8 @@ EXPLANATIONS = {
 class CoherenceSigns(NamedTuple):
     """The signs of coherence; `connection` is None if there is nothing to compare.
 
-    `adjacent_nearness` is how near each sentence is to the next, `strangers` are sentences near to no
-    other, `left_out` counts the sentences at the end that were not compared.
+    `adjacent_nearness` is the similarity of each sentence to the next, `strangers` are sentences unlike all others,
+    `left_out` counts the sentences at the end that were not compared.
     """
 
     connection: float | None
@@ -92,7 +92,7 @@ class CoherenceSigns(NamedTuple):
 
 
 class CoherenceScorer:
-    """Scores how well the output holds together."""
+    """Scores how coherent the output is."""
 
     def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
         self._embedder, self._threshold = embedder, threshold
@@ -161,7 +161,7 @@ def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
 
 
 def split_passages(text: str) -> list[str]:
-    """Split a text into sentences; very short ones are joined with the next."""
+    """Split a text into sentences; very short sentences are joined with the next."""
     passages: list[str] = []
     pending = ""
     for sentence in split_sentences(text):
@@ -175,7 +175,7 @@ def split_passages(text: str) -> list[str]:
 
 
 def _score_freshness(text: str, sentences: Sequence[str]) -> float:
-    """Return less than 1 if the same words, or a sentence right after itself, come again and again."""
+    """Return less than 1 if the same words, or the same sentence in a row, are repeated again and again."""
     text_words = [word.text for word in split_words(text)]
     runs = Counter(zip(*(text_words[start:] for start in range(_REPEATED_WORDS)), strict=False))
     if not runs:
@@ -186,10 +186,10 @@ def _score_freshness(text: str, sentences: Sequence[str]) -> float:
 
 
 def _score_order(sentences: Sequence[str]) -> float:
-    """Return less than 1 if articles precede words they cannot belong to, as in shuffled words."""
+    """Return less than 1 if articles precede words that they cannot belong to, as in shuffled text."""
     articles, stray, english = 0, 0, load_english()
     for sentence in sentences:
-        # Punctuation separates words, so it is kept as a token.
+        # Punctuation separates words, so it stays a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
         for word, following in pairwise([*tokens, "."]):
             if word in english.articles:
@@ -219,7 +219,7 @@ def _starts_with(sentence: str, phrases: Sequence[str]) -> bool:
 
 
 def _score_completeness(sentences: Sequence[str]) -> float:
-    """Return less than 1 if the last sentence breaks off, or lacks a full stop that others have."""
+    """Return less than 1 if the last sentence is incomplete, or lacks a full stop that other sentences have."""
     if sentences and _is_cut_off(sentences[-1]):
         return INCOMPLETE_VALUE
     if len(sentences) < 2:
@@ -234,7 +234,7 @@ def _score_completeness(sentences: Sequence[str]) -> float:
 
 
 def _is_cut_off(sentence: str) -> bool:
-    """Return True if a sentence ends with a comma, or with a word that needs another after it."""
+    """Return True if a sentence ends with a comma, or with a word that must be followed by another."""
     stripped = sentence.rstrip("*_ \t")
     sentence_words = split_words(stripped)
     if is_complete_sentence(stripped) or stripped.startswith("#") or len(sentence_words) < 2:
@@ -252,5 +252,5 @@ def _is_cut_off(sentence: str) -> bool:
 
 
 def _interpolate(value: float, start: float, end: float) -> float:
-    """Return 1 up to `start`, 0 from `end` on, and a straight line between."""
+    """Return 1 up to `start`, 0 at `end` or above, and interpolate linearly between them."""
     return min(1.0, max(0.0, (end - value) / (end - start)))

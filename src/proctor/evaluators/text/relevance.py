@@ -1,4 +1,4 @@
-"""Score how near a text is in meaning to the question it answers."""
+"""Score how close in meaning a text is to the question it answers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from proctor.records.score import Score
 
 # Embedders read only the start of longer texts.
 MAX_PIECE_WORDS = 150
-# Only the first pieces of longer texts are compared, and the details say so.
+# Only the first pieces of longer texts are compared; the details show this.
 MAX_PIECES = 100
-# Answers to the question are at least this near to it, and get at least this value.
+# Answers have at least this similarity to the question, and get at least this value.
 ANSWER_NEARNESS, ANSWER_VALUE = 0.28, 0.7
-# From this nearness on the value is 1.
+# At this similarity or higher, the value is 1.
 FULL_NEARNESS = 0.8
-# Fewer words name something and do not address a question.
+# An answer with fewer words is only a name, not a sentence.
 MIN_ANSWER_WORDS = 5
 
 
@@ -30,7 +30,7 @@ class TopicMatch(NamedTuple):
 
     @property
     def value(self) -> float:
-        """0 for unrelated texts, 0.7 for the nearness from which texts are answers, up to 1."""
+        """The value of the score: 0 for unrelated texts, 0.7 at the similarity of a typical answer, up to 1."""
         if self.nearness < ANSWER_NEARNESS:
             return ANSWER_VALUE * self.nearness / ANSWER_NEARNESS
         share = min(1.0, (self.nearness - ANSWER_NEARNESS) / (FULL_NEARNESS - ANSWER_NEARNESS))
@@ -38,14 +38,14 @@ class TopicMatch(NamedTuple):
 
 
 class RelevanceScorer:
-    """Scores how near the output is to the input."""
+    """Scores how close in meaning the output is to the input."""
 
     def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
         self._embedder, self._threshold = embedder, threshold
         self.options = embedder.options
 
     async def score(self, output: Any, reference: Any = None) -> Score:
-        """Score the nearness of question and answer; skip very short outputs."""
+        """Score the similarity of question and answer; skip very short outputs."""
         answer, details = "\n".join(collect_texts(output)), self._embedder.details
         if not answer:
             return Score(0.0, False, "the output is empty", details)

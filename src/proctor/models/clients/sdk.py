@@ -40,8 +40,7 @@ async def call_user_code(
 ) -> Any:
     """Call a user's function: await it, or run it in a thread if it blocks.
 
-    Every exception becomes `CallFailed`, which keeps the information about retries; `hide` removes keys from
-    the message.
+    Every exception becomes a `CallFailed` with the information about retries; `redact` removes keys from the message.
     """
     try:
         async with asyncio.timeout(timeout):
@@ -59,7 +58,7 @@ async def call_user_code(
 
 
 def to_call_failed(name: str, error: Exception, hide: Callable[[str], str] = lambda text: text) -> CallFailed:
-    # Hidden before it is cut: half a key would not be found.
+    # Redact before truncating: a truncated key would not be recognized.
     message = to_short_line(hide(str(error)), MAX_MESSAGE_CHARS)
     what = f"{name} failed: {type(error).__name__}" + (f": {message}" if message else "")
     return CallFailed(what, retryable=is_retryable_error(error), retry_after=_retry_after(error))
@@ -91,10 +90,8 @@ def _has_method(client: Any, *names: str) -> bool:
 
 
 class ClientAdapter(WireAdapter):
-    """A client of the `openai` or the `anthropic` package, or one with the same methods.
-
-    `name` is the name of the model. The client keeps its own key, base URL and retries. Its exceptions become
-    `CallFailed`.
+    """A client of the `openai` or the `anthropic` package, or an object with the same methods. `name` is the name of
+    the model. The client uses its own key, base URL and retries. Its exceptions become `CallFailed`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """One server with one key: its connections, its limiter, and the retries of transient failures.
 
-All adapters of a process that use the same server and key share one endpoint, so that together they respect
-its rate limits. Each event loop has its own connections.
+All adapters of a process that use the same server and key share one endpoint, so that together they respect its rate
+limits. Each event loop has separate connections.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ClientPool:
 def open_client(keepalive_connections: int, *, is_local: bool, **options: Any) -> httpx2.AsyncClient:
     """Open a client that stores no cookies; its caller limits the concurrency.
 
-    It does not follow redirects. It uses the proxies of the environment, but not for this machine.
+    It does not follow redirects. It uses the proxies of the environment, except for connections to this machine.
     """
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -120,12 +120,12 @@ class HttpCall(NamedTuple):
     name: str
     url: str
     body: bytes | None
-    # For the message when the server does not have the model.
+    # Shown in the message if the server does not have the model.
     model: str = ""
 
 
 class HttpResult(NamedTuple, Generic[T]):
-    """The parsed response, the number of attempts, and the seconds of the last one."""
+    """The parsed response, the number of attempts, and the duration of the last attempt in seconds."""
 
     value: T
     attempts: int
@@ -133,7 +133,7 @@ class HttpResult(NamedTuple, Generic[T]):
 
 
 class UnreadableBody(Exception):
-    """The body is cut off or is not JSON: the transfer failed, so a retry may help."""
+    """The body is truncated or is not JSON: the transfer failed, so a retry may help."""
 
 
 class UnexpectedBody(Exception):
@@ -151,7 +151,7 @@ class RequestRejected(CallFailed):
 
 
 class _TransientError(Exception):
-    """This attempt failed; the next may succeed. `pause` is the wait that the server asks for."""
+    """This attempt failed; the next may succeed. `pause` is the wait that the server requests."""
 
     def __init__(self, what: str, pause: float | None = None, *, is_rate_limited: bool = False) -> None:
         super().__init__(what)
@@ -216,7 +216,7 @@ class Endpoint:
                 except (_FinalError, UnexpectedBody) as error:
                     raise self._rejected(call, error, attempts) from None
                 except PauseTooLong as error:
-                    # The request of this attempt was not sent.
+                    # The request was not sent in this attempt.
                     raise self._pause_too_long(call, error.why, error.seconds, attempts - 1) from None
                 except TimeoutError:
                     raise self._timed_out(call, timeout or 0.0, attempts, failure) from None
@@ -232,7 +232,7 @@ class Endpoint:
         allowed = stopwatch.time_limit() if left is None else left
         seconds = policy.request_timeout(allowed or 0.0)
         max_pause = seconds if allowed is None else min(seconds, allowed)
-        # If the deadline comes first, one timer is enough.
+        # If the deadline is earlier, one timer is enough.
         needs_timer = math.isfinite(seconds) and (left is None or seconds < left)
         async with asyncio.timeout(left):
             return await self._request(call, read, seconds if needs_timer else None, max_pause, attempt)
@@ -324,14 +324,14 @@ class Endpoint:
         deadline: float | None,
         started: float,
     ) -> None:
-        """Wait before the next attempt, or raise the failure if there is none.
+        """Wait before the next attempt, or raise the failure if there is no other attempt.
 
         A rate-limited call is retried as long as there is time, even beyond `retries`.
         """
         now = self.clock.monotonic()
         allowed = stopwatch.time_limit()
         limit = (math.inf if allowed is None else allowed) if deadline is None else deadline - now
-        # A stopwatch stops in the limiter, so retries beyond the limit need a clock that runs on.
+        # A stopwatch stops in the limiter, so retries beyond the limit need a clock that keeps running.
         left = started + limit - now if deadline is None else limit
         is_overtime = attempts > policy.retries
         if is_overtime and not (failure.is_rate_limited and policy.retries and math.isfinite(left)):
@@ -343,7 +343,7 @@ class Endpoint:
         if failure.pause:
             if failure.pause > min(limit, policy.request_timeout(limit if math.isfinite(limit) else 0.0)):
                 raise self._pause_too_long(call, str(failure), failure.pause, attempts)
-            # Every call waits for the pause in the limiter, so this one does not wait for it here.
+            # Every call waits for the pause in the limiter, so this call need not wait here.
             delay = policy.retry_delay if is_overtime else 0.0
         if delay >= left and (is_overtime or deadline is not None):
             raise self._failed(call, f"{failure}; no time was left for a retry", attempts, failure.pause)
@@ -381,7 +381,7 @@ class Endpoint:
         return self.key.hide(f"{name} {what}" + (f" ({attempts} attempts)" if attempts > 1 else ""))
 
 
-# Weak, so that an endpoint lasts as long as the adapters that use it.
+# Weak references, so that an endpoint lasts as long as the adapters that use it.
 _ENDPOINTS: WeakValueDictionary[str, Endpoint] = WeakValueDictionary()
 _ENDPOINTS_LOCK = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Errors that a server answers with, and the URLs where it keeps rejecting a key."""
+"""Error responses of a server, and the URLs that keep rejecting a key."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ class ErrorBody(NamedTuple):
 
 
 def read_error_body(body: bytes, hide: Callable[[str], str] = lambda text: text) -> ErrorBody:
-    """Read the error body of any provider; quote the beginning of a body in another format.
-
-    `hide` removes keys from the message before it is cut, because half a key would not be found.
+    """Read the error body of any provider; quote the start of a body in another format. `redact` removes keys before
+    the message is truncated, because a truncated key would not be recognized.
     """
     try:
         decoded = msgspec.json.decode(body)
@@ -55,7 +54,7 @@ def _to_text(value: Any) -> str:
 
 
 def to_short_line(text: str, max_length: int) -> str:
-    """Put a text on one line and cut it."""
+    """Put a text on one line and truncate it."""
     text = " ".join(text.split())
     return text if len(text) <= max_length else text[:max_length] + "…"
 
@@ -71,12 +70,13 @@ def _gemini_delay(details: Any) -> float | None:
 
 # A gateway may reject a valid key now and then, but rarely this often in a row.
 MAX_REJECTIONS = 3
-# The block ends by itself, so that a key that becomes valid works without a restart.
+# The block expires, so that a key that becomes valid works without a restart.
 BLOCK_SECONDS = 30.0
 
 
 class KeyRejection(NamedTuple):
-    """The latest rejection of a key: its text, the error, how often in a row, and the block's end."""
+    """The latest rejection of a key: its message, the error, the number of rejections in a row, and the end of the
+    block."""
 
     what: str
     error: ErrorBody
@@ -85,7 +85,7 @@ class KeyRejection(NamedTuple):
 
 
 class KeyRejections:
-    """The URLs of an endpoint that reject its key; counted by URL, as a key may fit only some."""
+    """The URLs of an endpoint that reject its key; counted by URL, because a key may be valid for only some."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

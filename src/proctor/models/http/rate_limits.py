@@ -1,4 +1,4 @@
-"""How many calls an endpoint takes at once, and when: learned from its responses.
+"""Limit the concurrent calls to an endpoint, adapting to its responses.
 
 One limiter serves all users of an endpoint, from any thread and event loop. It halves its window when the
 endpoint is overloaded and widens it again while calls succeed.
@@ -21,22 +21,20 @@ from proctor.core.http_status import parse_retry_after
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # OpenAI writes x-ratelimit-remaining-requests, Anthropic anthropic-ratelimit-requests-remaining;
-# the text before and after the word identifies the limit.
+# the strings before and after the word identify the limit.
 _RATE_HEADER = re.compile(r"(.*ratelimit.*)-(remaining|reset)(.*)")
 
 WINDOW = 64
 MAX_WINDOW = 1024
-# After a pause, calls restart spread over this share of it, but at most over these seconds.
+# After a pause, calls restart spread over this fraction of it, but at most over these seconds.
 SPREAD_SHARE, MAX_SPREAD_SECONDS = 0.1, 2.0
 # A longer pause is probably a mistake, and one wrong header must not block an endpoint for good.
 MAX_PAUSE_SECONDS = 3600.0
 
 
 class RateHeaders:
-    """The headers of a response that concern time; None where a header is missing.
-
-    `retry_after` is the pause that the endpoint asks for; `exhausted` is the time until the endpoint renews a
-    limit that is used up.
+    """The rate-limit headers of a response; None if a header is missing. `retry_after` is the pause that the endpoint
+    requests; `reset_after` is the time in seconds until an exhausted limit resets.
     """
 
     __slots__ = ("exhausted", "retry_after", "should_retry")
@@ -74,9 +72,8 @@ def _parse_number(text: str) -> float | None:
 
 
 class PauseTooLong(Exception):
-    """The endpoint asks for a longer pause than the caller can wait.
-
-    `why` is the error response that asked for the pause, if it was one.
+    """The endpoint requests a longer pause than the caller can wait. `reason` is the error response that requested the
+    pause, if there was one.
     """
 
     def __init__(self, seconds: float, why: str = "") -> None:
@@ -110,10 +107,8 @@ class _Waiter:
 
 
 class Limiter:
-    """Slots for calls, in the order of the calls.
-
-    A call that waits out a pause keeps its slot: no other call could use it. A call whose event loop stops
-    without being closed keeps its slot too.
+    """Grants slots to calls, first come, first served. A call that waits for the end of a pause keeps its slot: no
+    other call could use it. A call whose event loop stops without being closed keeps its slot too.
     """
 
     def __init__(
@@ -182,7 +177,7 @@ class Limiter:
         self._wake(granted)
 
     def record_success(self) -> None:
-        """Count a success before `release`: as many as the window has slots add one slot.
+        """Count a success before `release`; after as many successes as it has slots, the window grows by one.
 
         A success counts only while at least half of the window is in use.
         """
@@ -250,13 +245,13 @@ class Limiter:
             lost = sum(not waiter.wake(running_loop) for waiter in granted)
             if not lost:
                 return
-            # Calls in a closed loop never use their slots: pass them on.
+            # Calls in a closed loop never use their slots, so pass the slots on.
             with self._lock:
                 self.in_flight -= lost
                 granted = self._grant()
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        """Remove a cancelled call from the queue, or give its slot back."""
+        """Remove a cancelled call from the queue, or release its slot."""
         with self._lock:
             if not waiter.is_granted:
                 self._queue.remove(waiter)

@@ -33,7 +33,7 @@ class SpanEvent(NamedTuple):
 class CallMessages(NamedTuple):
     """The messages that a model call received and returned.
 
-    `unreadable` lists the attributes that should contain messages but do not. `thoughts` are not in the
+    `unreadable` lists the attributes that should contain messages but cannot be parsed. `thoughts` are not in the
     messages because later calls do not repeat them. `input_sources` and `output_sources` list the
     attributes that were read; a name that ends with a dot is a prefix.
     """
@@ -48,7 +48,7 @@ class CallMessages(NamedTuple):
 
 
 def read_call_messages(attributes: Mapping[str, Any], events: Iterable[SpanEvent] = ()) -> CallMessages:
-    """Read the messages of a model call, each direction by the first convention that has it."""
+    """Read the messages of a model call, each direction from the first convention that has it."""
     messages = _read_json(attributes)
     listed = decode_json(attributes.get("events"))
     listed_events = [event for event in listed if isinstance(event, Mapping)] if isinstance(listed, list) else []
@@ -87,7 +87,7 @@ def _add_instructions(
 
 
 def _merge(first: CallMessages, second: CallMessages) -> CallMessages:
-    """Fill the empty fields of the first with those of the second."""
+    """Fill the empty fields of the first messages with the fields of the second."""
     return CallMessages(
         first.inputs or second.inputs,
         first.outputs or second.outputs,
@@ -129,7 +129,7 @@ def _read_json(attributes: Mapping[str, Any]) -> CallMessages:
         if value is None:
             value, source = decode_json(attributes.get(older_name)), older_name
         elif not isinstance(value, Mapping):
-            # Probably cut off: this attribute is always a list.
+            # Probably truncated: this attribute is always a list.
             unreadable.append(name)
             return None, [source]
         if value is None or value == "":

@@ -56,9 +56,8 @@ _LAST_LINE = re.compile(r"(?:^|\n)Process exited with code (-?\d{1,9})\s*\Z")
 
 
 class MessageContent(NamedTuple):
-    """A message content, and the parts that only mark an image in it.
-
-    `texts` are the forms in which an event may repeat it, most likely first.
+    """The content of a message, and the parts that only mark an image in it. `texts` are the variants that an event may
+    repeat, most likely first.
     """
 
     content: Any
@@ -85,7 +84,7 @@ def parse_content(content: str | list[Any]) -> MessageContent:
 
 
 def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
-    """Return True for the text before or after an image that names it."""
+    """Return True for a text before or after an image that contains its name."""
     text = plain_text(parts[index], _TEXT_TYPES) or ""
     if text == _IMAGE_END:
         return index > 0 and as_mapping(parts[index - 1]).get("type") == _IMAGE_TYPE
@@ -94,7 +93,7 @@ def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
 
 
 class EchoMatcher:
-    """Finds the events that repeat no item, so that no item contains their message."""
+    """Finds the events whose message no item contains."""
 
     def __init__(self) -> None:
         self._items: list[tuple[int, Role, Sequence[str]]] = []
@@ -132,7 +131,7 @@ def _claim_nearest(indexes: list[int], index: int) -> bool:
 
 
 class LogLine(NamedTuple):
-    """A line and its number; `rolled_back` are the values that it rolls back."""
+    """A line and its number; `rolled_back` are the values that the line rolls back."""
 
     number: int
     value: Any
@@ -140,7 +139,7 @@ class LogLine(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """The position at which a turn begins, and its texts; an item and its event are one turn."""
+    """The start position of a turn, and its texts; an item and its event are one turn."""
 
     position: int
     texts: frozenset[str]
@@ -155,7 +154,7 @@ class TurnLog:
         self._lines: list[LogLine] = []
         self._turns: list[_Turn] = []
         self._removed: set[int] = set()
-        # By the index of a line that rolls back: the first index that it covers.
+        # Maps the index of a rollback line to the first index that it covers.
         self._covered_from: dict[int, int] = {}
 
     def lines(self) -> Iterator[LogLine]:
@@ -187,7 +186,7 @@ class TurnLog:
     def _begin_turn(self, texts: frozenset[str], *, is_event: bool) -> None:
         last = self._turns[-1] if self._turns else None
         if last is not None and last.is_open and last.is_event != is_event:
-            # An event directly before or after an item repeats it, even with other words.
+            # An event directly before or after an item repeats it, even in different words.
             is_adjacent = last.position == len(self._lines) - 1
             if is_adjacent or last.texts & texts:
                 self._turns[-1] = last._replace(is_open=False)
@@ -285,7 +284,7 @@ class _SessionReader:
         return bool(self._id) and header_id != self._id and not self._is_forked
 
     def add_line(self, line: int, value: Any) -> None:
-        """Store a line until all are known: later lines roll earlier ones back."""
+        """Store a line until all lines are known, because later lines may roll back earlier lines."""
         header = _get_header(value)
         if header and self._id is None:
             self._id = header["id"]
@@ -413,7 +412,7 @@ class _SessionReader:
             builder.add_unknown(f"event: {event_type}", envelope)
 
     def _add_outcome(self, event: Mapping[str, Any]) -> None:
-        """Add the outcome of a call; this line may come before or after the output."""
+        """Add the outcome of a call; this event may come before or after the output."""
         call_id, code = as_text(event.get("call_id")), event.get("exit_code")
         has_failed = event.get("status") in ("failed", "declined") or event.get("success") is False
         error = None
@@ -466,7 +465,7 @@ def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str,
 
 
 def _find_exit_code(output: str) -> int | None:
-    """Return the exit code that the program wrote; the output of the command is not searched."""
+    """Return the exit code that the program wrote; ignore the output of the command."""
     start = _OUTPUT.search(output)
     codes = _EXIT.findall(output, 0, start.start()) if start else []
     codes = codes or _LAST_LINE.findall(output)

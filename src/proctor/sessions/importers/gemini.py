@@ -1,8 +1,8 @@
-"""Gemini CLI: a JSON document with `messages`, or JSONL in which later lines change earlier ones.
+"""Gemini CLI: a JSON document with `messages`, or JSONL in which later lines change earlier lines.
 
 A repeated id updates its message, `$set` updates the session, `$rewindTo` removes a message and all
 after it (they are stored as an event and their tokens count). Messages in a `$set` are the model's new
-history; those that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
+history; messages that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def add_parts(
     status: str | None = None,
     calls: Sequence[ToolCall] = (),
 ) -> dict[str, Any]:
-    """Add the parts of a message and its separate `calls`; return the unread fields for a note."""
+    """Add the parts of a message and its separate `calls`; return the remaining fields for a note."""
     content: list[Any] = []
     calls = [*calls]
     rest: list[Any] = []
@@ -105,7 +105,7 @@ def _is_checkpoint(fields: Mapping[str, Any]) -> bool:
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file; each header starts one."""
+    """Read the sessions of a file; each header starts a session."""
     reader: _SessionReader | None = None
     for line, value in flatten_lists(values):
         fields = as_mapping(value)
@@ -120,12 +120,12 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 class _SessionReader:
-    """Collects all lines first, because later lines change earlier ones."""
+    """Collects all lines first, because later lines change earlier lines."""
 
     def __init__(self) -> None:
         self._builder = SessionBuilder()
         self._header: dict[str, Any] = {}
-        # By message id, or by a number for a value without an id.
+        # Keyed by message id, or by a number for a value without an id.
         self._values: dict[str | int, tuple[int, Any]] = {}
         self._next_number = 0
         self._headers: list[dict[str, Any]] = []
@@ -198,7 +198,7 @@ class _SessionReader:
         while key != target:
             key, (_, value) = self._values.popitem()
             if isinstance(value, _Rewound):
-                # Flatten earlier rewinds: nesting has no limit.
+                # Flatten earlier rewinds, because they could be nested without limit.
                 removed += [value["line"], *reversed(value["taken"])]
             else:
                 removed.append(value)
@@ -320,7 +320,7 @@ class _Rewound(dict[str, Any]):
 
 
 def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
-    """Return the output of a tool from the response to the model, its error, and the unread fields."""
+    """Return the output of a tool from the response to the model, its error, and the remaining fields."""
     only = as_mapping(as_list(result)[0] if len(as_list(result)) == 1 else None)
     response = as_mapping(only.get("functionResponse"))
     output = response.get("response")
@@ -347,8 +347,8 @@ def _add_counts(tokens: Mapping[str, Any], *names: str) -> int | None:
 def read_api_usage(fields: Mapping[str, Any]) -> Usage:
     """Return the token usage in the format of the Gemini API.
 
-    Gemini counts thoughts separately from the answer; compatible servers include them. The total
-    shows which of the two it is.
+    Gemini counts thoughts separately from the answer; compatible servers include them. The total shows which of the two
+    applies.
     """
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount")
     input_tokens, output_tokens, thoughts, total = (as_count(fields.get(name)) for name in names)

@@ -22,7 +22,7 @@ _IDS = ("id", "session_id", "thread_id", "run_id")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """Return True for messages in one of the two shapes, or for objects with a list of messages."""
+    """Return True for messages in one of the two formats, or for objects with a list of messages."""
     return any(
         _is_message(item) or _find_list(as_mapping(item)) is not None or _is_list(item)
         for _, item in flatten_lists((0, value) for value in values)

@@ -1,7 +1,8 @@
 """Langfuse: traces from its pages, its API and its exports.
 
 One trace is one session; a Langfuse session with its traces is one session with several turns. The rows of a trace may
-be anywhere in a file, so the whole file is read first. Scores are recorded by name; of several, the last value counts.
+be anywhere in a file, so the whole file is read first. Scores are recorded by name; if a name is repeated, the last
+value wins.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _CONTAINER_TYPES = ("SPAN", "AGENT", "CHAIN")
 
 
 class TraceMessages(NamedTuple):
-    """The messages before and after the steps; `parsed` are the ones that were logged as messages."""
+    """The messages before and after the steps; `parsed` are the values that were logged as messages."""
 
     inputs: list[Event]
     outputs: list[Event]
@@ -117,7 +118,7 @@ def _select_messages(parsed: ParsedMessages | None, value: Any, role: Role, role
 
 
 def _unwrap_text(value: Any, role: Role) -> Any:
-    """Return the text of a mapping with one known key; any other value unchanged."""
+    """Return the text of a mapping with one known key; return any other value unchanged."""
     if isinstance(value, dict) and len(value) == 1:
         ((name, text),) = value.items()
         if name in _TEXT_KEYS[role] and isinstance(text, str) and text:

@@ -21,7 +21,7 @@ _TOTAL = ("total", "total_tokens", "totalTokens")
 _CACHED = ("input_cache_read", "input_cached_tokens", "cache_read_input_tokens", "prompt_details.cache_read")
 _CACHE_WRITTEN = ("input_cache_creation", "cache_creation_input_tokens")
 _MAIN_COUNTS = frozenset((*_INPUT, *_OUTPUT, *_TOTAL))
-# Words in the names of other counts that show whether they belong to the input or the output.
+# Words in the names of other counts that assign them to the input or the output.
 _INPUT_WORDS = ("input", "prompt", "cache")
 _OUTPUT_WORDS = ("output", "completion", "reasoning")
 _CALL_TYPES: dict[str, CallType] = {"GENERATION": "model", "EMBEDDING": "embeddings", "TOOL": "tool"}
@@ -30,7 +30,7 @@ OBSERVATION_TYPES = frozenset((
     "SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
     "GUARDRAIL",
 ))  # fmt: skip
-# Lists of observations have these in place of long values.
+# Lists of observations contain these placeholders instead of long values.
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", "[]", "null")
 # File exports use underscores.
 _API_NAMES = {
@@ -63,8 +63,8 @@ def read_usage(observation: Mapping[str, Any]) -> Usage | None:
 def _read_tokens(details: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the sums of the input and output tokens.
 
-    Some programs list counts separately that the input or output includes; the total shows which.
-    Tokens that only the total includes are thoughts, as with Gemini.
+    Some programs also list counts that the input or output already includes; the total shows which. Tokens that only
+    the total includes are thoughts, as with Gemini.
     """
     inputs, outputs = first_count(details, *_INPUT), first_count(details, *_OUTPUT)
     other_inputs, other_outputs = _sum_other_counts(details)
@@ -109,7 +109,7 @@ def _read_cost(observation: Mapping[str, Any]) -> float | None:
 
 
 def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, bool]:
-    """Return the model or tool call of an observation, and whether its messages are one text only."""
+    """Return the model or tool call of an observation, and whether its messages consist of a single text."""
     attributes = get_attributes(observation)
     call_type = _CALL_TYPES.get(str(observation.get("type")).upper()) or classify_span(attributes)
     if call_type is None and _has_tool_message(observation):
@@ -179,7 +179,7 @@ def _read_text(value: Any, role: Any) -> list[Message]:
 
 
 def get_attributes(observation: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the attributes of the original span, if the observation was one."""
+    """Return the attributes of the original span, if the observation was a span."""
     return as_mapping(decode_json(as_mapping(decode_json(observation.get("metadata"))).get("attributes")))
 
 
@@ -195,7 +195,7 @@ def _read_tool_call(call: ToolCall, observation: Mapping[str, Any], attributes: 
         # LangSmith puts the arguments of a tool under this name.
         arguments = inner
     if not isinstance(arguments, dict):
-        # LangChain writes the input as Python text, and the arguments in the metadata.
+        # LangChain writes the input as a Python repr, and the arguments in the metadata.
         arguments = as_mapping(decode_json(observation.get("metadata"))).get("inputs") or arguments
     call_id, error = call.call_id, call.error
     if _has_tool_message(observation):
@@ -224,7 +224,7 @@ def get_duration_ms(row: Mapping[str, Any]) -> float | None:
 
 
 def is_blank(value: Any) -> bool:
-    """Return True for None and for empty texts, lists and mappings."""
+    """Return True for None and for empty strings, lists and mappings."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 
@@ -239,7 +239,7 @@ class TraceRows:
         self.line = line
         self.session: str | None = None
         self.trace: dict[str, Any] = {}
-        # By id, or by number for a row without an id.
+        # Keyed by id, or by number for a row without an id.
         self.observations: dict[str | int, dict[str, Any]] = {}
         self.scores: dict[str | int, dict[str, Any]] = {}
         self.unknown: list[Any] = []
@@ -395,7 +395,7 @@ def _add_session(
 
 
 def is_langfuse_rows(value: Any) -> bool:
-    """Return True if a JSON value is, or begins with, a Langfuse row."""
+    """Return True if a JSON value is, or starts with, a Langfuse row."""
     first = next(iter(_flatten_rows(value)), None)
     row_type = classify_row(first)
     if row_type == "observation":

@@ -72,7 +72,7 @@ class Trace:
         elif record == self._by_id[record.id]:
             self._unknown["span that was sent twice"] += 1
         else:
-            # Two different spans with one id: either could be the right one.
+            # Two different spans have the same id; either could be the right one.
             self._spans.append(record._replace(id=None))
             self._unknown["span whose id another has"] += 1
 
@@ -260,7 +260,7 @@ def _find_value(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _deduplicate(resources: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    # The spans of a program share one object, which may be long.
+    # The spans of a program share one resource, which may be long.
     distinct = {id(resource): resource for resource in resources if resource}.values()
     return list({repr(item): item for item in distinct}.values() if len(distinct) > 1 else distinct)
 

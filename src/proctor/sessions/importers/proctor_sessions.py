@@ -49,7 +49,7 @@ def _find_any_session(value: Any) -> Mapping[str, Any] | None:
 
 
 def _find_session(value: Any) -> Mapping[str, Any] | None:
-    """Return the session in an object: itself, its `session`, or that of its trial."""
+    """Return the session in an object: the object itself, its `session`, or the session of its trial."""
     outer = as_mapping(value)
     inner = as_mapping(outer.get("session"))
     trial_session = as_mapping(as_mapping(outer.get("trial")).get("session"))

@@ -1,4 +1,4 @@
-"""Build a session from the lines of a log: match results to calls and store everything unknown."""
+"""Build a session from the lines of a log: match results to calls, and store unknown data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALL_FAILED = "the call failed"
 
 
 class KeyedQueue:
-    """Queues of numbers by key; a number that is taken from one queue leaves all of them."""
+    """Queues of numbers by key; a number that is taken from one queue is removed from all of them."""
 
     def __init__(self) -> None:
         self._queues: defaultdict[Hashable, deque[int]] = defaultdict(deque)
@@ -53,7 +53,7 @@ class KeyedQueue:
 class SessionBuilder:
     """Collects the events of one session in log order.
 
-    Results are put into their calls. Calls of one message that share an id are answered in order;
+    Results are added to their calls. Calls of one message that share an id are answered in order;
     a later message that reuses an id gets its own results. Lines with the same `key` form one
     message with one model call, but text after a tool result starts a new message.
     """
@@ -61,7 +61,7 @@ class SessionBuilder:
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._open = KeyedQueue()
-        # By call id: the number of the last message with such a call.
+        # Maps a call id to the number of the last message with that call.
         self._last_message: dict[str, int] = {}
         self._finished: dict[str, int] = {}
         self._message_count = 0
@@ -131,10 +131,10 @@ class SessionBuilder:
         duration_ms: float | None = None,
         name: str | None = None,
     ) -> str | None:
-        """Put a result into its call and return the tool name.
+        """Add a result to its call and return the tool name.
 
         Without a call id, the result belongs to the first open call of that name, or of any name.
-        The result of a call that has failed is its error, if it is a text.
+        The result of a call that has failed is its error, if it is a string.
         """
         if has_failed:
             error = result if isinstance(result, str) and result else CALL_FAILED
@@ -161,7 +161,7 @@ class SessionBuilder:
     def set_call_outcome(self, call_id: str, error: str | None, duration_ms: float | None) -> bool:
         """Add error and duration to a call that has its result.
 
-        Return False if no call of that id has a result, or a later call of that id waits for its result.
+        Return False if no call with that id has a result, or if a later call with that id waits for its result.
         """
         index = self._finished.get(call_id)
         if index is None:
@@ -180,7 +180,7 @@ class SessionBuilder:
     ) -> None:
         """Add a model call; the same key updates it.
 
-        Use an id of the log or a value that is not a string as the key, so that they cannot collide.
+        As the key, use an id of the log or a value that is not a string, so that keys cannot collide.
         """
         index = self._model_calls.get(key)
         if index is None:
@@ -206,7 +206,7 @@ class SessionBuilder:
         self._events.append(wrap_raw_event(kind, data))
 
     def add_unknown_role(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
-        """Add a message whose role sessions do not have."""
+        """Add a message with a role that sessions do not support."""
         kind = f"message: {role[:60]}"
         self._unknown[kind] += 1
         data = {"role": role, "content": content, **({"found": extra} if extra else {})}
@@ -225,7 +225,7 @@ class SessionBuilder:
     def build(self, name: str | None, format_name: str, source: str) -> ImportedSession:
         """Return the session with its first user text and last assistant text.
 
-        A session without a name is named after its source.
+        A session without a name gets the name of its source.
         """
         times = [text for _, text in sorted(self._times, key=itemgetter(0))]
         extra: dict[str, Any] = {"started_at": times[0], "ended_at": times[-1]} if times else {}
@@ -260,10 +260,8 @@ class PendingSession(NamedTuple):
 def group_items(
     items: Iterable[tuple[Any, str | None]], source: str, is_message: Callable[[Any], bool]
 ) -> Iterator[PendingSession]:
-    """Yield the sessions of a file; of its items, only sessions have a location.
-
-    Messages outside of sessions form one session. Other items go to the next or previous session.
-    A single session is named after its file.
+    """Yield the sessions of a file; only items that are sessions have a location. Messages outside sessions form one
+    session. Other items go to the next or previous session. A single session gets the name of its file.
     """
     strays: list[Any] = []
     messages: list[Any] = []
@@ -294,7 +292,7 @@ def find_first_text(events: Sequence[Event], role: Role) -> str | None:
 
 
 def merge_distinct(recorded: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two mappings; rename keys of `extra` that exist."""
+    """Merge two mappings; rename duplicate keys of `extra`."""
     merged = dict(recorded)
     for name, value in extra.items():
         while name in merged:

@@ -46,7 +46,7 @@ class Arguments(NamedTuple):
 
 
 def describe_type_arguments(record_type: Any, where: str) -> Arguments:
-    """Take the fields of a dataclass, struct or pydantic model as arguments."""
+    """Use the fields of a dataclass, struct or pydantic model as the arguments."""
     if not is_record(record_type):
         raise TargetError(
             f"the parameters of a tool cannot have the type {record_type!r}",
@@ -70,7 +70,7 @@ def describe_type_arguments(record_type: Any, where: str) -> Arguments:
 
 
 def describe_function_arguments(function: Callable[..., Any], where: str) -> Arguments:
-    """Take the parameters of a function as arguments, or the fields of its only parameter."""
+    """Use the parameters of a function as the arguments, or the fields of its only parameter."""
     parameters = inspect.signature(function).parameters
     try:
         hints = resolve_hints(function, include_extras=True)
@@ -130,7 +130,7 @@ def _find_problem(parameter: Parameter, hints: Mapping[str, Any]) -> str:
 
 
 def _describe_type(hint: Any) -> Any:
-    """Turn a plain text in `Annotated[str, "a city"]` into the description."""
+    """Use a plain string in `Annotated[str, "a city"]` as the description."""
     if get_origin(hint) is not Annotated:
         return hint
     inner, *notes = get_args(hint)
@@ -179,8 +179,9 @@ class Tool:
     """A function that a model can call: its name, its purpose and its parameters.
 
     `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it; without it, the
-    handler's signature defines the parameters. The handler may be async; a plain one runs in a thread. The model sees
-    the handler's exceptions and invalid arguments, so that it can correct them. `timeout` limits one call, in seconds.
+    handler's signature defines the parameters. The handler may be async; a plain function runs in a thread. The model
+    sees the handler's exceptions and invalid arguments, so that it can correct them. `timeout` limits one call, in
+    seconds.
 
     >>> def add(a: int, b: int) -> int:
     ...     return a + b
@@ -223,7 +224,7 @@ class Tool:
         return f"Tool({self.name!r})"
 
     async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
-        """Return the call with its result or error, and its duration."""
+        """Run the tool; return the call with its result or error, and its duration."""
         started = clock.monotonic()
         result, error = None, call.error
         if error is None:
@@ -312,7 +313,7 @@ class Toolbox:
         self.specs = tuple(item.spec for item in toolset)
 
     async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
-        """Run the tool of a call; an unknown tool becomes the call's error."""
+        """Run the tool that a call names; for an unknown tool, set the call's error."""
         handler = self._tools.get(call.name)
         if handler is not None:
             return await handler.answer(call, clock)
@@ -328,5 +329,5 @@ def _describe_exception(failure: BaseException) -> str:
 
 
 def _is_cancelled() -> bool:
-    """Return True if this task was cancelled from outside, not by the tool."""
+    """Return True if something other than the tool cancelled this task."""
     return (task := asyncio.current_task()) is not None and task.cancelling() > 0

@@ -16,7 +16,7 @@ from proctor.records.progress import EventKind, ProgressStatus
 from proctor.records.score import Skipped
 from proctor.wiring import evaluate as api
 
-# Parameters of `evaluate` that a definition sets elsewhere.
+# Parameters of `evaluate` that a definition sets in other ways.
 DEFINITION_CALLS = {
     "history": ".history(…)",
     "tags": ".history(tags={…})",
@@ -46,7 +46,7 @@ class Block:
                 where=self.path,
                 fix="keep one of the two combine_with calls",
             )
-        # Raises if the rule is invalid; `len` stands in for the real evaluators.
+        # Raises if the rule is invalid; `len` is a placeholder for the real evaluators.
         combine_evaluators(self.path, [len], rule, skipped=skipped)
         self.combine, self.skipped = rule, skipped
 
@@ -61,7 +61,7 @@ def missing_field_error(call: str) -> ConfigError:
 
 
 def check_alias(name: Any, path: str) -> None:
-    """Reject an invalid name of a field, and a name that hides a field of every result."""
+    """Reject an invalid name for a field, and a name that hides a field of every result."""
     if name in RESULT_FIELDS and name != path:
         raise ConfigError(
             f"{name!r} is a field of every result, and cannot be the name of {path!r}",
@@ -120,7 +120,7 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
 
 
 def is_series(name: str, other_name: str) -> bool:
-    """Return whether names differ only in their ending (output_1, output_2): then neither is a typo.
+    """Return whether names differ only in their ending (output_1, output_2), so that neither is a typo.
 
     >>> is_series("output_1", "output_2"), is_series("tokns", "tokens")
     (True, False)
@@ -130,7 +130,7 @@ def is_series(name: str, other_name: str) -> bool:
 
 
 def describe_object(value: Any) -> str:
-    """Return an evaluator or a function as it is written in code."""
+    """Return the source form of an evaluator or a function."""
     return repr(value) if isinstance(value, str) else getattr(value, "__name__", repr(value))
 
 

@@ -40,7 +40,8 @@ MIN_FOR_EXACT_INTERVAL = 30
 class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
     """How well the scores of rubrics agree with the known scores of held-out sessions.
 
-    `verdict` describes the result in words. Clustered sessions have no `p`, which is valid only for independent ones.
+    `verdict` describes the result in words. Clustered sessions have no `p`, which is valid only for independent
+    sessions.
     """
 
     n: int
@@ -65,7 +66,7 @@ class LearningResult(NamedTuple):
 def split_sessions(
     scored_sessions: Sequence[ScoredSession], held_out: float, seed: int
 ) -> tuple[list[ScoredSession], list[ScoredSession]]:
-    """Split sessions into those to learn from and those to check with; clusters stay together."""
+    """Split sessions into a training part and a held-out part; clusters stay together."""
 
     def digest(session: ScoredSession) -> str:
         return codec.digest("held out", seed, session.sample.cluster or session.sample.id)
@@ -115,7 +116,7 @@ def build_contrasts(training: Sequence[ScoredSession], rounds: int) -> list[Cont
     means = {text: fmean(values) for text, values in scores.items()}
     ranked = sorted(means, key=lambda text: -means[text])
     half = len(ranked) // 2
-    # Equal scores are no contrast.
+    # Equal scores are not a contrast.
     pairs = [
         (better, worse)
         for better, worse in zip(ranked[:half], ranked[::-1], strict=False)
@@ -148,7 +149,7 @@ async def learn_rubrics(
     proposed: RubricSet | None = None,
     save: Callable[[RubricSet], object] = lambda _: None,
 ) -> LearningResult:
-    """Propose rubrics from some sessions, and check on the others whether the order agrees.
+    """Propose rubrics from some sessions, and check whether their scores agree with the known order of the others.
 
     `save` receives the rubrics as soon as they are proposed; passed again as `proposed`, they are
     only checked. The budget covers proposals and check together.
@@ -179,7 +180,7 @@ async def learn_rubrics(
 
 
 def _digest_sessions(scored_sessions: Sequence[ScoredSession]) -> str:
-    """Identify the sessions that rubrics are learned from."""
+    """Return a digest of the sessions that rubrics are learned from."""
     return codec.digest(sorted([_render(each.sample), each.score] for each in scored_sessions))
 
 
@@ -223,7 +224,7 @@ async def _propose(
 
 
 def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[float, float]) -> RubricSet:
-    """Reject rubrics that were proposed from other sessions or settings."""
+    """Reject rubrics that were proposed from different sessions or settings."""
     stored = {k: v for k, v in proposed.metadata.get("learned", {}).items() if k != "validation"}
     if stored != facts:
         raise ConfigError(
@@ -323,7 +324,7 @@ def _agreement(pairs: Sequence[tuple[float, float, str]], held_out: int) -> Agre
     if correlation is None:
         return Agreement(n, "not checked: all scores of one side are equal")
     if n < MIN_SESSIONS:
-        # A tau of a few sessions would be misleading.
+        # The tau of only a few sessions would be misleading.
         return Agreement(n, f"too few sessions for a check: at least {MIN_SESSIONS} are needed")
     clusters = list_shared_clusters(cluster for _, _, cluster in pairs)
     interval = kendall_interval(first, second, clusters=clusters)

@@ -34,12 +34,12 @@ class ScoredSession(NamedTuple):
 
 
 def read_manifest(path: Path) -> list[ScoredSession]:
-    """Read the sessions of a manifest, with their scores; report all problems at once.
+    """Read the sessions of a manifest, with their scores; one error reports all problems.
 
     A manifest is a list, or {sessions: […]}, of entries {path, score} (with `id` if a file holds
     several sessions), or {path, recorded: NAME} for all sessions of a file with a recorded score
     of that name. Paths are relative to the manifest's folder. Damaged parts of files become
-    warnings. Two entries for the same session are an error, even if they name its file differently.
+    warnings. Two entries for the same session are an error, even if they use different paths.
     """
     entries, keys = _read_entries(path)
     sessions: list[tuple[ScoredSession, int]] = []
@@ -165,7 +165,7 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Score
 
 
 def _find_duplicates(sessions: Sequence[tuple[ScoredSession, int]], files: _SessionFiles) -> list[tuple[int, int, str]]:
-    """Return pairs of entries that name the same sessions, and a description of these."""
+    """Return pairs of entries with the same sessions, and a description of the sessions."""
     first: dict[str, int] = {}
     shared: dict[tuple[int, int], list[str]] = {}
     for session, index in sessions:
@@ -189,10 +189,10 @@ CONCURRENCY, MAX_CONCURRENT, TIMEOUT = 5, 10, 60.0
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """Options for scoring sessions.
 
-    Up to `concurrency` sessions are scored at once, with up to `max_concurrent` calls in total. `judge_options` are
-    options of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge are
-    reused, also from earlier runs. `redact` removes data before anything is stored; judges see all data. With
-    `canary`, the judge sees a planted bad answer on about one of N sessions.
+    Up to `concurrency` sessions are scored concurrently, with up to `max_concurrent` calls in total. `judge_options`
+    are options of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge
+    are reused, including answers from earlier runs. `redact` removes data before anything is stored; judges see all
+    data. With `canary`, the judge sees a planted bad answer on about one of N sessions.
     """
 
     concurrency: int = CONCURRENCY
@@ -232,7 +232,7 @@ def build_scoring(
     evaluators = rubric_evaluators(judge, rubrics, concurrency=scoring.max_concurrent, **judge_options)
     options = {
         "concurrency": scoring.concurrency,
-        # Each rubric has its own timeout, which starts when its call starts.
+        # Each rubric has a separate timeout, which starts when its call starts.
         "evaluator_timeout": None,
         "cache": scoring.cache,
         "budget": scoring.budget,
