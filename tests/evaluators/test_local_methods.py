@@ -80,8 +80,8 @@ def test_words_that_contradict_a_context(
         (measurements.format_number, 0.123456, "0.1235"),
         (format_error.strip_fence, "```json\n[1]\n```", ("[1]", 1)),
         (format_error.strip_fence, "[1]", ("[1]", 0)),
-        (json_text.explain_unwritable, {"a": [1, None]}, ""),
-        (json_text.explain_unwritable, {"a": float("nan")}, "a: JSON has no nan"),
+        (json_text.explain_unserializable, {"a": [1, None]}, ""),
+        (json_text.explain_unserializable, {"a": float("nan")}, "a: JSON has no nan"),
         (schema.load_schema, '{"type": "integer"}', {"type": "integer"}),
     ],
 )

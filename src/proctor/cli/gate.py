@@ -32,7 +32,7 @@ from proctor.reports.formats import write_reports
 from proctor.reports.summary import describe_status
 from proctor.wiring import compare_runs
 from proctor.wiring.open_history import open_history
-from proctor.wiring.registry import load_own_metrics
+from proctor.wiring.registry import load_custom_metrics
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
@@ -96,7 +96,7 @@ def command(run: str, **options: Any) -> int:
     """
     outputs = GateOutputs(options)
     try:
-        with cli.name_options_as_typed():
+        with cli.show_cli_option_names():
             result = _decide(run, options, outputs)
     except RunInterrupted as stopped:
         outputs.report_error(stopped, f"interrupted; finished results are stored as run {stopped.run_id}")
@@ -105,7 +105,7 @@ def command(run: str, **options: Any) -> int:
     except (Exception, KeyboardInterrupt) as error:
         outputs.report_error(error, str(error) or "interrupted")
         raise
-    return outputs.conclude(result)
+    return outputs.report_outcome(result)
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
@@ -120,15 +120,15 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
         gate_checks.require_verdicts(baseline)
-    own = load_own_metrics(options["plugin"]) if job is None else job.own_metrics
+    custom_metrics = load_custom_metrics(options["plugin"]) if job is None else job.custom_metrics
     if baseline is not None:
-        [baseline] = compare_runs.add_own_metrics(baseline, own=own)
+        [baseline] = compare_runs.add_custom_metrics(baseline, custom_metrics=custom_metrics)
     gate: early.EarlyGate | None = None
     if job is None:
         candidate = _open_stored(run, history, options)
     else:
         candidate, gate, config = _run_file(job, baseline, config, history, options)
-    [candidate] = compare_runs.add_own_metrics(candidate, own=own)
+    [candidate] = compare_runs.add_custom_metrics(candidate, custom_metrics=custom_metrics)
     outputs.set_report(candidate.report)
     gate_checks.require_complete_run(candidate.report)
     return _compare(candidate, baseline, config, gate)
@@ -234,7 +234,7 @@ class _Job(NamedTuple):
     registry: Any
 
     @property
-    def own_metrics(self) -> tuple[Any, ...]:
+    def custom_metrics(self) -> tuple[Any, ...]:
         """The custom metrics of the file and of plugins."""
         return tuple(self.registry.load_metric(each) for each in (*self.evaluation.metrics, *self.registry.metrics))
 
@@ -395,7 +395,7 @@ class GateOutputs:
         self._report = report
         self.name = report.metadata.name if report.metadata else self.name
 
-    def conclude(self, result: GateResult) -> int:
+    def report_outcome(self, result: GateResult) -> int:
         counts_as = self._options["inconclusive"]
         inconclusive = {"code": cli.INCONCLUSIVE, "pass": 0, "fail": cli.FAILED}[counts_as]
         code = {"pass": 0, "fail": cli.FAILED, "inconclusive": inconclusive}[result.verdict]

@@ -154,7 +154,7 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
     from proctor.models import anthropic, gemini, openai
 
     list_functions: dict[str, tuple[tuple[str, ...], Callable[[], Awaitable[list[str]]]]] = {
-        "openai": ((openai.KEY,), openai.list_models),
+        "openai": ((openai.KEY_VARIABLE,), openai.list_models),
         "anthropic": ((anthropic.KEY,), anthropic.list_models),
         "gemini": (gemini.KEYS, gemini.list_models),
     }

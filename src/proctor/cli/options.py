@@ -19,7 +19,7 @@ from proctor.records.numbers import read_percent
 FAILED, USAGE, ERROR, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_WIDTH = 200
-BUDGET_FORM = "calls=N, tokens=N or cost=N"
+BUDGET_FORMAT = "calls=N, tokens=N or cost=N"
 # The value of --resume without a run id.
 LATEST_UNFINISHED = "the latest unfinished run"
 PATH = click.Path(path_type=Path)
@@ -72,8 +72,8 @@ def combine(*options: Decorator) -> Decorator:
     """Return one decorator that adds several options in the given order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for each in reversed(options):
-            command = each(command)
+        for decorator in reversed(options):
+            command = decorator(command)
         return command
 
     return decorate
@@ -193,10 +193,10 @@ def tolerate_closed_pipe() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def name_options_as_typed() -> Iterator[None]:
+def show_cli_option_names() -> Iterator[None]:
     """Show options in the library's errors as they are typed on the command line: --max-flips."""
-    options = (each for each in click.get_current_context().command.params if isinstance(each, click.Option))
-    typed = {str(each.name): each.opts[0] for each in options}
+    options = (option for option in click.get_current_context().command.params if isinstance(option, click.Option))
+    typed = {str(option.name): option.opts[0] for option in options}
     try:
         yield
     except ProctorError as error:
@@ -209,17 +209,19 @@ def name_options_as_typed() -> Iterator[None]:
 
 def check_resume_options(options: dict[str, Any]) -> None:
     """Reject options that need --resume when it is missing."""
-    given = [name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))]
-    if given and not options.get("resume"):
-        need = "needs" if len(given) == 1 else "need"
-        raise ConfigError(f"{' and '.join(given)} {need} --resume", fix="add --resume, or --resume RUN")
+    dependent_options = [
+        name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))
+    ]
+    if dependent_options and not options.get("resume"):
+        need = "needs" if len(dependent_options) == 1 else "need"
+        raise ConfigError(f"{' and '.join(dependent_options)} {need} --resume", fix="add --resume, or --resume RUN")
 
 
 def parse_budget(values: Iterable[str], default: Any = None) -> Any:
     """Return the limits of --budget; without --budget, return `default` (the limits of an eval file)."""
-    limits = {name: parse_value(text) for name, text in parse_pairs(values, "--budget", BUDGET_FORM).items()}
+    limits = {name: parse_value(text) for name, text in parse_pairs(values, "--budget", BUDGET_FORMAT).items()}
     problems = [
-        Problem("--budget", f"expected {BUDGET_FORM}, each a number above 0, found {name}={limit}")
+        Problem("--budget", f"expected {BUDGET_FORMAT}, each a number above 0, found {name}={limit}")
         for name, limit in limits.items()
         if name not in ("calls", "tokens", "cost")
         or isinstance(limit, bool)

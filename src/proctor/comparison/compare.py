@@ -307,17 +307,19 @@ def _list_tables(side: Side) -> tuple[Mapping[str, object], ...]:
     return side.metrics, side.scores, side.fields, side.statistics
 
 
-def _add_own_metrics(side: Side, metrics: Sequence[MetricLike]) -> Side:
-    own = tuple(to_metric(metric) for metric in metrics if not isinstance(metric, str))
-    return msgspec.structs.replace(side, own_metrics=own) if own else side
+def _add_custom_metrics(side: Side, metrics: Sequence[MetricLike]) -> Side:
+    custom_metrics = tuple(to_metric(metric) for metric in metrics if not isinstance(metric, str))
+    return msgspec.structs.replace(side, custom_metrics=custom_metrics) if custom_metrics else side
 
 
 def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> list[Pair]:
-    pairs = [(_add_own_metrics(a, requested), _add_own_metrics(b, requested)) for a, b in pairs]
+    pairs = [(_add_custom_metrics(a, requested), _add_custom_metrics(b, requested)) for a, b in pairs]
     metrics = [metric for metric in requested if isinstance(metric, str)]
-    for side, own in ((a, own) for a, _ in pairs for own in requested if not isinstance(own, str)):
+    for side, custom_metric in (
+        (a, custom_metric) for a, _ in pairs for custom_metric in requested if not isinstance(custom_metric, str)
+    ):
         # A custom metric may have several numbers.
-        metrics += compute_metric(to_metric(own), side.results) if side.results is not None else ()
+        metrics += compute_metric(to_metric(custom_metric), side.results) if side.results is not None else ()
     pairs = [request_metrics(a, b, metrics) for a, b in pairs]
     sides = [side for pair in pairs for side in pair]
     names = {name for side in sides for name in (*side.names, *side.statistics)}

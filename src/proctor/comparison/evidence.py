@@ -89,8 +89,8 @@ class Evidence:
         """
         if self.cluster_problem:
             return None
-        if self._clustered is not None:
-            return self._clustered.interval(confidence)
+        if self._clustered_estimate is not None:
+            return self._clustered_estimate.interval(confidence)
         first, second = self._units
         if len(first) < 2 or len(second) < 2:
             return None
@@ -100,11 +100,11 @@ class Evidence:
                 return differences.paired_rate_interval(up, down, self.units, confidence)
             return differences.rate_difference_interval(sum(first), len(first), sum(second), len(second), confidence)
         has_spread = self.paired or (_has_spread(first) and _has_spread(second))
-        if not has_spread or self._student is None:
+        if not has_spread or self._t_estimate is None:
             return None
         if self.paired and self.are_scores:
             return intervals.skew_adjusted_interval(self._unit_differences, confidence)
-        return self._student.interval(confidence)
+        return self._t_estimate.interval(confidence)
 
     def probability(self) -> tuple[float | None, str]:
         """Return the p-value of the difference, and the name of the test.
@@ -114,15 +114,15 @@ class Evidence:
         """
         if self.cluster_problem:
             return None, self.cluster_problem
-        if self._clustered is not None:
-            return self._clustered.p(), "cluster-robust t-test"
+        if self._clustered_estimate is not None:
+            return self._clustered_estimate.p(), "cluster-robust t-test"
         first, second = self._units
         if not first or not second or len(first) + len(second) < 3:
             return None, ""
         if self.paired and self._is_binary_by_unit:
             return sign_test(*self._flips), MCNEMAR
         if self.paired:
-            p, _, method = differences.paired_test(self._unit_differences, self._student)
+            p, _, method = differences.paired_test(self._unit_differences, self._t_estimate)
             return p, method
         test = differences.compare_groups(first, second)
         return (None, "") if test is None else (test.p, test.method)
@@ -132,12 +132,12 @@ class Evidence:
         """The standard error of the difference; None if it is unknown or 0."""
         if self.cluster_problem:
             return None
-        if self._clustered is not None:
-            return self._clustered.error
+        if self._clustered_estimate is not None:
+            return self._clustered_estimate.error
         if self.paired and self._unit_differences and self._is_binary_by_unit:
             (up, down), n = self._flips, len(self._unit_differences)
             return math.sqrt(up + down - (up - down) ** 2 / n) / n or None
-        return None if self._student is None else self._student.error
+        return None if self._t_estimate is None else self._t_estimate.error
 
     @property
     def effect(self) -> float | None:
@@ -163,11 +163,11 @@ class Evidence:
         return self._unit_differences.count(1), self._unit_differences.count(-1)
 
     @cached_property
-    def _student(self) -> differences.TEstimate | None:
+    def _t_estimate(self) -> differences.TEstimate | None:
         return differences.difference_t(self._unit_differences) if self.paired else differences.welch_t(*self._units)
 
     @cached_property
-    def _clustered(self) -> differences.TEstimate | None:
+    def _clustered_estimate(self) -> differences.TEstimate | None:
         """The estimate for clustered samples; None without clusters, or if they do not differ."""
         if self.clusters is None:
             return None

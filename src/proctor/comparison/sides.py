@@ -40,7 +40,7 @@ class Side(msgspec.Struct, frozen=True):
     `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts the trials that
     failed or could not be scored. `results` are the source of the numbers. `different_samples` cannot be paired
     although the other side has the same ids; None before the contents were compared. `unpaired` excludes all samples
-    from pairing: the sides are two groups. `stored` holds the metrics of the report, `own_metrics` is the code of
+    from pairing: the sides are two groups. `stored` holds the metrics of the report, `custom_metrics` is the code of
     custom metrics. `statistics` are the requested metrics that have no number per sample.
     """
 
@@ -56,7 +56,7 @@ class Side(msgspec.Struct, frozen=True):
     different_samples: frozenset[str] | None = None
     unpaired: bool = False
     stored: Mapping[str, MetricValue] = {}
-    own_metrics: tuple[Any, ...] = ()
+    custom_metrics: tuple[Any, ...] = ()
     statistics: dict[str, Any] = {}
 
     def find(self, metric: str) -> ValuesBySample | None:

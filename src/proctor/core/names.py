@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 
 class UniqueNames:
-    """Make names unique by appending `separator` and a number to duplicates. Two names are equal if `key` returns the
-    same string for both.
+    """Make names unique by appending `separator` and a number to duplicates.
+
+    Two names are equal if `key` returns the same string for both.
     """
 
     def __init__(self, separator: str = "-", *, key: Callable[[str], str] = str) -> None:

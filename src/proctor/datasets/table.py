@@ -33,9 +33,10 @@ CellReader = Callable[[str], Any]
 
 
 def make_cell_reader(path: FieldPath, rules: Rules) -> CellReader | None:
-    """Return a function that converts a cell to a plain value, or None if the value is the text of the cell. Cells of a
-    declared type other than a string hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and labels are JSON
-    mappings; tags are a JSON list, or words separated by commas.
+    """Return a function that converts a cell to a plain value, or None if the value is the text of the cell.
+
+    Cells of a declared type other than a string hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
+    labels are JSON mappings; tags are a JSON list, or words separated by commas.
     """
     if path in (("metadata",), ("metadata", LABELS)):
         return _json_mapping_reader(".".join(path))

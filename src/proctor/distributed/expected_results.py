@@ -23,8 +23,9 @@ _PART = re.compile(rf"(.+?)@([0-9a-f]{{{DIGITS}}})(?: |$)", re.DOTALL)
 
 
 def describe_setup(setup: Setup) -> str:
-    """List the target and the evaluators, each with a digest of its code. The string is the same on all machines that
-    have the same code installed.
+    """List the target and the evaluators, each with a digest of its code.
+
+    The string is the same on all machines that have the same code installed.
     """
     target = setup.target.spec
     parts = [f"{target.name}@{codec.digest(target.kind, target.identity)[:DIGITS]}"]

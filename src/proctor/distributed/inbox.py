@@ -68,7 +68,7 @@ class Inbox:
         requests: Mailbox[EvalRequest[Any, Any]],
         leased: LeasedRequests,
         until: StopCondition,
-        expects: str,
+        expected_setup: str,
         warn: Warn,
         rng: random.Random | None = None,
         *,
@@ -81,7 +81,7 @@ class Inbox:
         self._requests = requests
         self._leased = leased
         self._until = until
-        self._expects = expects
+        self._expected_setup = expected_setup
         self._warn = warn
         self._needs_reply_to = needs_reply_to
         self._notices = notices
@@ -219,12 +219,12 @@ class Inbox:
             number = next(self._numbers)
             self._leased.add(number, LeasedRequest(message, request))
             if self._stopped.is_set():
-                self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
-            elif request.expects and request.expects != self._expects:
+                self._leased.return_request(number, reason=WORKER_STOPPED, counts=False)
+            elif request.expects and request.expects != self._expected_setup:
                 self._has_mismatch = True
                 reason = self._describe_mismatch(request.expects)
                 delay = 0.0 if self._until.polls is None else MISMATCH_SECONDS
-                self._leased.give_back(number, delay, reason, counts=_is_old(message))
+                self._leased.return_request(number, delay, reason, counts=_is_old(message))
             else:
                 group = suspects if message.delivery_count >= self._isolate_from else jobs
                 group.append((number, request.sample, request.configuration, request.epoch))
@@ -238,9 +238,9 @@ class Inbox:
         job = suspects.pop(self._rng.randrange(len(suspects)))
         for number, *_ in suspects:
             delay = self._rng.uniform(0, SPREAD_SECONDS)
-            self._leased.give_back(number, delay, "it is postponed, because it must run alone", counts=False)
+            self._leased.return_request(number, delay, "it is postponed, because it must run alone", counts=False)
         if not (self._wait_until_leased(1) and self._confirm(job[0])):
-            self._leased.give_back(job[0], reason=WORKER_STOPPED, counts=False)
+            self._leased.return_request(job[0], reason=WORKER_STOPPED, counts=False)
             return 0
         self._call_in_loop(self._add_jobs, [job])
         self._wait_until_leased(0)
@@ -280,10 +280,10 @@ class Inbox:
             message.reject(reason)
 
     def _describe_mismatch(self, expected: str) -> str:
-        reason = f"this worker runs {self._expects!r}, the request is for {expected!r}"
+        reason = f"this worker runs {self._expected_setup!r}, the request is for {expected!r}"
         if not self._has_warned:
             self._has_warned = True
-            difference = describe_difference(expected, self._expects)
+            difference = describe_difference(expected, self._expected_setup)
             self._warn(f"{reason}: {difference}; start this worker with the code and the Python version of the run")
         return reason
 
@@ -301,7 +301,7 @@ class Inbox:
         self._has_ended = True
         while self._ready and self._stopped.is_set():
             # No worker will start it any more.
-            self._leased.give_back(self._ready.popleft()[0], reason=WORKER_STOPPED)
+            self._leased.return_request(self._ready.popleft()[0], reason=WORKER_STOPPED)
         while self._waiting:
             self._wake_one()
 

@@ -73,7 +73,7 @@ class LeasedRequests:
             self._items.pop(number, None)
             self._lost.discard(number)
 
-    def give_back(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
+    def return_request(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
         """Return a message to the mailbox; errors are ignored, because its lease expires anyway.
 
         With `counts=False` the delivery does not count towards the maximum.
@@ -86,14 +86,14 @@ class LeasedRequests:
             return False
         return True
 
-    def give_back_all(self, seconds: float = RETURN_ALL_SECONDS) -> int:
+    def return_all(self, seconds: float = RETURN_ALL_SECONDS) -> int:
         """Return all messages to the mailbox, within `seconds`; return how many were still leased."""
         deadline = time.monotonic() + seconds
         returned = 0
         for number in list(self._items):
             if time.monotonic() > deadline:
                 break
-            returned += self.give_back(number, reason=WORKER_STOPPED, counts=False)
+            returned += self.return_request(number, reason=WORKER_STOPPED, counts=False)
         return returned
 
     def _extend_leases(self) -> None:

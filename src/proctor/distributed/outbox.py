@@ -103,7 +103,7 @@ class Outbox:
         if error is None and self._thread.failure is not None:
             raise self._thread.failure
 
-    def give_back(self, number: int) -> None:
+    def return_request(self, number: int) -> None:
         """Queue the return of a request whose trial was dropped."""
         self._finished.append((number, None))
         self._wake.set()
@@ -135,7 +135,7 @@ class Outbox:
         by_mailbox: dict[str | None, list[tuple[int, EvalResult]]] = {}
         for number, result in batch:
             if result is None:
-                self.summary.returned += self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
+                self.summary.returned += self._leased.return_request(number, reason=WORKER_STOPPED, counts=False)
                 continue
             item = self._leased.get(number)
             if self._leased.is_lost(number) and not result.success:
@@ -267,4 +267,4 @@ class Outbox:
         reason = f"its result could not be sent: {error.what}"
         # A full mailbox is not the fault of the message.
         counts = not isinstance(error, MailboxFull)
-        self.summary.returned += self._leased.give_back(number, delay, reason, counts=counts)
+        self.summary.returned += self._leased.return_request(number, delay, reason, counts=counts)

@@ -129,8 +129,9 @@ class ActorPool:
 
     @contextlib.asynccontextmanager
     async def reserve(self, *, exclusive: bool = False) -> AsyncIterator[ActorSlot]:
-        """Reserve an actor for a trial; an `exclusive` actor runs no other trial. An exclusive actor may have died
-        while its other trials finished.
+        """Reserve an actor for a trial; an `exclusive` actor runs no other trial.
+
+        An exclusive actor may have died while its other trials finished.
         """
         slot = await self._find_slot(sys.maxsize if exclusive else self._config.concurrency)
         slot.is_reserved = exclusive

@@ -116,11 +116,12 @@ ACKNOWLEDGE_AT = 100
 
 
 class ResultCollector:
-    """Collects results from a mailbox until `expected` results have arrived or the timeout expires. Only one result per
-    request counts, and a success replaces an error. Results that `is_own` does not select stay in the mailbox;
-    `known_ids` are requests that already have results. Successes are yielded as they arrive, errors at the end.
-    `persist` stores the yielded results before they are acknowledged, so that they are not lost if this process dies.
-    Without `persist`, errors are acknowledged immediately, so that they do not fill a small mailbox.
+    """Collects results from a mailbox until `expected` results have arrived or the timeout expires.
+
+    Only one result per request counts, and a success replaces an error. Results that `is_own` does not select stay in
+    the mailbox; `known_ids` are requests that already have results. Successes are yielded as they arrive, errors at the
+    end. `persist` stores the yielded results before they are acknowledged, so that they are not lost if this process
+    dies. Without `persist`, errors are acknowledged immediately, so that they do not fill a small mailbox.
     """
 
     def __init__(

@@ -80,8 +80,9 @@ class _ImmediateWarnings(list[str]):
 
 
 class Worker:
-    """Runs trials for other processes, with the engine's trial code. Every request is answered, is returned, or becomes
-    available again when its lease expires.
+    """Runs trials for other processes, with the engine's trial code.
+
+    Every request is answered, is returned, or becomes available again when its lease expires.
     """
 
     def __init__(self, setup: Setup, config: WorkerConfig, clock: Clock | None = None) -> None:
@@ -153,7 +154,7 @@ class Worker:
                             await pool.work()
             finally:
                 threads.close()
-                outbox.summary.returned += leased.give_back_all()
+                outbox.summary.returned += leased.return_all()
                 sessions.warnings.reset(warnings_token)
         if pool.stop_error is not None:
             raise StopRun(pool.stop_error.what, fix=pool.stop_error.fix)
@@ -231,5 +232,5 @@ class _ReturningRunner:
             return result if isinstance(result, EvalResult) else await result
         except asyncio.CancelledError:
             if slot.job is not None:
-                self._outbox.give_back(slot.job[0])
+                self._outbox.return_request(slot.job[0])
             raise

@@ -13,7 +13,7 @@ from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import EvalResult
 
 
-def restore_spending(run: RunMetadata, earlier: Iterable[EvalResult] = ()) -> Spending | None:
+def restore_spending(run: RunMetadata, earlier_results: Iterable[EvalResult] = ()) -> Spending | None:
     """Track the budget of a run, if it has one; `earlier` are the results it already has.
 
     An execution that ended normally stored its total, including failed attempts. A killed execution left only its
@@ -22,7 +22,7 @@ def restore_spending(run: RunMetadata, earlier: Iterable[EvalResult] = ()) -> Sp
     budget = run.options.budget
     if budget is None:
         return None
-    results, stored = sum_spending(earlier), run.spent or Spent()
+    results, stored = sum_spending(earlier_results), run.spent or Spent()
     calls, tokens = max(results.calls, stored.calls), max(results.tokens, stored.tokens)
     return Spending(budget, Spent(calls, tokens, max(results.cost, stored.cost)))
 

@@ -29,8 +29,9 @@ class DoneCounter:
 
 
 class Ledger:
-    """Iterates over the jobs of a plan; `open` holds the jobs without a result. `total` is the number of planned
-    trials, if known; `done` counts the trials with an earlier result.
+    """Iterates over the jobs of a plan; `open` holds the jobs without a result.
+
+    `total` is the number of planned trials, if known; `done` counts the trials with an earlier result.
     """
 
     def __init__(self, jobs: Iterator[Job], total: int | None, done: DoneCounter | None = None) -> None:

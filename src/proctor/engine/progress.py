@@ -38,7 +38,7 @@ class Progress:
         self.slots: list[WorkerSlot] = []
         self.warnings: list[str] = []
         # One entry for each output that ended at the token limit.
-        self.cut_off: list[None] = []
+        self.truncated_outputs: list[None] = []
         self.stopping = False
         self.dropping = False
         self.notice = ""

@@ -40,9 +40,11 @@ OpenRunner = Callable[[CallThreads, ResultWriter], AbstractAsyncContextManager[R
 
 @dataclass(frozen=True)
 class RunExecution:
-    """One execution of a run: a new run, or the rest of a resumed run. `open_runner` opens the runner for the jobs and
-    closes it afterwards. `stop_check` receives every result, starting with the results of earlier executions
-    (`earlier_results`); `on_result` receives the results of this execution as they are stored, after redaction.
+    """One execution of a run: a new run, or the rest of a resumed run.
+
+    `open_runner` opens the runner for the jobs and closes it afterwards. `stop_check` receives every result, starting
+    with the results of earlier executions (`earlier_results`); `on_result` receives the results of this execution as
+    they are stored, after redaction.
     """
 
     metadata: RunMetadata
@@ -71,11 +73,11 @@ class RunExecution:
         redaction = create_redaction(self.metadata.options)
         try:
             display = self.open_display(self.progress) if self.open_display else contextlib.nullcontext()
-            opened = self.history.writer(self.metadata.run_id)
-            with display, opened as writer, self._redacted(writer, redaction) as safe_writer:
+            open_writer = self.history.writer(self.metadata.run_id)
+            with display, open_writer as writer, self._redacted(writer, redaction) as safe_writer:
                 pool = await self._work(safe_writer)
-            if pool.stopped in ("", "decided", "interrupted"):
-                status = "interrupted" if pool.stopped == "interrupted" else "completed"
+            if pool.stop_reason in ("", "decided", "interrupted"):
+                status = "interrupted" if pool.stop_reason == "interrupted" else "completed"
         except asyncio.CancelledError:
             status = "interrupted"
             raise
@@ -102,7 +104,7 @@ class RunExecution:
             os.chdir(folder)
 
     def _describe_missing(self, pool: WorkerPool | None) -> str:
-        if pool is not None and pool.stopped == "decided" and not self.jobs.open:
+        if pool is not None and pool.stop_reason == "decided" and not self.jobs.open:
             return ""
         try:
             stored = len(self.history.results(self.metadata.run_id, self.metadata))
@@ -113,8 +115,8 @@ class RunExecution:
 
     def _redacted(self, writer: ResultWriter, redaction: Redaction | None) -> AbstractContextManager[ResultWriter]:
         warnings = self.progress.warnings
-        notifying = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
-        return redacting_writer(notifying, redaction, warnings=warnings)
+        notifying_writer = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
+        return redacting_writer(notifying_writer, redaction, warnings=warnings)
 
     async def _work(self, writer: ResultWriter) -> WorkerPool:
         threads, progress = CallThreads(), self.progress
@@ -122,13 +124,13 @@ class RunExecution:
         # Reset afterwards: the context belongs to the caller.
         token = call_context.set(CallContext(self.spending, is_stopping=lambda: progress.stopping))
         warnings_token = sessions.warnings.set(progress.warnings)
-        cut_off_token = sessions.cut_off_outputs.set(progress.cut_off)
+        cut_off_token = sessions.cut_off_outputs.set(progress.truncated_outputs)
         try:
             async with lifetimes.ResourceScope(), self.open_runner(threads, writer) as runner:
                 options, check = self.metadata.options, self.stop_check
                 pool = WorkerPool(options, self.jobs, runner, writer, progress, self.clock, stop_check=check)
                 for result in self.earlier_results:
-                    if pool.stopped != "stop_run":
+                    if pool.stop_reason != "stop_run":
                         pool.check_stop(result)
                 with handle_interrupts(pool.interrupt), exit_blocked(progress.warnings.append):
                     await pool.work()
@@ -169,19 +171,19 @@ class RunExecution:
 
     def _list_warnings(self) -> Iterator[str]:
         """Yield the warnings so far; the count of truncated outputs includes earlier executions."""
-        cut_off = len(self.progress.cut_off)
+        truncated_outputs = len(self.progress.truncated_outputs)
         for text in (*self.metadata.warnings, *self.progress.warnings):
             earlier = sessions.parse_cut_off_count(text)
             if earlier is None:
                 yield text
             else:
-                cut_off += earlier
-        if cut_off:
-            yield sessions.describe_cut_off(cut_off)
+                truncated_outputs += earlier
+        if truncated_outputs:
+            yield sessions.describe_cut_off(truncated_outputs)
 
     def _stopped_early(self, pool: WorkerPool | None) -> StoppedEarly | None:
         """Return the position and reason of an early stop; None if all jobs had already run."""
-        if pool is None or pool.stopped != "decided" or not self.jobs.has_remaining_jobs():
+        if pool is None or pool.stop_reason != "decided" or not self.jobs.has_remaining_jobs():
             return None
         return StoppedEarly(pool.decision, self.progress.done, self.progress.total)
 
@@ -191,10 +193,10 @@ class RunExecution:
 
     def _raise_if_stopped(self, pool: WorkerPool) -> None:
         run_id = self.metadata.run_id
-        if pool.stopped == "decided":
+        if pool.stop_reason == "decided":
             # Errors of trials that were still running do not change the decision.
             return
-        if pool.stopped == "interrupted":
+        if pool.stop_reason == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
         stored, again = f"the finished results are stored as run {run_id}", "resume it"
         if not self._is_stored():
@@ -203,7 +205,7 @@ class RunExecution:
             raise RunStopped(pool.stop_error.what, run_id=run_id, fix=f"{pool.stop_error.fix}; {stored}")
         if pool.failed_result is not None:
             what = describe_error(pool.failed_result)
-            if pool.stopped == "max_errors":
+            if pool.stop_reason == "max_errors":
                 what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
             raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause and {again}")
 
@@ -284,8 +286,8 @@ def handle_interrupts(interrupt: Callable[[], None]) -> Iterator[None]:
 
     with contextlib.ExitStack() as handlers:
         handlers.enter_context(_handle_signal(signal.SIGINT, loop, interrupt))
-        at_term = signal.getsignal(signal.SIGTERM)
-        if at_term is signal.SIG_DFL or isinstance(at_term, _SignalHandler):
+        current_handler = signal.getsignal(signal.SIGTERM)
+        if current_handler is signal.SIG_DFL or isinstance(current_handler, _SignalHandler):
             handlers.enter_context(_handle_signal(signal.SIGTERM, loop, drop))
         yield
 

@@ -33,9 +33,10 @@ RunningJob = tuple[int, Sample[Any, Any], Configuration, int, float]
 
 
 class LoopLag:
-    """Measures how long the event loop was blocked, so that this time does not count against the timeouts of waiting
-    calls. It ticks while calls are watched. A late tick means that something blocked the loop since the previous tick.
-    One instance serves all calls of a loop.
+    """Measures how long the event loop was blocked, so that timeouts of waiting calls do not include this time.
+
+    It ticks while calls are watched. A late tick means that something blocked the loop since the previous tick. One
+    instance serves all calls of a loop.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -124,10 +125,11 @@ class WorkerSlot:
 
 
 class CallScope:
-    """The session and the timer of one call of a target, for the code inside the call. The timer pauses while the call
-    waits for a rate limit; `waited` counts the paused seconds. After `since`, the end of the call's first step, other
-    code may block the loop; `credit` counts the seconds added for that. An abandoned call cannot change the deadline of
-    the slot's current call.
+    """The session and the timer of one call of a target, for the code inside the call.
+
+    The timer pauses while the call waits for a rate limit; `waited` counts the paused seconds. After `since`, the end
+    of the call's first step, other code may block the loop; `credit` counts the seconds added for that. An abandoned
+    call cannot change the deadline of the slot's current call.
     """
 
     last_failure = ""
@@ -290,8 +292,10 @@ class CallTimer:
 
 
 class Deadlines:
-    """Cancels calls that exceed their timeout, and abandons calls that ignore the cancellation. All calls have the same
-    timeout, so a new deadline is never earlier than the known ones: a single timer serves any number of calls.
+    """Cancels calls that exceed their timeout, and abandons calls that ignore the cancellation.
+
+    All calls have the same timeout, so a new deadline is never earlier than the known ones: a single timer serves any
+    number of calls.
     """
 
     def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:

@@ -68,7 +68,7 @@ class WorkerPool:
         self._errors = 0
         self._counts_errors = options.on_error == "raise" or options.max_errors is not None
         self._over: asyncio.Future[None]
-        self.stopped: StopReason = ""
+        self.stop_reason: StopReason = ""
         self.failed_result: EvalResult | None = None
         self.stop_error: StopRun | None = None
         self.decision = ""
@@ -102,8 +102,8 @@ class WorkerPool:
 
         Jobs that wait before a retry are dropped immediately; a resumed run tries them again.
         """
-        self._drop(running=self.stopped == "interrupted")
-        self.stopped = "interrupted"
+        self._drop(running=self.stop_reason == "interrupted")
+        self.stop_reason = "interrupted"
 
     def _drop(self, *, running: bool = False) -> None:
         """Cancel idle workers; with `running`, cancel all workers."""
@@ -116,7 +116,7 @@ class WorkerPool:
     async def _work(self, slot: WorkerSlot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
         while True:
-            job = None if self.stopped else next(self._jobs, None)
+            job = None if self.stop_reason else next(self._jobs, None)
             if job is None:
                 if await self._has_more(slot):
                     continue
@@ -133,7 +133,7 @@ class WorkerPool:
             except StopRun as error:
                 # The trial has no result and is left for a resumed run. The first error is the cause; later errors
                 # follow from it.
-                self.stopped, self.stop_error = self.stopped or "stop_run", self.stop_error or error
+                self.stop_reason, self.stop_error = self.stop_reason or "stop_run", self.stop_error or error
                 self._drop()
                 break
             slot.job = None
@@ -142,12 +142,12 @@ class WorkerPool:
                 self._yielded_at = began
                 has_waited = True
                 await asyncio.sleep(0)
-            while has_waited and self._writer.is_lagging() and not self.stopped:
+            while has_waited and self._writer.is_lagging() and not self.stop_reason:
                 await asyncio.sleep(WRITER_WAIT_SECONDS)
         self._remove_worker(slot)
 
     async def _has_more(self, slot: WorkerSlot) -> bool:
-        if self._wait_for_jobs is None or self.stopped:
+        if self._wait_for_jobs is None or self.stop_reason:
             return False
         slot.is_idle = True
         has_more = await self._wait_for_jobs()
@@ -165,19 +165,19 @@ class WorkerPool:
         if progress.has_listeners:
             progress.trial_end(result.trial)
         self._open.pop(position, None)
-        if self._counts_errors and not self.stopped and describe_error(result):
+        if self._counts_errors and not self.stop_reason and describe_error(result):
             self._count_error(result)
-        if self._stop_check is not None and self.stopped in ("", "decided"):
+        if self._stop_check is not None and self.stop_reason in ("", "decided"):
             self.check_stop(result)
 
     def _count_error(self, result: EvalResult) -> None:
         self._errors += 1
         options = self._options
         if options.on_error == "raise":
-            self.stopped, self.failed_result = "error", result
+            self.stop_reason, self.failed_result = "error", result
         elif options.max_errors is not None and self._errors >= options.max_errors:
-            self.stopped, self.failed_result = "max_errors", result
-        if self.stopped:
+            self.stop_reason, self.failed_result = "max_errors", result
+        if self.stop_reason:
             self._drop()
 
     def check_stop(self, result: EvalResult) -> None:
@@ -189,11 +189,11 @@ class WorkerPool:
         try:
             decision = self._stop_check(result)
         except StopRun as error:
-            self.stopped, self.stop_error = "stop_run", error
+            self.stop_reason, self.stop_error = "stop_run", error
             self._drop()
             return
         if decision is not None:
-            self.stopped, self.decision = "decided", decision
+            self.stop_reason, self.decision = "decided", decision
 
     def _start_worker(self) -> None:
         slot = WorkerSlot(self._options.timeout, self._monotonic)
@@ -229,14 +229,14 @@ class WorkerPool:
 
         Returns the error if the result cannot be stored.
         """
-        if self.stopped not in ("", "decided"):
+        if self.stop_reason not in ("", "decided"):
             return None
         self._remove_worker(slot)
         try:
             self._store(job[0], cancelled_result(job, self._monotonic()))
         except Exception as error:
             return error
-        if not self.stopped:
+        if not self.stop_reason:
             self._start_worker()
         return None
 

@@ -175,9 +175,9 @@ def needs_session(function: F) -> F:
     return function
 
 
-def mark_product(function: F, *, by: Callable[..., Any], **options: Any) -> F:
+def tag_evaluator(function: F, *, factory: Callable[..., Any], **options: Any) -> F:
     """Add the factory's name and options to an evaluator that the factory made."""
-    info = msgspec.structs.replace(describe_evaluator(by, factory=True), factory=False)
+    info = msgspec.structs.replace(describe_evaluator(factory, factory=True), factory=False)
     product: Any = function
     if inspect.iscoroutinefunction(function):
 

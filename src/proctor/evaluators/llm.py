@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.judges.judge import Judge, Temperature, View, check_judge_options, create_judge_options
 from proctor.evaluators.judges.rubric import RubricJudge, parse_criteria
 from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, NumberScale, Scale, create_number_scale, find_label_scale
@@ -59,13 +59,13 @@ def llm_judge(
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
     label_scale = scale if isinstance(scale, str) else "rating" if uses_labels else None
     key, rating_scale = _select_scale(label_scale, scale, threshold, criterion_text, prompt, where)
-    ends = _format_ends(rating_scale)
+    bounds = _format_bounds(rating_scale)
     judge = Judge(
         provider(model),
-        select_template(prompt, key, (*criterion_text, *ends), where),
+        select_template(prompt, key, (*criterion_text, *bounds), where),
         rating_scale,
         criterion_text,
-        ends,
+        bounds,
         View(reference, show_input),
         create_judge_options(temperature, max_tokens, logprobs=logprobs, samples=samples),
         samples,
@@ -98,7 +98,7 @@ def quality_score(
         load_template("quality-score"),
         rating_scale,
         {},
-        _format_ends(rating_scale),
+        _format_bounds(rating_scale),
         View(reference, show_input),
         create_judge_options(temperature, max_tokens, samples=samples),
         samples,
@@ -136,7 +136,7 @@ def rubric_evaluation(
         select_template(prompt, key, (variable, "low", "high"), where),
         rubric,
         rating_scale,
-        _format_ends(rating_scale),
+        _format_bounds(rating_scale),
         one_call,
         View(reference, show_input),
         create_judge_options(temperature, max_tokens),
@@ -156,7 +156,7 @@ def _make_evaluator(
         if name != "model" and arguments[name] != parameter.default
     }
     # Store the connected model, because the user's argument may contain a key.
-    return mark_product(evaluate, by=factory, model=judge.adapter, **options)
+    return tag_evaluator(evaluate, factory=factory, model=judge.adapter, **options)
 
 
 def _join_criteria(
@@ -174,15 +174,15 @@ def _join_criteria(
 
 
 def _select_scale(
-    name: str | None, ends: Any, threshold: float | None, criterion: Mapping[str, str], prompt: Any, where: str
+    name: str | None, bounds: Any, threshold: float | None, criterion: Mapping[str, str], prompt: Any, where: str
 ) -> tuple[str, Scale]:
     """Return the prompt and the scale: a named scale of words, or numbers between two bounds."""
     if name is None:
-        return "llm-score" if criterion else "quality-score", create_number_scale(ends, threshold, where)
+        return "llm-score" if criterion else "quality-score", create_number_scale(bounds, threshold, where)
     if prompt is None and not criterion:
         raise EvaluatorError(f"the scale {name!r} needs a criterion", where=where, fix='write llm_judge(model, "…")')
     return find_label_scale(name, threshold, where)
 
 
-def _format_ends(scale: Scale) -> dict[str, str]:
+def _format_bounds(scale: Scale) -> dict[str, str]:
     return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, NumberScale) else {}

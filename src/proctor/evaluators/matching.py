@@ -13,7 +13,7 @@ import msgspec
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
     NO_OUTPUT,
@@ -68,7 +68,7 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
     """
     if case_sensitive and type(output) is type(expected) is str and output == expected:
         return Score(1.0, True)  # A fast path for the most common case.
-    same = _is_same_text if case_sensitive else _is_same_folded
+    same = _is_same_text if case_sensitive else _is_same_ignoring_case
     if match == "any":
         passed = _has_common_item(output, expected, same)
         reason = "" if passed else f"no item of {preview(output)} is expected: {preview(expected)}"
@@ -100,7 +100,7 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: 
     >>> contains("red and green", ["red", "green", "blue", "white"], match="all").value
     0.5
     """
-    same = _is_same_text if case_sensitive else _is_same_folded
+    same = _is_same_text if case_sensitive else _is_same_ignoring_case
     if type(output) is type(expected) is str and expected:
         # The most common case. ASCII has only one Unicode form.
         if case_sensitive and output.isascii() and expected.isascii():
@@ -124,11 +124,11 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: 
     if containers is None:
         return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
     missing = [item for item in targets if not any(_contains_item(container, item, same) for container in containers)]
-    listed = ", ".join(map(preview, missing))
+    missing_items = ", ".join(map(preview, missing))
     if match == "any" and len(targets) > 1:
         passed = len(missing) < len(targets)
-        return Score(float(passed), passed, "" if passed else f"it contains none of these: {listed}")
-    reason = f"missing: {listed}" if missing else ""
+        return Score(float(passed), passed, "" if passed else f"it contains none of these: {missing_items}")
+    reason = f"missing: {missing_items}" if missing else ""
     return Score(1.0 - len(missing) / len(targets), not missing, reason)
 
 
@@ -209,7 +209,7 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
             return score_best_reference(lambda item: _score_tolerance(output, item, tolerance, relative), references)
         return _score_worst_item(outputs, references, evaluate)
 
-    return mark_product(evaluate, by=within_tolerance, tolerance=tolerance, relative=relative)
+    return tag_evaluator(evaluate, factory=within_tolerance, tolerance=tolerance, relative=relative)
 
 
 def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: bool) -> Score:
@@ -277,7 +277,7 @@ def _is_same_text(left: str, right: str) -> bool:
     return left == right or normalize_unicode(left) == normalize_unicode(right)
 
 
-def _is_same_folded(left: str, right: str) -> bool:
+def _is_same_ignoring_case(left: str, right: str) -> bool:
     return _fold(left) == _fold(right)
 
 
@@ -345,7 +345,7 @@ def _has_common_item(output: Any, expected: Any, same: SameText) -> bool:
 
 def _contains_item(container: Any, item: Any, same: SameText) -> bool:
     if isinstance(container, str) and isinstance(item, str):
-        if same is _is_same_folded:
+        if same is _is_same_ignoring_case:
             return _fold(item) in _fold(container)
         return normalize_unicode(item) in normalize_unicode(container)
     return _is_equal(container, item, same)

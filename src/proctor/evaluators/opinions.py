@@ -17,7 +17,7 @@ from proctor.core.yaml_text import load_yaml
 from proctor.errors import CallFailed, EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.combination import collect_uncovered, name_evaluators, score_async
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.judges.judge import check_judge_options, failed_score, run_concurrently, usage_to_data
 from proctor.evaluators.judges.pairwise import DEFAULT_CRITERION, PREFERENCE, compare, summarize_preference
 from proctor.evaluators.judges.templates import load_template
@@ -73,10 +73,10 @@ def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold:
         fix = suggest_name(str(rule), get_args(Rule))
         raise EvaluatorError(f"there is no rule {rule!r}", where="panel", fix=fix)
     check_judge_options("panel", threshold)
-    listed: Any = judges
-    if isinstance(listed, str) or not isinstance(listed, Sequence):
-        listed = [listed]
-    parts = name_evaluators(listed, "panel", "panel([exact_match, contains])")
+    judge_list: Any = judges
+    if isinstance(judge_list, str) or not isinstance(judge_list, Sequence):
+        judge_list = [judge_list]
+    parts = name_evaluators(judge_list, "panel", "panel([exact_match, contains])")
     options = {"judges": to_data(list(parts.values())), "rule": rule, "threshold": threshold}
 
     async def score(trial: Trial) -> Score:
@@ -123,8 +123,8 @@ def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0
         reason += ", a tie, which does not pass"
     if failed:
         reason += f"; left out because they failed: {', '.join(failed)}"
-    single = [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
-    return Score(value, passed, "; ".join([reason, *single]), details)
+    judge_reasons = [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
+    return Score(value, passed, "; ".join([reason, *judge_reasons]), details)
 
 
 def panel_agreement(results: Iterable[EvalResult], name: str = "panel") -> PanelAgreement:
@@ -204,12 +204,14 @@ def prefer(
         return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
-    return mark_product(evaluate, by=prefer, model=adapter, criterion=criterion, rival=rival, **options)
+    return tag_evaluator(evaluate, factory=prefer, model=adapter, criterion=criterion, rival=rival, **options)
 
 
 class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A judge's reaction to one planted answer. The judge `was_fooled` if it passed the answer, but not the same answer
-    without the request for praise; None without a verdict. An answer that `passes_anyway` proves nothing.
+    """A judge's reaction to one planted answer.
+
+    The judge `fell_for` it if it passed the answer, but not the same answer without the request for praise; None
+    without a verdict. An answer that `passes_anyway` proves nothing.
     """
 
     payload: str

@@ -92,11 +92,12 @@ class EvaluatorSignature(typing.NamedTuple):
 
 
 def read_signature(function: Callable[..., Any], label: str) -> EvaluatorSignature:
-    """Read the signature of an evaluator, or raise an error that lists the supported signatures. Evidence is passed by
-    position: the output, the expected value, the session. A parameter called `sample` or `example`, or annotated
-    `Sample`, gets the sample; `session`, or a parameter annotated `SessionView` or `Session`, gets a view of the
-    session; `field_context`, or a parameter annotated `FieldContext`, gets the context of the field; `config` gets the
-    options of the trial's configuration. Any other parameter with a default is an option.
+    """Read the signature of an evaluator, or raise an error that lists the supported signatures.
+
+    Evidence is passed by position: the output, the expected value, the session. A parameter called `sample` or
+    `example`, or annotated `Sample`, gets the sample; `session`, or a parameter annotated `SessionView` or `Session`,
+    gets a view of the session; `field_context`, or a parameter annotated `FieldContext`, gets the context of the field;
+    `config` gets the options of the trial's configuration. Any other parameter with a default is an option.
     """
     parameters = inspect_signature(function, label).parameters.values()
     is_marked = _has_session_mark(function)

@@ -115,8 +115,9 @@ def find_text_references(output: Any, expected: Any) -> list[str] | None:
 
 
 def score_best_reference(score: Callable[[Any], Score], references: Iterable[Any]) -> Score:
-    """Return the score against the best reference. If none passes, a reference that could not be compared leaves the
-    result undecided, because it might have matched.
+    """Return the score against the best reference.
+
+    If none passes, a reference that could not be compared leaves the result undecided, because it might have matched.
     """
     scores = []
     for reference in references:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.plain_values import to_plain
 from proctor.records.sample import type_name
 from proctor.records.score import Score
@@ -45,7 +45,7 @@ def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
     def evaluate(output: Any) -> Score:
         return _score_items(output, lambda item: "" if _has_start(item, phrases) else "starter")
 
-    return mark_product(evaluate, by=starter_phrase, starters=list(starters))
+    return tag_evaluator(evaluate, factory=starter_phrase, starters=list(starters))
 
 
 @evaluator(category="questions", pure=True)

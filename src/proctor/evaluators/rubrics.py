@@ -13,7 +13,7 @@ import msgspec
 from proctor.core.aliases import accept_aliases, use_common_names
 from proctor.errors import ConfigError, EvaluatorError, Problem, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.judges.judge import check_judge_options, create_judge_options, is_count
 from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, create_number_scale, is_scale
 from proctor.evaluators.judges.session_rubric import (
@@ -147,7 +147,7 @@ def _attach_rubric(
         for name, default in _read_defaults().items()
         if name not in ("rubrics", "timeout") and values[name] != default
     }
-    marked = mark_product(evaluate, by=rubric, model=adapter, rubric=resolved, **options)
+    marked = tag_evaluator(evaluate, factory=rubric, model=adapter, rubric=resolved, **options)
     return attach(marked, name=resolved.id)
 
 
@@ -166,8 +166,9 @@ def _read_defaults() -> dict[str, Any]:
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of a scorer: concurrent calls, model settings, seconds per rubric, and the scale. One error lists
-    all invalid settings.
+    """The settings of a scorer: concurrent calls, model settings, seconds per rubric, and the scale.
+
+    One error lists all invalid settings.
     """
 
     max_concurrent: int = 10

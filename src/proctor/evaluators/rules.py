@@ -9,7 +9,7 @@ from typing import Any, Literal
 from proctor.errors import EvaluatorError, MissingExtra, suggest_name
 from proctor.evaluators import tokenizer
 from proctor.evaluators.bounded_regex import find_all
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.language import is_unspaced
 from proctor.evaluators.plain_values import normalize_unicode, score_other_than_text
 from proctor.evaluators.score_conversion import preview
@@ -279,8 +279,9 @@ def ends_with(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Callable[[Any], Score]:
-    """Passes if the output ends with one of the phrases, ignoring trailing whitespace. The options are the same as for
-    `starts_with`.
+    """Passes if the output ends with one of the phrases, ignoring trailing whitespace.
+
+    The options are the same as for `starts_with`.
 
     >>> ends_with("Kind regards")("… \\n\\nKind regards\\n").passed
     True
@@ -352,7 +353,7 @@ def output_language(language: str) -> Callable[[Any], Score]:
         passed = detected == code
         return Score(float(passed), passed, "" if passed else f"it reads as {detected}", details)
 
-    return mark_product(evaluate, by=output_language, language=code)
+    return tag_evaluator(evaluate, factory=output_language, language=code)
 
 
 def _match_edge(
@@ -385,7 +386,7 @@ def _match_edge(
         edge = text.strip()[:40] if side == "start" else text.strip()[-40:]
         return Score(0.0, False, f"it {side}s with {preview(edge)}", details)
 
-    return mark_product(evaluate, by=factory, **options)
+    return tag_evaluator(evaluate, factory=factory, **options)
 
 
 def _make_edge_finder(phrase: str, side: str, options: Mapping[str, Any]) -> Callable[[str], re.Match[str] | None]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from proctor.core import imports as importing
 from proctor.errors import EvaluatorError, UsageError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.matching import json_subset
 from proctor.evaluators.options import SESSION_OPTIONAL
 from proctor.evaluators.score_conversion import NO_SESSION, preview
@@ -54,7 +54,7 @@ def tool_called(name: str) -> SessionCheck:
         others = f"called: {', '.join(dict.fromkeys(names))}" if names else "no tool was called"
         return Score(0.0, False, f"{name!r} was not called; {others}")
 
-    return mark_product(require_session(evaluate), by=tool_called, name=name)
+    return tag_evaluator(require_session(evaluate), factory=tool_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -74,7 +74,7 @@ def tool_not_called(name: str) -> SessionCheck:
             return Score(1.0, True)
         return Score(0.0, False, f"{name!r} was called {_format_times(len(calls))}: {calls[0]}")
 
-    return mark_product(require_session(evaluate), by=tool_not_called, name=name)
+    return tag_evaluator(require_session(evaluate), factory=tool_not_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -109,8 +109,8 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
             return Score(0.0, False, f"{reason}, at most {max_count} allowed", {"count": count})
         return Score(1.0, True, reason, {"count": count})
 
-    return mark_product(
-        require_session(evaluate), by=tool_call_count, name=name, min_count=min_count, max_count=max_count
+    return tag_evaluator(
+        require_session(evaluate), factory=tool_call_count, name=name, min_count=min_count, max_count=max_count
     )
 
 
@@ -141,7 +141,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
             return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown)}")
         return Score(1.0, True, "" if calls else "no tool was called")
 
-    return mark_product(require_session(evaluate), by=all_tools_succeeded, words=words)
+    return tag_evaluator(require_session(evaluate), factory=all_tools_succeeded, words=words)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -176,7 +176,7 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
         return Score(1.0, True, reason, {"tokens": used})
 
     setattr(evaluate, SESSION_OPTIONAL, True)
-    return mark_product(evaluate, by=token_usage_under, max_tokens=max_tokens, unknown=unknown)
+    return tag_evaluator(evaluate, factory=token_usage_under, max_tokens=max_tokens, unknown=unknown)
 
 
 def _score_unknown_usage(unknown: Unknown, without_usage: int, calls: int) -> Score:
@@ -224,8 +224,8 @@ def slice_contains(
             return Score.error(f"some events of type {name} cannot be read back from the file")
         return Score(0.0, False, f"{reason}, at least {min_count} must", details)
 
-    return mark_product(
-        require_session(evaluate), by=slice_contains, type=type, predicate=predicate, min_count=min_count
+    return tag_evaluator(
+        require_session(evaluate), factory=slice_contains, type=type, predicate=predicate, min_count=min_count
     )
 
 
@@ -278,9 +278,9 @@ def tool_sequence(
             return Score.skipped("the sample expects no tool calls")
         return compare_calls(expected_calls, read_calls(session), options)
 
-    return mark_product(
+    return tag_evaluator(
         require_session(evaluate),
-        by=tool_sequence,
+        factory=tool_sequence,
         expected=expected,
         mode=mode,
         arguments=arguments,

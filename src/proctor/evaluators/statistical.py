@@ -1,6 +1,7 @@
-"""Evaluate the values of a field over all epochs of a sample, alone or against the baseline. With a single epoch whose
-value is a list, the items of the list are used instead. Null values mean failed epochs: they are left out and counted;
-in paired tests the whole pair is left out.
+"""Evaluate the values of a field over all epochs of a sample, alone or against the baseline.
+
+With a single epoch whose value is a list, the items of the list are used instead. Null values mean failed epochs: they
+are left out and counted; in paired tests the whole pair is left out.
 """
 
 from __future__ import annotations

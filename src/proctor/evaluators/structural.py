@@ -9,9 +9,9 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.formats.format_error import remove_fence
-from proctor.evaluators.formats.json_text import check_json, explain_unwritable
+from proctor.evaluators.decorator import evaluator, tag_evaluator
+from proctor.evaluators.formats.format_error import strip_allowed_fence
+from proctor.evaluators.formats.json_text import check_json, explain_unserializable
 from proctor.evaluators.formats.schema import (
     Draft,
     compile_schema,
@@ -46,9 +46,9 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     if output is None:
         return Score(0.0, False, NO_OUTPUT, details)
     if not isinstance(output, str | bytes | bytearray):
-        problem = explain_unwritable(output)
+        problem = explain_unserializable(output)
         return Score(0.0 if problem else 1.0, not problem, problem, details)
-    text, lines_before = remove_fence(output, allow_fences)
+    text, lines_before = strip_allowed_fence(output, allow_fences)
     error, duplicates = check_json(text)
     if duplicates:
         details["duplicate_keys"] = duplicates
@@ -105,7 +105,7 @@ def schema_match(
     options = {"draft": draft, "formats": formats, "parse": parse, "allow_fences": allow_fences}
     # Store the schema itself, so that a changed file changes the identity of the run.
     others = {uri: load_schema(other) for uri, other in (schemas or {}).items()}
-    return mark_product(evaluate, by=schema_match, schema=plain, schemas=others or None, **options)
+    return tag_evaluator(evaluate, factory=schema_match, schema=plain, schemas=others or None, **options)
 
 
 @evaluator(category="structural", factory=True, needs=())
@@ -149,14 +149,14 @@ def format_compliance(
     def evaluate(output: Any) -> Score:
         return score_formats(output, formats, checked_options, allow_fences)
 
-    return mark_product(evaluate, by=format_compliance, format=format, **options, allow_fences=allow_fences)
+    return tag_evaluator(evaluate, factory=format_compliance, format=format, **options, allow_fences=allow_fences)
 
 
 def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score | None]:
     """Return the data to validate, or a score if there is no data."""
     details: dict[str, Any] = {"method": "json_schema"}
     if isinstance(output, str | bytes | bytearray) and parse:
-        text, lines_before = remove_fence(output, allow_fences)
+        text, lines_before = strip_allowed_fence(output, allow_fences)
         error = check_json(text).error
         if error is not None:
             error = error.move_down(lines_before)
@@ -166,7 +166,7 @@ def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score
         except (RecursionError, ValueError) as exception:
             problem = "it is nested too deep" if isinstance(exception, RecursionError) else str(exception)
             return None, Score.error(f"the JSON cannot be read: {problem}", details)
-    if problem := explain_unwritable(output):
+    if problem := explain_unserializable(output):
         return None, Score(0.0, False, f"not JSON: {problem}", details)
     return codec.to_plain(output), None
 

@@ -25,7 +25,7 @@ _NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 # Endings without meaning: "Norway's", "they're".
 _CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
 _UNIT_SYMBOL = re.compile(r"[%$€£¥₹]|[0-9]\s?[apAP]\.?\s?[mM]\b")
-_HALF_OF_DAY = re.compile(r"([0-9])\s?([apAP])\.?\s?[mM]\b\.?")
+_AM_PM = re.compile(r"([0-9])\s?([apAP])\.?\s?[mM]\b\.?")
 _CURRENCIES = {"$": "dollars", "€": "euros", "£": "pounds", "¥": "yen", "₹": "rupees"}
 # Acronyms that are function words in lower case.
 _ACRONYMS = frozenset({"WHO", "IT", "US"})
@@ -48,26 +48,26 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     speaker: frozenset[str]
     negation: frozenset[str]
     not_a_negation_before: frozenset[str]
-    denying: frozenset[str]
+    denial_verbs: frozenset[str]
     inflections: frozenset[str]
     after_e: frozenset[str]
     after_y: frozenset[str]
     derivations: frozenset[str]
     derivations_after_e: frozenset[str]
     derivations_after_forms: frozenset[str]
-    peoples: frozenset[str]
+    demonym_endings: frozenset[str]
     openings: tuple[str, ...]
     courtesies: tuple[str, ...]
-    elsewhere: frozenset[str]
+    deferral_words: frozenset[str]
     numbers: tuple[str, ...]
     articles: frozenset[str]
     never_after_an_article: frozenset[str]
-    refer_back: tuple[str, ...]
-    conclude: tuple[str, ...]
+    back_references: tuple[str, ...]
+    conclusions: tuple[str, ...]
     proper_names: frozenset[str]
-    goes_on: frozenset[str]
-    goes_on_but_in_clauses: frozenset[str]
-    begins_clauses: frozenset[str]
+    continuations: frozenset[str]
+    continuations_outside_clauses: frozenset[str]
+    clause_starters: frozenset[str]
     english_endings: tuple[str, ...]
     shared_function_words: frozenset[str]
     name_particles: frozenset[str]
@@ -106,7 +106,7 @@ def split_words(sentence: str) -> list[Word]:
     """
     cleaned = _CLITIC.sub(" ", _NOT.sub(" not", sentence))
     if _UNIT_SYMBOL.search(cleaned):
-        cleaned = _HALF_OF_DAY.sub(r"\1 \2m", cleaned).replace("%", " percent ")
+        cleaned = _AM_PM.sub(r"\1 \2m", cleaned).replace("%", " percent ")
         for symbol, name in _CURRENCIES.items():
             cleaned = cleaned.replace(symbol, f" {name} ")
     result: list[Word] = []
@@ -144,7 +144,7 @@ def are_related(left: str, right: str) -> bool:
 
 def _are_endings(short: str, long: str, *, is_long: bool) -> bool:
     known = load_english()
-    if len(short) < min(len(long), 3) and long in known.peoples:
+    if len(short) < min(len(long), 3) and long in known.demonym_endings:
         return True
     if short == "y":
         return long in known.after_y

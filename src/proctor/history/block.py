@@ -1,5 +1,6 @@
-"""Pack several hundred results into one row: numbers as packed columns, the rest as lines of JSON. One row per result
-would cost more time than a fast target, and reading one number would read whole results.
+"""Pack several hundred results into one row: numbers as packed columns, the rest as lines of JSON.
+
+One row per result would cost more time than a fast target, and reading one number would read whole results.
 """
 
 from __future__ import annotations

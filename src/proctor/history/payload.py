@@ -48,9 +48,10 @@ def decode_sample(data: bytes) -> Sample[Any, Any]:
 
 
 def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
-    """Return a result as JSON, and the result that this JSON represents. They differ only if JSON cannot represent a
-    value or a value has the wrong type: an output or a session event is then stored as its repr (an event with a
-    warning), and a usage is omitted.
+    """Return a result as JSON, and the result that this JSON represents.
+
+    They differ only if JSON cannot represent a value or a value has the wrong type: an output or a session event is
+    then stored as its repr (an event with a warning), and a usage is omitted.
     """
     try:
         trial = result.trial

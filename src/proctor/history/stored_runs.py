@@ -288,8 +288,10 @@ class StoredRuns(run_finder.RunFinder):
         dry_run: bool = False,
         only: Collection[str] | None = None,
     ) -> PruneResult:
-        """Delete the runs outside the retention limits, of one name or of all names; return them. Baselines and runs
-        that a process works on are not deleted. A dry run deletes nothing. `only` restricts the deletion to these ids.
+        """Delete the runs outside the retention limits, of one name or of all names; return them.
+
+        Baselines and runs that a process works on are not deleted. A dry run deletes nothing. `only` restricts the
+        deletion to these ids.
         """
         expired = self._expired_runs(retention, now, name)
         baselines = {run.run_id: each for each, run in self.baselines().items()} if expired else {}
@@ -337,8 +339,9 @@ class StoredRuns(run_finder.RunFinder):
         return sorted(row[0] for row in rows)
 
     def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
-        """Delete cached outputs and responses, or only those older than a time; return their number. A dry run only
-        counts them.
+        """Delete cached outputs and responses, or only those older than a time; return their number.
+
+        A dry run only counts them.
         """
         condition, values = "", []
         if before is not None:

@@ -125,7 +125,7 @@ class Queue:
         with self.changed:
             self._drop(self._leased_entry(message.lease))
 
-    def give_back(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
+    def release(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
         with self.changed:
             entry = self._leased_entry(message.lease)
             entry.record_return(reason)
@@ -304,7 +304,7 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         self._capacity = capacity
         self._broker = broker or MemoryBroker(encodes=body_type is not None, clock=clock)
         self._queue = queue = self._broker.queue(name)
-        self._acknowledge, self._give_back, self._extend = queue.acknowledge, queue.give_back, queue.extend
+        self._acknowledge, self._give_back, self._extend = queue.acknowledge, queue.release, queue.extend
         self._confirm, self._reject, self._read_dead_letters = queue.confirm, queue.reject, queue.dead_letters
         self._wakes = 0
 

@@ -225,8 +225,10 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return []
 
     def _read_dead_letters(self, limit: int) -> Sequence[DeadLetter]:
-        """Return the newest dead letters, except letters that another process is reading. SQS has no order, so up to
-        10,000 are read, ten at a time. For letters that SQS itself moved, `died_at` is the time of the first receipt.
+        """Return the newest dead letters, except letters that another process is reading.
+
+        SQS has no order, so up to 10,000 are read, ten at a time. For letters that SQS itself moved, `died_at` is the
+        time of the first receipt.
         """
         return self._dead.read(limit, self._open().deliveries)
 
@@ -328,7 +330,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
         def return_batch(batch: list[RawMessage]) -> None:
             # If that fails, the messages return when their leases expire.
             with contextlib.suppress(MailboxError):
-                self._queue.give_back(raw["ReceiptHandle"] for raw in batch)
+                self._queue.release(raw["ReceiptHandle"] for raw in batch)
 
         return self._wake_signal.run(turn, lambda: self._queue.receive(limit, lease, wait), return_batch)
 

@@ -136,27 +136,29 @@ class DeadLetters:
             entry, size = _encode_letter(delivery, reason + _TRUNCATED_NOTE, count, cut=excess + len(_TRUNCATED_NOTE))
         self.queue.send(entry)
 
-    def read(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
-        """Read the dead letters, newest first; they are leased briefly, then released. After `max_deliveries`, SQS
-        itself moves a message. While the number of letters is unchanged, the letters of the last read are returned.
+    def read(self, limit: int, max_deliveries: int | None) -> list[DeadLetter]:
+        """Read the dead letters, newest first; they are leased briefly, then released.
+
+        After `max_deliveries`, SQS itself moves a message. While the number of letters is unchanged, the letters of the
+        last read are returned.
         """
         if not self.queue.exists():
             return []
         now = self._monotonic()
         if self.queue.count() != self._count or now > self._valid_until:
             self._valid_until = now + _CACHE_SECONDS
-            self._update(deliveries)
+            self._update(max_deliveries)
         return list(itertools.islice(reversed(self._letters.values()), limit))
 
-    def _update(self, deliveries: int | None) -> None:
+    def _update(self, max_deliveries: int | None) -> None:
         """Read all letters; append new ones, ordered by the time at which they became dead letters."""
         receipts: dict[str, str] = {}
         try:
-            letters = [_decode_letter(delivery, deliveries) for delivery in self._receive_all(receipts)]
+            letters = [_decode_letter(delivery, max_deliveries) for delivery in self._receive_all(receipts)]
         finally:
             # If the release fails, the letters return when their leases expire.
             with contextlib.suppress(MailboxError):
-                self.queue.give_back(receipts.values())
+                self.queue.release(receipts.values())
         # A message that could not be deleted may have two letters: the first counts.
         current: dict[str, DeadLetter] = {}
         for letter in sorted(letters, key=lambda letter: letter.died_at):
@@ -195,7 +197,7 @@ def _encode_letter(delivery: Delivery, reason: str, count: int, cut: int = 0) ->
     return encode_entry(body, attributes)
 
 
-def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
+def _decode_letter(delivery: Delivery, max_deliveries: int | None) -> DeadLetter:
     text, record = delivery.attributes.get(_RECORD_ATTRIBUTE), None
     if text is not None:
         # Other programs may write into the queue: their messages are shown like messages that SQS moved.
@@ -204,7 +206,7 @@ def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
     # SQS does not report when it moved a message; use the time of the first receipt instead.
     died_at = delivery.first_received_at if record is None else delivery.enqueued_at
     if record is None:
-        count = delivery.delivery_count if deliveries is None else deliveries
+        count = delivery.delivery_count if max_deliveries is None else max_deliveries
         reason = core.describe_deliveries(count)
         record = _DeadLetterRecord(delivery.id, reason, count, delivery.enqueued_at)
     return DeadLetter(

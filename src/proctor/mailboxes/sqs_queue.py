@@ -216,7 +216,7 @@ class Queue:
         """Make a message visible again in `seconds`."""
         self._call("change_message_visibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
-    def give_back(self, receipts: Iterable[str]) -> None:
+    def release(self, receipts: Iterable[str]) -> None:
         """Make messages visible again immediately, as far as possible."""
         entries = [{"ReceiptHandle": receipt, "VisibilityTimeout": 0} for receipt in receipts]
         for start in range(0, len(entries), BATCH):

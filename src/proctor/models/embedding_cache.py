@@ -26,9 +26,11 @@ Vector = Sequence[float]
 
 
 class CachedEmbedder:
-    """Wraps an embedder: batches texts and caches vectors. Texts that arrive together, or while a batch runs, share a
-    batch of at most `batch_size`; up to `concurrency` batches run concurrently. Vectors are cached as 32-bit numbers;
-    the least recently used are dropped first. Threads and event loops may share it.
+    """Wraps an embedder: batches texts and caches vectors.
+
+    Texts that arrive together, or while a batch runs, share a batch of at most `batch_size`; up to `concurrency`
+    batches run concurrently. Vectors are cached as 32-bit numbers; the least recently used are dropped first. Threads
+    and event loops may share it.
     """
 
     def __init__(

@@ -319,7 +319,7 @@ def _unreadable(
         f"the answer was {_quote(response.text)}{cut}{hint}"
     )
     # The delimiter of a judge's fence means nothing to readers.
-    mark = getattr(form, "mark", "")
+    mark = getattr(form, "delimiter", "")
     return Unreadable(
         what.replace(f" {mark}", "") if mark else what,
         answer=response.text,

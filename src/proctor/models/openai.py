@@ -20,12 +20,12 @@ from proctor.records.session import Message, Usage
 from proctor.sessions.current import check_usage
 
 BASE_URL = "https://api.openai.com/v1"
-KEY = "OPENAI_API_KEY"
+KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI = Provider(
     "openai",
     BASE_URL,
     "OPENAI_BASE_URL",
-    (KEY,),
+    (KEY_VARIABLE,),
     path="/chat/completions",
     models_path="/models",
     key_header=("Authorization", "Bearer {}"),
@@ -123,7 +123,7 @@ class OpenAIWire:
         self._is_official = is_official
         self._encode_format = wire.cache_schemas(_response_format)
 
-    def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
+    def write(self, model: str, request: ModelRequest, omitted_settings: frozenset[str]) -> bytes:
         ids = wire.CallIds()
         messages = [_write_message(message, ids) for message in request.messages]
         body: dict[str, Any] = {"model": model, "messages": messages}
@@ -131,19 +131,19 @@ class OpenAIWire:
             body["tools"] = [
                 {"type": "function", "function": wire.write_tool(tool, "parameters")} for tool in request.tools
             ]
-        if request.schema is not None and "schema" in without:
+        if request.schema is not None and "schema" in omitted_settings:
             _add_instructions(messages, schema_instructions(request.schema))
         elif request.schema is not None:
             body["response_format"] = self._encode_format(request.schema)
-        if request.temperature is not None and "temperature" not in without:
+        if request.temperature is not None and "temperature" not in omitted_settings:
             body["temperature"] = request.temperature
         if request.max_tokens is not None:
             # A server that rejects one of the two names gets the other.
-            is_modern = self._is_official != ("max_tokens" in without)
+            is_modern = self._is_official != ("max_tokens" in omitted_settings)
             body["max_completion_tokens" if is_modern else "max_tokens"] = request.max_tokens
-        if request.seed is not None and "seed" not in without:
+        if request.seed is not None and "seed" not in omitted_settings:
             body["seed"] = request.seed
-        if request.top_logprobs is not None and "top_logprobs" not in without:
+        if request.top_logprobs is not None and "top_logprobs" not in omitted_settings:
             body["logprobs"] = True
             body["top_logprobs"] = request.top_logprobs
         return codec.encode(body)

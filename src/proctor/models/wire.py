@@ -19,7 +19,7 @@ from proctor.records.session import Message, ToolCall
 class WireFormat(Protocol):
     """A provider's wire format: writes requests and reads responses."""
 
-    def write(self, model: str, request: ModelRequest, without: frozenset[str], /) -> bytes:
+    def write(self, model: str, request: ModelRequest, omitted_settings: frozenset[str], /) -> bytes:
         """Encode the body; `omitted_settings` are the fields of the request that the model rejects."""
         ...
 

@@ -59,10 +59,11 @@ class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The result of a gate: its verdict, also as a sentence, and all checks. It passes if every check passes, fails if
-    any check fails, and is inconclusive otherwise. `comparisons` compare the run's configurations with the baseline;
-    `notes` describe how the two differ. `early` is set if the run could stop early: its comparisons then have flips but
-    no intervals, which would not be valid.
+    """The result of a gate: its verdict, also as a sentence, and all checks.
+
+    It passes if every check passes, fails if any check fails, and is inconclusive otherwise. `comparisons` compare the
+    run's configurations with the baseline; `notes` describe how the two differ. `early` is set if the run could stop
+    early: its comparisons then have flips but no intervals, which would not be valid.
     """
 
     run_id: str

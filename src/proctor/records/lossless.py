@@ -1,6 +1,7 @@
-"""Encode Python values that JSON would change (tuples, NaN, keys that are not strings) without loss. Such a value is
-written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec handles instances of custom
-classes.
+"""Encode Python values that JSON would change (tuples, NaN, keys that are not strings) without loss.
+
+Such a value is written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec handles instances
+of custom classes.
 """
 
 from __future__ import annotations

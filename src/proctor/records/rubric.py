@@ -161,8 +161,9 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The rubrics of a file in order, with the version that is stored with results. `scale` is the lowest and highest
-    score of all rubrics without a separate scale.
+    """The rubrics of a file in order, with the version that is stored with results.
+
+    `scale` is the lowest and highest score of all rubrics without a separate scale.
     """
 
     version: Annotated[NonEmptyText, msgspec.Meta(description="The version that results name.")]

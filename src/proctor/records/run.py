@@ -69,8 +69,9 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Limits for all model calls of a run, target and judges together. None means no limit. `cost` is in the currency
-    of the price table, by default US dollars.
+    """Limits for all model calls of a run, target and judges together.
+
+    None means no limit. `cost` is in the currency of the price table, by default US dollars.
     """
 
     calls: Positive | None = None

@@ -132,9 +132,10 @@ Event = Message | ToolCall | ModelCall | CustomEvent
 
 
 class SessionView(_Record, frozen=True):
-    """A read-only session for evaluators: events in order or by type. `reported_usage` is the usage that the target
-    reported, if any. `recorded` is False if the trial has no session: an evaluator must not treat that as a session
-    without events.
+    """A read-only session for evaluators: events in order or by type.
+
+    `reported_usage` is the usage that the target reported, if any. `recorded` is False if the trial has no session: an
+    evaluator must not treat that as a session without events.
 
     >>> view = Session([ToolCall("search"), Message("assistant", "Paris")]).view()
     >>> [call.name for call in view[ToolCall]], len(view)

@@ -41,11 +41,11 @@ class ReportFormat(NamedTuple):
 
     def render(self, report: EvalReport, verdict: str = "") -> str:
         """Return the report as text."""
-        return str(self._call(lambda: self._open(verdict).generate(report), report))
+        return str(self._call(lambda: self._create_reporter(verdict).generate(report), report))
 
     def save(self, report: EvalReport, folder: Path, verdict: str = "") -> Path:
         """Write the report to its file in a folder and return the path."""
-        path, reporter = folder / self.file_name, self._open(verdict)
+        path, reporter = folder / self.file_name, self._create_reporter(verdict)
         if hasattr(reporter, "save"):
             folder.mkdir(parents=True, exist_ok=True)
             self._call(lambda: reporter.save(report, path), report)
@@ -53,7 +53,7 @@ class ReportFormat(NamedTuple):
             write_file(path, [self.render(report, verdict).encode(errors="replace")])
         return path
 
-    def _open(self, verdict: str) -> Any:
+    def _create_reporter(self, verdict: str) -> Any:
         accepts_verdict = callable(self.plugin) and "verdict" in inspect.signature(self.plugin).parameters
         options = {"verdict": verdict} if accepts_verdict else {}
         if isinstance(self.plugin, type):

@@ -117,11 +117,11 @@ def find_error_examples(report: EvalReport) -> dict[str, str]:
     return examples
 
 
-def label_result(result: EvalResult, several: bool) -> str:
+def label_result(result: EvalResult, has_configurations: bool) -> str:
     """Name a result by its sample, and by configuration and epoch if the run has several."""
     parts = (
         result.sample_id,
-        f"configuration {result.trial.configuration}" if several else "",
+        f"configuration {result.trial.configuration}" if has_configurations else "",
         f"repeat {result.trial.epoch + 1}" if result.trial.epoch else "",
     )
     return ", ".join(filter(None, parts))

@@ -110,7 +110,7 @@ class CommandTarget:
             failure = wire.find_failure(data)
             raise failure or CallFailed(f"{name} {_describe_exit(code)}{output.stderr_tail()}")
         try:
-            return wire.parse_reply(data, name)
+            return wire.parse_response(data, name)
         except CallFailed as error:
             raise CallFailed(error.what + output.stderr_tail(), retryable=error.retryable) from None
 

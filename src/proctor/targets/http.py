@@ -36,9 +36,10 @@ _MIN_SECRET_IN_RESPONSE = 8
 
 
 class Headers:
-    """Header values, in which `$NAME` or `${NAME}` is replaced by an environment variable. `$$` is a dollar sign.
-    Variables are checked immediately and read again for each call, so that a renewed token is used. No value is ever
-    shown, and neither are the `extra_secrets` (name and value).
+    """Header values, in which `$NAME` or `${NAME}` is replaced by an environment variable.
+
+    `$$` is a dollar sign. Variables are checked immediately and read again for each call, so that a renewed token is
+    used. No value is ever shown, and neither are the `extra_secrets` (name and value).
     """
 
     def __init__(self, headers: Mapping[str, str], extra_secrets: Iterable[tuple[str, str]] = ()) -> None:
@@ -59,13 +60,13 @@ class Headers:
         except KeyError as error:
             raise CallFailed(f"the environment variable {error.args[0]!r} is no longer set") from None
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Redact every header value and variable that a server may have quoted in a text."""
-        return known_secrets(self._values(lambda _name: True)).hide(text)
+        return known_secrets(self._values(lambda _name: True)).redact(text)
 
-    def hide_in_response(self, body: bytes) -> bytes:
+    def redact_response(self, body: bytes) -> bytes:
         """Redact secrets in a response; other values may be part of the output."""
-        return known_secrets(self._values(is_secret), _MIN_SECRET_IN_RESPONSE).hide_in_bytes(body)
+        return known_secrets(self._values(is_secret), _MIN_SECRET_IN_RESPONSE).redact_bytes(body)
 
     def without_secrets(self) -> dict[str, str]:
         """Return the headers as written, with empty values for secrets."""
@@ -199,23 +200,23 @@ class HttpTarget:
     def _read_reply(self, response: httpx2.Response, body: bytes) -> Reply:
         if not response.is_success:
             status = response.status_code
-            message = wire.excerpt(body, self._headers.hide)
+            message = wire.excerpt(body, self._headers.redact)
             what = f"answered {status} {response.reason_phrase}".rstrip()
             raise self._failed(
                 f"{what}: {message}" if message else what,
                 retryable=is_retryable_status(status),
                 retry_after=parse_retry_after(response.headers.get("Retry-After", ""), SystemClock().now()),
             )
-        body = self._headers.hide_in_response(body)
+        body = self._headers.redact_response(body)
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if content_type == "text/plain":
             return Reply(body.decode(response.charset_encoding or "utf-8", "replace"))
         if content_type and content_type != "application/json" and not content_type.endswith("+json"):
             raise self._failed(f"answered with {content_type!r}; expected JSON or text/plain")
-        return wire.parse_reply(body, self.spec.name, self._headers.hide)
+        return wire.parse_response(body, self.spec.name, self._headers.redact)
 
     def _failed(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
-        message = f"{self.spec.name} {self._headers.hide(what)}"
+        message = f"{self.spec.name} {self._headers.redact(what)}"
         return CallFailed(message, retryable=retryable, retry_after=retry_after)
 
 

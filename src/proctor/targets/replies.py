@@ -68,8 +68,9 @@ def _to_session(source: Any) -> Session | None:
 
 
 def _from_weakincentives(source: Any) -> Session | None:
-    """Convert a session of weakincentives: its log in order, then the user's slices. Return None for any other object,
-    or if the package is not loaded.
+    """Convert a session of weakincentives: its log in order, then the user's slices.
+
+    Return None for any other object, or if the package is not loaded.
     """
     package = extras.loaded_module(f"{_WEAKINCENTIVES}.runtime.session")
     events = extras.loaded_module(f"{_WEAKINCENTIVES}.runtime.events")

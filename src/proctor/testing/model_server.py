@@ -54,11 +54,13 @@ def default_embed(text: str) -> list[float]:
 
 
 class ModelServer:
-    """A server on 127.0.0.1 that uses the wire format of OpenAI. `answer` maps a request to a string or a
-    `ScriptedReply`; it runs in the server's thread and should be quick, and an exception in it becomes a response with
-    status 400. `embed` maps a text to a vector. `calls` lists the requests so far. Each request takes the next item of
-    `faults` (None means no fault); when they are used up, the server calls `choose_fault`. With `key` or `models`, the
-    server rejects other keys or models. It also rejects requests that the real servers would reject.
+    """A server on 127.0.0.1 that uses the wire format of OpenAI.
+
+    `answer` maps a request to a string or a `ScriptedReply`; it runs in the server's thread and should be quick, and an
+    exception in it becomes a response with status 400. `embed` maps a text to a vector. `calls` lists the requests so
+    far. Each request takes the next item of `faults` (None means no fault); when they are used up, the server calls
+    `choose_fault`. With `key` or `models`, the server rejects other keys or models. It also rejects requests that the
+    real servers would reject.
 
     The base URL of clients is `server.url + "/v1"`. For other formats, set `formats` in a subclass.
 

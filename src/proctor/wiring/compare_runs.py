@@ -34,7 +34,7 @@ class OpenedRun(NamedTuple):
     label: str
     report: EvalReport
     configuration: str | None = None
-    own_metrics: tuple[Metric, ...] = ()
+    custom_metrics: tuple[Metric, ...] = ()
 
     @property
     def configurations(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class OpenedRun(NamedTuple):
     def side(self, configuration: str, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison."""
         side = self.report.side(configuration, name)
-        return msgspec.structs.replace(side, own_metrics=self.own_metrics)
+        return msgspec.structs.replace(side, custom_metrics=self.custom_metrics)
 
 
 def compare(
@@ -81,10 +81,10 @@ def compare(
     return comparison
 
 
-def add_own_metrics(*runs: OpenedRun, own: Sequence[Any]) -> tuple[OpenedRun, ...]:
+def add_custom_metrics(*runs: OpenedRun, custom_metrics: Sequence[Any]) -> tuple[OpenedRun, ...]:
     """Add the code of custom metrics, which a history does not store."""
-    metrics = tuple(to_metric(metric) for metric in own)
-    return tuple(run._replace(own_metrics=metrics) for run in runs)
+    metrics = tuple(to_metric(metric) for metric in custom_metrics)
+    return tuple(run._replace(custom_metrics=metrics) for run in runs)
 
 
 def compare_configurations(

@@ -295,10 +295,11 @@ def collect_results(
     clock: Clock | None = None,
     **_aliases: Unpack[TimeoutAlias],
 ) -> EvalReport:
-    """Collect results into a report: one for each request; a success replaces an error. After `timeout` seconds the
-    report has the results so far, and its warnings list the missing results. Pass the `Submission` of `submit_dataset`
-    to ignore results of other runs and to list missing samples. Pass `requests` to report requests that became dead
-    letters.
+    """Collect results into a report: one for each request; a success replaces an error.
+
+    After `timeout` seconds the report has the results so far, and its warnings list the missing results. Pass the
+    `Submission` of `submit_dataset` to ignore results of other runs and to list missing samples. Pass `requests` to
+    report requests that became dead letters.
     """
     clock = clock or SystemClock()
     submission = None if isinstance(expected_count, int) else expected_count

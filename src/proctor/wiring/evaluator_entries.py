@@ -100,9 +100,10 @@ class _Slot(NamedTuple):
 def apply_settings(
     entries: Sequence[Any], settings: Sequence[Setting], describe: Describe, read_value: Callable[[str], Any]
 ) -> list[Any]:
-    """Return the entries with parameters from the command line; one error reports all problems. A setting selects an
-    evaluator by its name, or by its type if the type is unique; `OUTER.INNER` selects an evaluator inside a field or a
-    combination. `read_value` parses the value of a parameter that is not declared as a string.
+    """Return the entries with parameters from the command line; one error reports all problems.
+
+    A setting selects an evaluator by its name, or by its type if the type is unique; `OUTER.INNER` selects an evaluator
+    inside a field or a combination. `read_value` parses the value of a parameter that is not declared as a string.
     """
     if not settings:
         return list(entries)

@@ -301,7 +301,7 @@ class Registry:
         return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
 
 
-def load_own_metrics(addresses: Iterable[str] = ()) -> tuple[Any, ...]:
+def load_custom_metrics(addresses: Iterable[str] = ()) -> tuple[Any, ...]:
     """Return the metrics at some addresses and all installed metrics, to compare runs that were stored with them."""
     registry = Registry()
     registry.load_plugins(addresses)

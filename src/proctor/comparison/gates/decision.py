@@ -398,8 +398,9 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], con
 
 
 def _list_names(metric: str) -> tuple[str, str]:
-    """Return the names under which a comparison may store a metric. It stores only `pass_rate` if every trial has a
-    verdict, and only the score of an evaluator whose scores are 0 or 1.
+    """Return the names under which a comparison may store a metric.
+
+    It stores only `pass_rate` if every trial has a verdict, and only the score of an evaluator whose scores are 0 or 1.
     """
     return metric, PASS_RATE if metric == STRICT_PASS_RATE else metric.removesuffix(".pass_rate")
 

@@ -28,14 +28,14 @@ from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES
 class DynamicAccess:
     """The modules, globals and files that one function accesses through strings.
 
-    `variables` are the globals of its module that it reads, `assigned` the globals that it sets; with `whole_module` it
-    may read all of them.
+    `variables` are the globals of its module that it reads, `assigned_globals` the globals that it sets; with
+    `whole_module` it may read all of them.
     """
 
     def __init__(self, facts: CodeFacts, names: Names) -> None:
         self.imports: list[Import] = []
         self.variables: set[str] = set()
-        self.assigned: set[str] = set()
+        self.assigned_globals: set[str] = set()
         self.whole_module = False
         self.scripts: list[Location] = []
         self.reads: list[Location] = []
@@ -79,9 +79,9 @@ class DynamicAccess:
         if node.kind == "item" and self._has_effect(node.parts[0], "sys.modules"):
             key = node.parts[1]
         elif node.kind == "call" and len(node.parts) > 1:
-            called = node.parts[0]
-            is_get = called.kind == "attribute" and called.value == "get"
-            if self._has_effect(called, "import") or (is_get and self._has_effect(called.parts[0], "sys.modules")):
+            callee = node.parts[0]
+            is_get = callee.kind == "attribute" and callee.value == "get"
+            if self._has_effect(callee, "import") or (is_get and self._has_effect(callee.parts[0], "sys.modules")):
                 key = node.parts[1]
         return key is not None and self._is_own_name(resolve_string(key, self._names))
 
@@ -96,7 +96,7 @@ class DynamicAccess:
             return
         key = resolve_string(use.arguments[0], self._names) if use.arguments else None
         if use.kind == "store" and key is not None:
-            self.assigned.add(key)
+            self.assigned_globals.add(key)
         elif use.kind == "item" and key is not None:
             self.variables.add(key)
         else:

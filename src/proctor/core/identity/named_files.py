@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from proctor.core.identity.code import COMPUTED, CodeFacts
+from proctor.core.identity.code import DYNAMIC_NAME, CodeFacts
 from proctor.core.identity.contents import is_cacheable, is_project_file
 from proctor.core.identity.locations import ANYWHERE, Location, Names, resolve_locations
 from proctor.core.identity.special_functions import FILES
@@ -72,8 +72,8 @@ class Uncovered:
         """Record the environment variables and programs that a function uses."""
         for name in facts.environment:
             phrase = "environment variables whose names are computed"
-            self.add(phrase if name == COMPUTED else f"the environment variable {name}", function)
-        for phrase in facts.dynamic:
+            self.add(phrase if name == DYNAMIC_NAME else f"the environment variable {name}", function)
+        for phrase in facts.dynamic_features:
             self.add(phrase, function)
 
     def phrases(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class NamedFiles:
                 facts = self._facts.get(scope)
                 if not file.is_folder:
                     collector.add_file(file, scope)
-                elif (facts is not None and facts.lists) if file.has_code else reads:
+                elif (facts is not None and facts.lists_folders) if file.has_code else reads:
                     collector.add_folder(file, scope)
         for location, scope in self._reads:
             collector.add_read(location, scope)

@@ -72,9 +72,9 @@ def compute_identity(obj: Any) -> Identity:
     """Return the digest of a callable, with phrases for the things that it does not cover."""
     walk = Walk(frozenset())
     walk.visit_all(obj)
-    while walk.changed - walk.ignored:
+    while walk.modified_names - walk.ignored:
         # Collections that the code fills while it runs are state: walk again without them.
-        walk = Walk(walk.changed | walk.ignored)
+        walk = Walk(walk.modified_names | walk.ignored)
         walk.visit_all(obj)
     for label, digest in walk.files.digests(walk.uncovered):
         walk.note("file", f"{label} {digest}".encode(errors="backslashreplace"))
@@ -102,7 +102,7 @@ class Walk:
     def __init__(self, ignored: frozenset[tuple[int, str]]) -> None:
         self.state = hashlib.sha256()
         self.ignored = ignored
-        self.changed: frozenset[tuple[int, str]] = frozenset()
+        self.modified_names: frozenset[tuple[int, str]] = frozenset()
         self.files = NamedFiles()
         self.uncovered = Uncovered()
         self._substance = 0
@@ -240,7 +240,7 @@ class Walk:
 
     def _visit_cells(self, function: FunctionType) -> None:
         names, cells = function.__code__.co_freevars, function.__closure__ or ()
-        changed = read_facts(function.__code__).changed if cells else frozenset()
+        changed = read_facts(function.__code__).modified_names if cells else frozenset()
         self.note("cells", str(len(cells)), substance=False)
         for name, cell in zip(names, cells, strict=True):
             value = contents.read_cell(cell)
@@ -266,7 +266,7 @@ class Walk:
         if any(self._special.find_object(names.get(name)) for name, *_ in facts.globals):
             # A special function may have an alias.
             facts = read_facts(function.__code__, traced=True)
-        for name in facts.changed & names.keys():
+        for name in facts.modified_names & names.keys():
             self._mark_changed(id(names), name, names[name], rebound=True)
         for chain in facts.globals:
             self._visit_global(names, chain)
@@ -289,8 +289,8 @@ class Walk:
         package = names.values.get("__package__")
         self._visit_imports(access.imports, package if isinstance(package, str) else "")
         self._visit_scripts(access.scripts)
-        if isinstance(names.values, dict) and not names.assigned:
-            for name in access.assigned & names.values.keys():
+        if isinstance(names.values, dict) and not names.assigned_globals:
+            for name in access.assigned_globals & names.values.keys():
                 self._mark_changed(id(names.values), name, names.values[name], rebound=True)
             self._visit_variables(names.values, access)
 
@@ -302,7 +302,7 @@ class Walk:
 
     def _mark_changed(self, owner_id: int, name: str, value: Any, *, rebound: bool = False) -> None:
         if rebound or isinstance(value, contents.STATE):
-            self.changed |= {(owner_id, name)}
+            self.modified_names |= {(owner_id, name)}
 
     def _visit_global(self, names: dict[str, Any], chain: tuple[str, ...]) -> None:
         """Hash a global, or the attributes of a project module that the code uses."""
@@ -365,8 +365,8 @@ class Walk:
             "__package__": source.name if is_package else source.name.rpartition(".")[0],
         }
         # Empty `assigned` would mean a loaded module.
-        assigned = facts.assigned or {"__doc__": UNKNOWN}
-        self._visit_uses(facts, Names(values, assigned=assigned, special=self._special))
+        assigned = facts.assigned_globals or {"__doc__": UNKNOWN}
+        self._visit_uses(facts, Names(values, assigned_globals=assigned, special=self._special))
         self._scope = outer_scope
 
     def _visit_code(self, code: CodeType) -> None:

@@ -28,7 +28,7 @@ def make_finding(kind: str, text: str, start: int, end: int, *, keep: int = 1, s
     return Finding(kind, start, end, f"{shown}… ({end - start} characters)", sure)
 
 
-def without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
+def drop_overlaps(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by position; keep the longest of overlapping findings."""
     separate: list[Finding] = []
     for item in sorted(findings, key=lambda item: (item.start, item.start - item.end)):

@@ -46,19 +46,19 @@ class KnownSecrets:
     def __bool__(self) -> bool:
         return bool(self._patterns)
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return the text with every secret replaced by [hidden]."""
         for secret in self._patterns:
-            text = secret.hide(text)
+            text = secret.redact(text)
         return text
 
-    def hide_in_bytes(self, body: bytes) -> bytes:
+    def redact_bytes(self, body: bytes) -> bytes:
         """Redact the secrets in bytes of an ASCII-compatible encoding such as UTF-8."""
         if not self._patterns:
             return body
         # Latin-1 maps every byte to itself; the secrets are ASCII.
         text = body.decode("latin-1")
-        hidden = self.hide(text)
+        hidden = self.redact(text)
         return body if hidden is text or hidden == text else hidden.encode("latin-1")
 
 
@@ -73,7 +73,7 @@ class _Secret:
         forms = dict.fromkeys(_encoded(secret)) if len(secret) >= MIN_ENCODED_LENGTH else ()
         self._encoded = tuple((form[:8], form) for form in forms)
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         for start, form in self._encoded:
             # Searching for a short string first is many times faster.
             if start in text and form in text:

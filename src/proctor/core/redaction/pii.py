@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from proctor.core.redaction.findings import Finding, make_finding, without_overlaps
+from proctor.core.redaction.findings import Finding, drop_overlaps, make_finding
 
 # Verhoeff's permutation of digits.
 _PERMUTATION = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
@@ -129,14 +129,14 @@ class NationalNumber(NamedTuple):
     """A national identity number: its format, its check, and the name required before it, if any."""
 
     kind: str
-    shape: re.Pattern[str]
+    pattern: re.Pattern[str]
     check: Callable[[str], bool]
     name: re.Pattern[str] | None = None
 
 
-def _national(kind: str, shape: str, check: Callable[[str], bool], name: str = "") -> NationalNumber:
+def _national(kind: str, pattern: str, check: Callable[[str], bool], name: str = "") -> NationalNumber:
     name_pattern = re.compile(rf"\b(?:{name})\b[^\n]{{0,20}}\Z", re.IGNORECASE) if name else None
-    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{shape}){_LAST}"), check, name_pattern)
+    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{pattern}){_LAST}"), check, name_pattern)
 
 
 def _is_assigned_ssn(digits: str) -> bool:
@@ -205,8 +205,8 @@ def find_accounts(text: str) -> Iterator[Finding]:
 
 def find_national(text: str) -> Iterator[Finding]:
     """Find national identity numbers by the rules of each country."""
-    for kind, shape, check, name in _NATIONAL_NUMBERS:
-        for match in shape.finditer(text):
+    for kind, pattern, check, name in _NATIONAL_NUMBERS:
+        for match in pattern.finditer(text):
             if name is not None and not name.search(get_context(text, match.start())):
                 continue
             bare = match[0] if kind == "passport_mrz" else re.sub(r"[ .-]", "", match[0])
@@ -292,8 +292,8 @@ def find_phones(text: str) -> Iterator[Finding]:
         # The zero in +44 (0)20 is only dialed inside the country.
         if _is_assigned_phone(re.sub(r"\(0\)|\D", "", match[0]).removeprefix("00")):
             yield make_finding("phone", text, match.start(), match.end(), keep=2)
-    for shape, needs_name in ((_NATIONAL, False), (_ANY, True)):
-        for match in shape.finditer(text):
+    for pattern, needs_name in ((_NATIONAL, False), (_ANY, True)):
+        for match in pattern.finditer(text):
             around = get_context(text, match.start())
             if needs_name and (not _NAME.search(around) or _DATE.fullmatch(match[0])):
                 continue
@@ -337,7 +337,7 @@ _V6_IN_USE = tuple(map(ipaddress.IPv6Network, ("2000::/3", "fc00::/7", "fe80::/1
 def find_pii(text: str, kinds: Iterable[str] | None = None) -> list[Finding]:
     """Find personal data in a text, in order, with masked excerpts; `kinds` limits the search."""
     names = FINDERS if kinds is None else kinds
-    return without_overlaps(item for name in names for item in FINDERS[name](text))
+    return drop_overlaps(item for name in names for item in FINDERS[name](text))
 
 
 def find_emails(text: str) -> Iterator[Finding]:

@@ -16,10 +16,10 @@ import msgspec
 
 from proctor.core.redaction.findings import (
     Finding,
+    drop_overlaps,
     is_descriptive_name,
     is_password_name,
     is_secret_name,
-    without_overlaps,
 )
 
 # The shortest key that is recognized by its format alone has 20 characters.
@@ -234,7 +234,7 @@ def _find_personal_data(text: str) -> list[Finding]:
             start, end = finding.start + offset, finding.end + offset
             if piece <= start < piece + _PIECE:
                 findings.append(msgspec.structs.replace(finding, start=start, end=end))
-    return without_overlaps(findings)
+    return drop_overlaps(findings)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -103,9 +103,10 @@ def kendall_interval(
 
 
 def _kendall_score(pairs: Sequence[tuple[Any, Any]]) -> int:
-    """Return the number of concordant minus discordant pairs of items sorted by the first ranking. Each item counts the
-    earlier items below and above it in the second ranking. Items tied in the first ranking are counted before any of
-    them is inserted.
+    """Return the number of concordant minus discordant pairs of items sorted by the first ranking.
+
+    Each item counts the earlier items below and above it in the second ranking. Items tied in the first ranking are
+    counted before any of them is inserted.
     """
     earlier: list[Any] = []
     tied: list[Any] = []

@@ -219,8 +219,9 @@ def split_judged_variance(samples: Iterable[Iterable[Sequence[float]]]) -> Varia
 
 
 def anova(groups: Sequence[Sequence[float]]) -> Anova | None:
-    """Test with a one-way F test whether the means of groups differ. Return None for fewer than two groups, or without
-    variance within them.
+    """Test with a one-way F test whether the means of groups differ.
+
+    Return None for fewer than two groups, or without variance within them.
     """
     rows = [row for row in groups if row]
     values = [value for row in rows for value in row]

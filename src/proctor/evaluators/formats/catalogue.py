@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.evaluators.formats import json_text, markup, scalars
-from proctor.evaluators.formats.format_error import FormatError, FormatOptions, make_error_at, remove_fence
-from proctor.evaluators.formats.json_text import LONE_SURROGATE, SURROGATE, explain_unwritable
+from proctor.evaluators.formats.format_error import FormatError, FormatOptions, make_error_at, strip_allowed_fence
+from proctor.evaluators.formats.json_text import LONE_SURROGATE, SURROGATE, explain_unserializable
 from proctor.evaluators.formats.scalars import Check, compile_regex, make_pattern_check, make_validator_check
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 def check_csv(text: str, options: FormatOptions) -> FormatError | None:
     """Check a table according to RFC 4180: rows of equal length and closed quotation marks; empty lines are ignored.
+
     With `header`, the first row contains unique column names.
     """
     return _check_rows(_read_csv_rows(text, options.delimiter), options)
@@ -388,12 +389,12 @@ def _check_output(output: Any, expected: Format, options: FormatOptions, allow_f
         if object in expected.data or (
             isinstance(plain, expected.data) and isinstance(plain, bool) == (bool in expected.data)
         ):
-            reason = explain_unwritable(plain)
+            reason = explain_unserializable(plain)
             return FormatError(reason) if reason else None
         if not isinstance(plain, str):
             return FormatError(f"it is {type_name(plain)}, not a text: {preview(plain)}")
         output = plain
-    text, before = remove_fence(output, allow_fences)
+    text, before = strip_allowed_fence(output, allow_fences)
     if isinstance(text, bytes):
         try:
             text = text.decode()

@@ -60,7 +60,7 @@ def strip_fence(text: str) -> tuple[str, int]:
     return ("\n".join(lines[1:-1]), before) if closing.startswith(opening[1]) else (text, 0)
 
 
-def remove_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
+def strip_allowed_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
     """Return a string or bytes without the surrounding fence, if fences are allowed, and the number of lines before
     it."""
     if not allow_fences:

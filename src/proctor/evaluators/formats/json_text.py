@@ -130,7 +130,7 @@ def _expect_token(text: str, position: int, expected: str) -> FormatError:
     return make_error_at(text, position, f"expected {expected}, found {found}")
 
 
-def explain_unwritable(value: Any) -> str:
+def explain_unserializable(value: Any) -> str:
     """Return why data cannot be serialized as JSON; "" if it can."""
     try:
         data = codec.to_plain(value)

@@ -274,7 +274,7 @@ def _list_content_words(sentence: Sequence[Word]) -> Iterator[tuple[int, Word]]:
 
 def _is_denied(sentence: Sequence[Word], index: int) -> bool:
     before = sentence[max(0, index - _NEGATION_REACH) : index]
-    return any(word.kind == "negation" or word.text in load_english().denying for word in before)
+    return any(word.kind == "negation" or word.text in load_english().denial_verbs for word in before)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -233,7 +233,7 @@ def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list
 
 
 def _may_deny(words: Iterable[Word]) -> bool:
-    return any(word.text in load_english().denying for word in words)
+    return any(word.text in load_english().denial_verbs for word in words)
 
 
 def _is_same_word(word: Word, other: Word) -> bool:
@@ -477,8 +477,8 @@ def _score_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     if similarity is not None and candidates:
         replaceable = lookup.replaceable
         nearest = similarity.nearest([word.text for word in replaceable], sorted(candidates))
-        for word, nearness in zip(replaceable, nearest, strict=True):
-            credit = min(1.0, max(0.0, (nearness - SIMILAR) / (SAME - SIMILAR)))
+        for word, word_similarity in zip(replaceable, nearest, strict=True):
+            credit = min(1.0, max(0.0, (word_similarity - SIMILAR) / (SAME - SIMILAR)))
             supported += credit * WEIGHTS[word.kind]
             if credit >= 0.5:
                 unsupported.remove(word.original)

@@ -16,20 +16,21 @@ _CODE_BLOCK = re.compile(r"(?is)```(?:json)?[ \t]*\n(.*)\n[ \t]*```")
 
 
 class Fence:
-    """The delimiter of one call, and the texts of the call between two lines with the delimiter. The delimiter is a
-    digest of all texts, so that no text can contain it, and the same call always has the same delimiter: a cache or a
-    cassette can find it. If a text contains it anyway, another delimiter is used.
+    """The delimiter of one call, and the texts of the call between two lines with the delimiter.
+
+    The delimiter is a digest of all texts, so that no text can contain it, and the same call always has the same
+    delimiter: a cache or a cassette can find it. If a text contains it anyway, another delimiter is used.
     """
 
     def __init__(self, texts: Mapping[str, str], length: int = MARK_LENGTH) -> None:
         self._texts = {name: replace_surrogates(text) for name, text in texts.items()}
         folded = [text.casefold() for text in self._texts.values()]
         marks = (codec.digest("fence", attempt, self._texts)[:length] for attempt in count())
-        self.mark = next(mark for mark in marks if not any(mark in text for text in folded))
+        self.delimiter = next(mark for mark in marks if not any(mark in text for text in folded))
 
     def block(self, name: str) -> str:
         label = name.upper().replace("_", " ")
-        return f"<<<{label} {self.mark}\n{self._texts[name]}\n{self.mark} {label}>>>"
+        return f"<<<{label} {self.delimiter}\n{self._texts[name]}\n{self.delimiter} {label}>>>"
 
     def blocks(self) -> dict[str, str]:
         return {name: self.block(name) for name in self._texts}
@@ -55,11 +56,12 @@ def replace_surrogates(text: str) -> str:
 
 
 class MarkedForm:
-    """Asks for JSON of one type, and separates it from JSON that is quoted from the judged texts. A model with
-    structured output answers only in JSON. Any other model writes a line `ANSWER delimiter:` before the JSON; only the
-    JSON after the last such line counts, and nothing may follow it. `check` raises a ValueError if required content is
-    missing. `prefer` raises a ValueError if optional content is missing: the judge is reminded once, then the better
-    answer counts.
+    """Asks for JSON of one type, and separates it from JSON that is quoted from the judged texts.
+
+    A model with structured output answers only in JSON. Any other model writes a line `ANSWER delimiter:` before the
+    JSON; only the JSON after the last such line counts, and nothing may follow it. `check` raises a ValueError if
+    required content is missing. `prefer` raises a ValueError if optional content is missing: the judge is reminded
+    once, then the better answer counts.
     """
 
     def __init__(
@@ -69,16 +71,16 @@ class MarkedForm:
         check: Callable[[Any], object] | None = None,
         prefer: Callable[[Any], object] | None = None,
     ) -> None:
-        self.mark = fence.mark
+        self.delimiter = fence.delimiter
         self._json = JsonFormat(output_type)
         self.schema = self._json.schema
         self._fence, self._check, self._prefer = fence, check, prefer
         self._was_read = False
         self._fallback: Any = None
-        self._prefix = f"ANSWER {fence.mark}:"
+        self._prefix = f"ANSWER {fence.delimiter}:"
         # Accepts any Markdown around the prefix, up to the start of JSON or a code block.
         self._line = re.compile(
-            rf"(?im)^[^\w\n]*ANSWER[^\w\n]+{fence.mark}(?!\w)"
+            rf"(?im)^[^\w\n]*ANSWER[^\w\n]+{fence.delimiter}(?!\w)"
             r"""(?:(?!```)[^\w\n{\["-])*(?:"[ \t]*$)?"""
         )
 

@@ -16,7 +16,7 @@ from proctor.errors import CallFailed, EvaluatorError, Unreadable
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, fill_template, needs_expected
-from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked
+from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked_verdict
 from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.plain_values import format_references
 from proctor.models.connect import display_name
@@ -58,8 +58,9 @@ class VerdictProbabilities(NamedTuple):
 def read_probabilities(
     text: str, position: int, tokens: Sequence[TokenLogprobs], labels: Sequence[str]
 ) -> VerdictProbabilities | str:
-    """Return the probabilities of the labels at the position of the verdict, or the reason why there are none. A token
-    counts for a label if only that label can start with it.
+    """Return the probabilities of the labels at the position of the verdict, or the reason why there are none.
+
+    A token counts for a label if only that label can start with it.
     """
     if not tokens:
         return "the provider returned no probabilities"
@@ -157,7 +158,7 @@ class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     usage: Usage = Usage()
     probabilities: dict[str, float] = {}
     coverage: float | None = None
-    unknown: str = ""
+    missing_reason: str = ""
     cached: bool = False
 
 
@@ -194,21 +195,21 @@ async def get_opinion(
 ) -> Opinion:
     """Ask a judge for one verdict on a scale; `index` separates repeated opinions."""
     fence = _get_fence(question)
-    form = scale.form(fence)
+    answer_format = scale.answer_format(fence)
     if _asks_for_unmarked(question, scale.field):
-        form.allow_unmarked()
-    response = await ask_judge(adapter, question._replace(texts=fence), lambda _: form, options, index)
+        answer_format.allow_unmarked_verdict()
+    response = await ask_judge(adapter, question._replace(texts=fence), lambda _: answer_format, options, index)
     verdict = response.output.choice
     opinion = create_opinion(adapter, question.template, scale, response.output, response)
     if not options.logprobs:
         return opinion
-    position = form.find_choice(response.text, structured=adapter.supports_json_schema)
+    position = answer_format.find_choice(response.text, structured=adapter.supports_json_schema)
     probabilities = read_probabilities(response.text, position, response.logprobs, list(scale.steps()))
     if isinstance(probabilities, str):
-        return msgspec.structs.replace(opinion, unknown=probabilities)
+        return msgspec.structs.replace(opinion, missing_reason=probabilities)
     if str(scale.to_data(verdict)) not in scale.steps():
-        unknown = "the verdict lies between the steps of the scale, and only steps have probabilities"
-        return msgspec.structs.replace(opinion, unknown=unknown)
+        missing_reason = "the verdict lies between the steps of the scale, and only steps have probabilities"
+        return msgspec.structs.replace(opinion, missing_reason=missing_reason)
     value = probabilities.expected_value(scale.steps())
     return msgspec.structs.replace(
         opinion,
@@ -233,7 +234,7 @@ def _asks_for_unmarked(question: Question, field: str) -> bool:
     prompts = [section.template for section in question.template.sections]
     if isinstance(question.texts, Mapping):
         prompts.append(question.texts.get("criterion", ""))
-    return any(asks_for_unmarked(prompt, field) for prompt in prompts)
+    return any(asks_for_unmarked_verdict(prompt, field) for prompt in prompts)
 
 
 async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | CallFailed]:
@@ -242,7 +243,7 @@ async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[
     The session records one exchange after the other, in the order of the calls.
     """
     parent = sessions.current_session() if len(calls) > 1 else None
-    recorded = [Session() for _ in calls]
+    call_sessions = [Session() for _ in calls]
 
     async def run(call: Callable[[], Awaitable[T]], session: Session) -> T | CallFailed:
         if parent is not None:
@@ -253,21 +254,22 @@ async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[
             return error
 
     if len(calls) == 1:
-        return [await run(calls[0], recorded[0])]
-    tasks = [asyncio.ensure_future(run(*pair)) for pair in zip(calls, recorded, strict=True)]
+        return [await run(calls[0], call_sessions[0])]
+    tasks = [asyncio.ensure_future(run(*pair)) for pair in zip(calls, call_sessions, strict=True)]
     try:
         return list(await asyncio.gather(*tasks))
     finally:
         for task in tasks:
             task.cancel()
         if parent is not None:
-            for event in (event for session in recorded for event in session):
+            for event in (event for session in call_sessions for event in session):
                 parent.append(event)
 
 
 async def run_with_usage(calls: Sequence[Callable[[], Awaitable[tuple[T, Usage]]]]) -> tuple[list[T], Usage]:
-    """Run several calls concurrently; return their results and usage, or raise the first failure. The failure has the
-    usage of all calls, because successful calls cost money too.
+    """Run several calls concurrently; return their results and usage, or raise the first failure.
+
+    The failure has the usage of all calls, because successful calls cost money too.
     """
     results = await run_concurrently(calls)
     answers = [result for result in results if not isinstance(result, CallFailed)]
@@ -421,4 +423,4 @@ def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale:
 def _describe_probabilities(opinion: Opinion) -> dict[str, Any]:
     if opinion.probabilities:
         return {"chances": opinion.probabilities, "seen": opinion.coverage}
-    return {"chances": None, "unseen": opinion.unknown} if opinion.unknown else {}
+    return {"chances": None, "unseen": opinion.missing_reason} if opinion.missing_reason else {}

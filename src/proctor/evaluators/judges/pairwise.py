@@ -55,9 +55,10 @@ class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class PositionBias(msgspec.Struct, frozen=True):
-    """Whether a judge prefers a position to an answer. In `flips` of `pairs` it chose the same position in both orders,
-    in `to_first` of them the first position. The judge favours a position if the 95% interval of the first position's
-    share of the flips excludes one half.
+    """Whether a judge prefers a position to an answer.
+
+    In `flips` of `pairs` it chose the same position in both orders, in `to_first` of them the first position. The judge
+    favours a position if the 95% interval of the first position's share of the flips excludes one half.
     """
 
     pairs: int
@@ -106,7 +107,7 @@ async def choose(
     choices = [*LABELS, *[TIE] * ties]
 
     def create_form(fence: Fence) -> VerdictForm:
-        return VerdictForm("better", choices, mark=fence.mark, is_quoted=fence.contains)
+        return VerdictForm("better", choices, delimiter=fence.delimiter, is_quoted=fence.contains)
 
     question = Question(template, texts, dict(zip(("one", "two"), LABELS, strict=True)))
     response = await ask_judge(adapter, question, create_form)

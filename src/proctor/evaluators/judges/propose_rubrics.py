@@ -90,8 +90,9 @@ def _check(proposed: ProposedRubrics) -> None:
 async def merge_proposals(
     proposals: Sequence[Proposal], *, max_count: int, embedder: Any = None, min_similarity: float = MIN_SIMILARITY
 ) -> list[Rubric]:
-    """Merge near-duplicates, and return the most frequent proposals first. The text is the first proposal of a group;
-    `metadata` has the number and the names of the merged proposals.
+    """Merge near-duplicates, and return the most frequent proposals first.
+
+    The text is the first proposal of a group; `metadata` has the number and the names of the merged proposals.
     """
     meanings = TextEmbedder(embedder, "rubrics")
     vectors = await meanings.vectors([proposal.text for proposal in proposals])

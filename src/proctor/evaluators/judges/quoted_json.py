@@ -29,9 +29,10 @@ _Node: TypeAlias = "_Pairs | list[Any] | str"
 
 
 def repeats_object(answer: str, text: str) -> bool:
-    """Return whether one object in a text contains all members of a JSON object. Order, whitespace, capitals, escapes,
-    additional members and a missing end do not matter. Empty values do not count: a model with structured output leaves
-    required fields empty if the text does not contain them.
+    """Return whether one object in a text contains all members of a JSON object.
+
+    Order, whitespace, capitals, escapes, additional members and a missing end do not matter. Empty values do not count:
+    a model with structured output leaves required fields empty if the text does not contain them.
     """
     start = _OBJECT_START.match(answer.lstrip())
     if start is None:

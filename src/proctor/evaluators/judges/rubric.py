@@ -62,9 +62,11 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 def parse_criteria(source: Any, where: str) -> tuple[Criterion, ...]:
-    """Return the criteria of a rubric; one error lists all problems. The source is a list of criteria (strings,
-    rubrics, or mappings with name, description, scoring_criteria, weight), a mapping of names to weights, descriptions
-    or such mappings, or the content of a rubric file: {version, rubrics: […]}.
+    """Return the criteria of a rubric; one error lists all problems.
+
+    The source is a list of criteria (strings, rubrics, or mappings with name, description, scoring_criteria, weight), a
+    mapping of names to weights, descriptions or such mappings, or the content of a rubric file: {version, rubrics:
+    […]}.
     """
     if isinstance(source, Mapping) and isinstance(source.get("rubrics"), list | tuple):
         source = source["rubrics"]
@@ -126,16 +128,18 @@ def _criterion_key(index: int) -> str:
 
 
 class SheetForm:
-    """Asks for a number for each criterion, as JSON or on lines `SCORE delimiter criterion_1: 4`. If a criterion has no
-    verdict, the judge is reminded once; after that, an incomplete sheet counts, but an empty sheet does not.
+    """Asks for a number for each criterion, as JSON or on lines `SCORE delimiter criterion_1: 4`.
+
+    If a criterion has no verdict, the judge is reminded once; after that, an incomplete sheet counts, but an empty
+    sheet does not.
     """
 
     def __init__(self, count: int, scale: tuple[float, float], fence: Fence) -> None:
-        self.mark = fence.mark
+        self.delimiter = fence.delimiter
         self._keys = [_criterion_key(index) for index in range(count)]
         self._allowed = AllowedVerdicts(scale=scale)
         self._is_quoted = fence.contains
-        self._lines = [MarkedLines(f"SCORE {fence.mark} {key}", self._allowed) for key in self._keys]
+        self._lines = [MarkedLines(f"SCORE {fence.delimiter} {key}", self._allowed) for key in self._keys]
         self._was_read = False
 
     @property

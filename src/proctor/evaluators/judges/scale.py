@@ -54,10 +54,10 @@ class LabelScale(NamedTuple):
     passing: frozenset[Any]
     threshold: float | None = None
 
-    def form(self, fence: Fence) -> VerdictForm:
+    def answer_format(self, fence: Fence) -> VerdictForm:
         """Return the answer format for a call with this fence."""
         choices = list(self.values)
-        return VerdictForm(self.field, choices, mark=fence.mark, is_quoted=fence.contains, texts=fence.texts)
+        return VerdictForm(self.field, choices, delimiter=fence.delimiter, is_quoted=fence.contains, texts=fence.texts)
 
     def value_of(self, verdict: str) -> float:
         """Return the value of a verdict, from 0 to 1."""
@@ -92,9 +92,11 @@ class NumberScale(NamedTuple):
     threshold: float = DEFAULT_THRESHOLD
     field: str = "score"
 
-    def form(self, fence: Fence) -> VerdictForm:
+    def answer_format(self, fence: Fence) -> VerdictForm:
         scale = (self.low, self.high)
-        return VerdictForm(self.field, scale=scale, mark=fence.mark, is_quoted=fence.contains, texts=fence.texts)
+        return VerdictForm(
+            self.field, scale=scale, delimiter=fence.delimiter, is_quoted=fence.contains, texts=fence.texts
+        )
 
     def value_of(self, verdict: str) -> float:
         return (float(verdict) - self.low) / (self.high - self.low)

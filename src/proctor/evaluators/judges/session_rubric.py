@@ -48,7 +48,7 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
     else are plain text.
     """
     if source is None:
-        return _shipped()
+        return _built_in_template()
     if isinstance(source, PromptTemplate):
         _check_placeholders([(name, "") for name in source.parameters], source.id)
         return add_fence_notice(source)
@@ -106,7 +106,7 @@ def _check_placeholders(placeholders: Sequence[tuple[str, str]], where: str) -> 
 
 
 @functools.cache
-def _shipped() -> PromptTemplate[Any]:
+def _built_in_template() -> PromptTemplate[Any]:
     text = resources.text("evaluators", "judges", "prompts", "judge_template.txt")
     return add_fence_notice(parse_template(text, "judge_template", ns="proctor.judges"))
 

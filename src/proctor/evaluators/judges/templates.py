@@ -56,18 +56,18 @@ def select_template(prompt: Any, key: str, variables: tuple[str, ...], where: st
             where=where,
             fix="write the text to a file that starts with the lines ---, key: NAME and ---, and pass its path",
         )
-    own = prompt if isinstance(prompt, PromptTemplate) else PromptTemplate.load(prompt)
+    user_template = prompt if isinstance(prompt, PromptTemplate) else PromptTemplate.load(prompt)
     allowed = (*variables, *EVIDENCE, _MARK)
     problems = [
         Problem(f"${name}", f"there is no such placeholder; {suggest_name(name, allowed)}")
-        for name in own.parameters
+        for name in user_template.parameters
         if name not in allowed
     ]
-    if OUTPUT not in own.parameters:
+    if OUTPUT not in user_template.parameters:
         problems.append(Problem(f"${OUTPUT}", "the prompt must contain this placeholder"))
     if problems:
-        raise EvaluatorError("the prompt is invalid", where=f"{where}, {own.id}", problems=problems)
-    return add_fence_notice(own)
+        raise EvaluatorError("the prompt is invalid", where=f"{where}, {user_template.id}", problems=problems)
+    return add_fence_notice(user_template)
 
 
 def needs_expected(template: PromptTemplate[Any]) -> bool:
@@ -75,7 +75,7 @@ def needs_expected(template: PromptTemplate[Any]) -> bool:
 
 
 def fill_template(template: PromptTemplate[Any], fence: Fence, values: Mapping[str, str]) -> Prompt[Any]:
-    filled = {**values, **fence.blocks(), _MARK: fence.mark}
+    filled = {**values, **fence.blocks(), _MARK: fence.delimiter}
     # All values are strings for known placeholders, so they need no validation.
     return Prompt(template, {name: value for name, value in filled.items() if name in template.parameters})
 

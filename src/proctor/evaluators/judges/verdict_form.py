@@ -119,15 +119,15 @@ class VerdictForm:
         choices: Sequence[str] = (),
         *,
         scale: tuple[float, float] | None = None,
-        mark: str = "",
+        delimiter: str = "",
         is_quoted: Callable[[str], bool] | None = None,
         texts: Sequence[str] = (),
     ) -> None:
-        self.field, self.mark = field, mark
+        self.field, self.delimiter = field, delimiter
         self._allowed = AllowedVerdicts(choices, scale)
-        self._unmarked = UnmarkedLines(field, self._allowed, texts) if mark else None
+        self._unmarked = UnmarkedLines(field, self._allowed, texts) if delimiter else None
         self._is_quoted = is_quoted
-        self._lines = MarkedLines(f"{field.upper()} {mark}".rstrip(), self._allowed)
+        self._lines = MarkedLines(f"{field.upper()} {delimiter}".rstrip(), self._allowed)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class VerdictForm:
         line = self._find_line(text)
         return line.position + self._allowed.find_offset(line.text)
 
-    def allow_unmarked(self) -> None:
+    def allow_unmarked_verdict(self) -> None:
         """Accept the last of several lines `SCORE: …`, because the user's prompt asks for them."""
         if self._unmarked is not None:
             self._unmarked.is_requested = True
@@ -216,10 +216,11 @@ class MarkedLines:
 
 
 class UnmarkedLines:
-    """Verdict lines without the delimiter, such as `SCORE: 4` followed by `REASONING: …`. Such a verdict could be
-    quoted from the judged texts. It counts only if it is the only verdict of the answer and has a reason or no other
-    text; if the user's prompt asks for such lines (`is_requested`), the last one counts. A verdict that occurs in one
-    of the `texts` in any form never counts.
+    """Verdict lines without the delimiter, such as `SCORE: 4` followed by `REASONING: …`.
+
+    Such a verdict could be quoted from the judged texts. It counts only if it is the only verdict of the answer and has
+    a reason or no other text; if the user's prompt asks for such lines (`is_requested`), the last one counts. A verdict
+    that occurs in one of the `texts` in any form never counts.
     """
 
     def __init__(self, field: str, allowed: AllowedVerdicts, texts: Sequence[str]) -> None:
@@ -260,15 +261,16 @@ class UnmarkedLines:
         )
 
 
-def asks_for_unmarked(prompt: str, field: str) -> bool:
+def asks_for_unmarked_verdict(prompt: str, field: str) -> bool:
     """Return whether a prompt asks for lines such as `SCORE: …`."""
     lines = _line_pattern(1).finditer(prompt)
     return any(match[1].casefold() == field and bool(_PLACEHOLDER.match(match[2])) for match in lines)
 
 
 def read_object(text: str, is_quoted: Callable[[str], bool] | None = None) -> dict[str, Any]:
-    """Return an answer that is a single JSON object and not a copy from the judged texts. A duplicate key is an error:
-    one of the two verdicts may be quoted.
+    """Return an answer that is a single JSON object and not a copy from the judged texts.
+
+    A duplicate key is an error: one of the two verdicts may be quoted.
     """
     problem = "it is not an object"
     try:
@@ -334,8 +336,10 @@ def _number_pattern(high: float) -> re.Pattern[str]:
 
 @functools.cache
 def _line_pattern(words: int) -> re.Pattern[str]:
-    """Match a line that starts with this number of words. The pattern does not contain the words, because every call
-    has a different delimiter and compiling a pattern takes longer than everything else.
+    """Match a line that starts with this number of words.
+
+    The pattern does not contain the words, because every call has a different delimiter and compiling a pattern takes
+    longer than everything else.
     """
     prefix = r"[^\w\n]+".join([r"(\w+)"] * words)
     return re.compile(rf"(?m)^[^\w\n]*{prefix}[^\w\n]*?[:=][ \t]*(.*)$")

@@ -29,9 +29,11 @@ _REACH_BEFORE, _REACH_AFTER = 110, 80
 
 
 class Answer(NamedTuple):
-    """The number that a text states as its answer, its rivals, and other possible readings. `rivals` are as likely as
-    the number: a range, a list, a choice, a number in another sentence. `others` matter only if one of them is
-    expected: possible years, "1 in 4" as a ratio. `withheld` is the reason why a text with numbers has no answer.
+    """The number that a text states as its answer, its rivals, and other possible readings.
+
+    `rivals` are as likely as the number: a range, a list, a choice, a number in another sentence. `others` matter only
+    if one of them is expected: possible years, "1 in 4" as a ratio. `withheld` is the reason why a text with numbers
+    has no answer.
     """
 
     number: ParsedNumber | None
@@ -150,21 +152,21 @@ def pick_after_equals(text: str, numbers: Sequence[ParsedNumber]) -> ParsedNumbe
 
 def find_candidates(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text that are not denied; dates only if there is nothing else."""
-    return prefer_non_dates(find_undenied(text, decimal))
+    return prefer_non_dates(find_undenied_numbers(text, decimal))
 
 
-def find_undenied(text: str, decimal: Decimal) -> list[ParsedNumber]:
+def find_undenied_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text that their clause does not deny."""
-    return drop_denied(text, parse_numbers(text, decimal))
+    return drop_denied_numbers(text, parse_numbers(text, decimal))
 
 
-def drop_denied(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
+def drop_denied_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
     """Leave out the numbers that their clause denies."""
     denials = DenialFinder(text)
     return [number for number in numbers if not (denials.spans and denials.is_denied(number))]
 
 
-def find_denied(text: str, decimal: Decimal) -> list[ParsedNumber]:
+def find_denied_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text, in digits and in words, that their clause denies."""
     if not _PHRASES["denial"].search(text):
         return []
@@ -182,7 +184,7 @@ def parse_word_ratio(text: str) -> ParsedNumber | None:
     return ParsedNumber(1 / total.value, f"{match[0]}{total.text}")
 
 
-def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
+def find_doubtful_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers that are probably not the answer: possible years and denied numbers."""
     denials = DenialFinder(text)
     if not denials.spans:
@@ -249,7 +251,7 @@ def prefer_non_dates(numbers: list[ParsedNumber]) -> list[ParsedNumber]:
     return [number for number in numbers if number.category not in ("date", "year")] or numbers
 
 
-def find_joined(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
+def find_joined_numbers(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
     """Return the numbers that follow in the same range, list or choice: "3 to 5", "3 or 4", "(3, 4)"."""
     chain = [other for other in numbers if other.start >= number.start] or [number]
     joined: list[ParsedNumber] = []
@@ -269,7 +271,7 @@ def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
     return _PHRASES["joined"].fullmatch(between) is not None
 
 
-def find_assigned(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
+def find_assigned_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
     """Return the numbers of two or more unknowns: "x = 3 and y = 4"."""
     if "=" not in text:
         return []

@@ -317,8 +317,9 @@ def _rate_lack(verb: str, rest: Sequence[str]) -> Blame | None:
 
 
 def _rate_words(words: Sequence[str], is_negated: bool, prefix: str) -> Blame | None:
-    """Rate the first word of praise or blame, reversed by a preceding "not". After "not", only words about people's
-    worth count: "not smart", but not "not welcome".
+    """Rate the first word of praise or blame, reversed by a preceding "not".
+
+    After "not", only words about people's worth count: "not smart", but not "not welcome".
     """
     is_praise = False
     for word in words:
@@ -335,8 +336,9 @@ def _rate_words(words: Sequence[str], is_negated: bool, prefix: str) -> Blame | 
 
 
 def _get_complement(words: Sequence[str]) -> list[str]:
-    """Return the words up to the next statement; empty for things that are done to people. After the first rated word,
-    only words of the same list count, so that "great crime writers" are not criminals.
+    """Return the words up to the next statement; empty for things that are done to people.
+
+    After the first rated word, only words of the same list count, so that "great crime writers" are not criminals.
     """
     complement, has_rated = list[str](), False
     for index, word in enumerate(words):

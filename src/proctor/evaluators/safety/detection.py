@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from proctor.errors import EvaluatorError, UsageError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import Embedding, Model
 from proctor.evaluators.score_conversion import preview
@@ -48,7 +48,7 @@ def toxicity_detection(*, threshold: float = 0.6, model: Model | None = None) ->
     check_fraction("toxicity_detection", "threshold", threshold)
     if model is not None:
         evaluate, adapter = _create_judge(model, "toxicity", threshold, show_input=False)
-        return mark_product(evaluate, by=toxicity_detection, threshold=threshold, model=adapter)
+        return tag_evaluator(evaluate, factory=toxicity_detection, threshold=threshold, model=adapter)
     from proctor.evaluators.safety.toxicity import model as local
 
     # Loaded now, so that a damaged data file is reported before the run.
@@ -57,7 +57,7 @@ def toxicity_detection(*, threshold: float = 0.6, model: Model | None = None) ->
     def evaluate_locally(output: Any) -> Score:
         return _score_toxicity(_join_texts(output), threshold)
 
-    return mark_product(evaluate_locally, by=toxicity_detection, threshold=threshold)
+    return tag_evaluator(evaluate_locally, factory=toxicity_detection, threshold=threshold)
 
 
 @evaluator(category="safety", factory=True, needs=(), parts="of", threshold=0.5)
@@ -103,12 +103,12 @@ def bias_detection(of: Any = None, *, threshold: float = 0.5, model: Model | Non
         return _create_counterfactual(of)
     if model is not None:
         evaluate, adapter = _create_judge(model, "bias", threshold, show_input=True)
-        return mark_product(evaluate, by=bias_detection, threshold=threshold, model=adapter)
+        return tag_evaluator(evaluate, factory=bias_detection, threshold=threshold, model=adapter)
 
     def evaluate_locally(output: Any) -> Score:
         return _score_bias(_join_texts(output), threshold)
 
-    return mark_product(evaluate_locally, by=bias_detection, threshold=threshold)
+    return tag_evaluator(evaluate_locally, factory=bias_detection, threshold=threshold)
 
 
 @evaluator(category="safety", factory=True, needs=())
@@ -158,7 +158,7 @@ def compliance(
     evaluate, options = create_compliance(
         policies, refusal, claims, near=near, rules=rules, model=model, embedder=embedder
     )
-    return mark_product(evaluate, by=compliance, **options)
+    return tag_evaluator(evaluate, factory=compliance, **options)
 
 
 def _find_sentence_around(text: str, start: int, end: int) -> str:

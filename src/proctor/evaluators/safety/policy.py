@@ -176,8 +176,9 @@ class Case(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """Whether a text complies with a policy, the method, and the findings that violate the policy. `complies` is None
-    without a verdict: `skipped` is True if there was nothing to judge, otherwise the check failed.
+    """Whether a text complies with a policy, the method, and the findings that violate the policy.
+
+    `complies` is None without a verdict: `skipped` is True if there was nothing to judge, otherwise the check failed.
     """
 
     complies: bool | None

@@ -23,7 +23,7 @@ from proctor.evaluators.tokenizer import (
 from proctor.records.score import Score
 
 # The mean similarity of neighboring sentences in ordinary texts.
-ORDINARY_NEARNESS = 0.22
+ORDINARY_SIMILARITY = 0.22
 # Lists, letters and songs repeat up to the first fraction of their words; at the second fraction the sign is 0.
 REPETITION_RANGE = (0.25, 0.75)
 _REPEATED_WORDS = 4
@@ -64,7 +64,7 @@ EXPLANATIONS = {
 class CoherenceSigns(NamedTuple):
     """The signs of coherence; `connection` is None if there is nothing to compare.
 
-    `adjacent_nearness` is the similarity of each sentence to the next, `strangers` are sentences unlike all others,
+    `adjacent_similarities` is the similarity of each sentence to the next, `strangers` are sentences unlike all others,
     `left_out` counts the sentences at the end that were not compared.
     """
 
@@ -73,7 +73,7 @@ class CoherenceSigns(NamedTuple):
     order: float
     sequence: float
     completeness: float
-    adjacent_nearness: tuple[float, ...] = ()
+    adjacent_similarities: tuple[float, ...] = ()
     strangers: tuple[str, ...] = ()
     left_out: int = 0
 
@@ -110,8 +110,8 @@ class CoherenceScorer:
             return Score.skipped("it is not prose", details)
         result = await find_signs(text, self._embedder)
         details["signs"] = result.signs
-        if result.adjacent_nearness:
-            details["neighbours"] = [round(nearness, 3) for nearness in result.adjacent_nearness]
+        if result.adjacent_similarities:
+            details["neighbours"] = [round(similarity, 3) for similarity in result.adjacent_similarities]
         if result.strangers:
             details["strangers"] = list(result.strangers)
         reason = result.explain(self._threshold)
@@ -126,7 +126,7 @@ def is_prose(text: str) -> bool:
     """Return True if a text has as many function words as prose, or many letters beyond A to Z."""
     english = load_english()
     text_words = [word.text for word in split_words(text) if word.kind != "number"]
-    function_words = english.function | english.negation | english.speaker | english.elsewhere
+    function_words = english.function | english.negation | english.speaker | english.deferral_words
     if sum(word in function_words for word in text_words) > MIN_FUNCTION_WORDS * len(text_words):
         return True
     return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
@@ -142,13 +142,15 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
     compared = passages[:MAX_COMPARED_SENTENCES]
     vectors, floor = await embedder.vectors(compared), await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(len(text), VectorSimilarity, vectors, floor)
-    adjacent_nearness = tuple(similarity(*pair) for pair in pairwise(compared))
+    adjacent_similarities = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))
     nearest = await run_off_loop(len(text), similarity.nearest_other, distinct)
-    strangers = {passage for passage, nearness in zip(distinct, nearest, strict=True) if not nearness}
+    strangers = {
+        passage for passage, nearest_similarity in zip(distinct, nearest, strict=True) if not nearest_similarity
+    }
     return result._replace(
-        connection=min(1.0, sum(adjacent_nearness) / len(adjacent_nearness) / ORDINARY_NEARNESS),
-        adjacent_nearness=adjacent_nearness,
+        connection=min(1.0, sum(adjacent_similarities) / len(adjacent_similarities) / ORDINARY_SIMILARITY),
+        adjacent_similarities=adjacent_similarities,
         strangers=tuple(passage for passage in compared if passage in strangers),
         left_out=len(passages) - len(compared),
     )
@@ -208,8 +210,8 @@ def _score_sequence(passages: Sequence[str]) -> float:
     is_backwards = any(b <= a and b > 1 for a, b in pairwise(numbers)) or (1 in numbers and numbers[0] > 1)
     english = load_english()
     first_half = passages[: len(passages) // 2]
-    is_concluded = any(_starts_with(passage, english.conclude) for passage in first_half)
-    is_broken = is_backwards or is_concluded or _starts_with(passages[0], english.refer_back)
+    is_concluded = any(_starts_with(passage, english.conclusions) for passage in first_half)
+    is_broken = is_backwards or is_concluded or _starts_with(passages[0], english.back_references)
     return INCOMPLETE_VALUE if is_broken else 1.0
 
 
@@ -246,9 +248,9 @@ def _is_cut_off(sentence: str) -> bool:
         return False
     if last.text == "a" and _NAMES_A_LETTER.search(stripped):
         return False
-    if last.text in english.goes_on_but_in_clauses:
-        return english.begins_clauses.isdisjoint(word.text for word in sentence_words)
-    return last.text in english.goes_on
+    if last.text in english.continuations_outside_clauses:
+        return english.clause_starters.isdisjoint(word.text for word in sentence_words)
+    return last.text in english.continuations
 
 
 def _interpolate(value: float, start: float, end: float) -> float:

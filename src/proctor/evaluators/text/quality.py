@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.grounding.support import DEFAULT_THRESHOLD, GroundingScorer
 from proctor.evaluators.measurements import check_fraction
@@ -145,7 +145,7 @@ def semantic_similarity(
 
     options = {"against": against, "excerpts": excerpts, "match": match}
     set_options = {name: value for name, value in options.items() if value is not None}
-    return mark_product(evaluate, by=semantic_similarity, **method.options, threshold=threshold, **set_options)
+    return tag_evaluator(evaluate, factory=semantic_similarity, **method.options, threshold=threshold, **set_options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
@@ -178,7 +178,7 @@ def coherence(threshold: float = 0.8, *, embedder: Embedding = None, model: Mode
     async def evaluate(output: Any) -> Score:
         return await method.score(output)  # type: ignore[no-any-return]
 
-    return mark_product(evaluate, by=coherence, threshold=threshold, **method.options)
+    return tag_evaluator(evaluate, factory=coherence, threshold=threshold, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=DEFAULT_THRESHOLD)
@@ -235,7 +235,7 @@ def hallucination_detection(
         return await method.score(output, source)  # type: ignore[no-any-return]
 
     options = {"context": context, "with_input": with_input, "threshold": threshold}
-    return mark_product(evaluate, by=hallucination_detection, **options, **method.options)
+    return tag_evaluator(evaluate, factory=hallucination_detection, **options, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.7)
@@ -270,7 +270,7 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
             return Score.skipped("there is no input to compare the output with")
         return await method.score(output, question)  # type: ignore[no-any-return]
 
-    return mark_product(evaluate, by=relevance, threshold=threshold, **method.options)
+    return tag_evaluator(evaluate, factory=relevance, threshold=threshold, **method.options)
 
 
 def _choose_reference(expected: Any, field_context: FieldContext | None) -> Against:

@@ -14,9 +14,9 @@ MAX_PIECE_WORDS = 150
 # Only the first pieces of longer texts are compared; the details show this.
 MAX_PIECES = 100
 # Answers have at least this similarity to the question, and get at least this value.
-ANSWER_NEARNESS, ANSWER_VALUE = 0.28, 0.7
+ANSWER_SIMILARITY, ANSWER_VALUE = 0.28, 0.7
 # At this similarity or higher, the value is 1.
-FULL_NEARNESS = 0.8
+FULL_SIMILARITY = 0.8
 # An answer with fewer words is only a name, not a sentence.
 MIN_ANSWER_WORDS = 5
 
@@ -24,16 +24,16 @@ MIN_ANSWER_WORDS = 5
 class TopicMatch(NamedTuple):
     """The nearest piece of an answer; `left_out` counts the pieces that were not compared."""
 
-    nearness: float
+    similarity: float
     piece: str
     left_out: int = 0
 
     @property
     def value(self) -> float:
         """The value of the score: 0 for unrelated texts, 0.7 at the similarity of a typical answer, up to 1."""
-        if self.nearness < ANSWER_NEARNESS:
-            return ANSWER_VALUE * self.nearness / ANSWER_NEARNESS
-        share = min(1.0, (self.nearness - ANSWER_NEARNESS) / (FULL_NEARNESS - ANSWER_NEARNESS))
+        if self.similarity < ANSWER_SIMILARITY:
+            return ANSWER_VALUE * self.similarity / ANSWER_SIMILARITY
+        share = min(1.0, (self.similarity - ANSWER_SIMILARITY) / (FULL_SIMILARITY - ANSWER_SIMILARITY))
         return ANSWER_VALUE + (1.0 - ANSWER_VALUE) * share
 
 
@@ -59,11 +59,11 @@ class RelevanceScorer:
         if problem:
             return Score.skipped(problem, details)
         match = await match_topic(question, answer, self._embedder)
-        details["nearness"] = match.nearness
+        details["nearness"] = match.similarity
         if match.left_out:
             details["pieces_left_out"] = match.left_out
         letters = ", by letters only" if self._embedder.method == "lexical" else ""
-        reason = f"nearness {match.nearness:.2f} to the input{letters}"
+        reason = f"nearness {match.similarity:.2f} to the input{letters}"
         if match.piece != answer:
             reason += f", by {preview(match.piece)}"
         return Score(match.value, match.value >= self._threshold, reason, details)

@@ -46,7 +46,7 @@ IndexedText = tuple[int, str]
 class Excerpt(NamedTuple):
     """Some words of a text, the index of the reference that they resemble, and their similarity."""
 
-    likeness: float
+    similarity: float
     text: str
     reference: int
 
@@ -61,10 +61,10 @@ def find_excerpts(text: str, references: Iterable[IndexedText], limit: int = 2) 
     for index, reference in references:
         reference_words = [word.text for word in split_words(reference)]
         excluded = frozenset[int]() if _has_negation(reference_words) else negated
-        likeness, excerpt = _find_best_window(text_words, reference_words, excluded)
-        if likeness > 0:
-            excerpts.append(Excerpt(likeness, excerpt, index))
-    return sorted(excerpts, key=lambda excerpt: -excerpt.likeness)[:limit]
+        similarity, excerpt = _find_best_window(text_words, reference_words, excluded)
+        if similarity > 0:
+            excerpts.append(Excerpt(similarity, excerpt, index))
+    return sorted(excerpts, key=lambda excerpt: -excerpt.similarity)[:limit]
 
 
 def is_negated(text: str, reference: str) -> bool:
@@ -130,9 +130,9 @@ def _find_best_window(
             continue
         window = text_words[start : start + size]
         window_ngrams = frozenset[str]().union(*map(_get_ngrams, window))
-        likeness = len(window_ngrams & ngrams) / math.sqrt(len(window_ngrams) * len(ngrams))
-        if likeness > best:
-            best, excerpt = likeness, " ".join(window)
+        similarity = len(window_ngrams & ngrams) / math.sqrt(len(window_ngrams) * len(ngrams))
+        if similarity > best:
+            best, excerpt = similarity, " ".join(window)
     return best, excerpt
 
 
@@ -207,7 +207,7 @@ class SimilarityScorer:
         if same := set(answers.values()) & set(references.values()):
             details["cosine"] = 1.0
             return Score(1.0, True, f"identical to {preview(min(same))}", details)
-        problem, partial_problem = self._drop_unreadable(answers, references, output, reference)
+        problem, partial_problem = self._drop_unreadable_texts(answers, references, output, reference)
         if problem:
             return Score.skipped(problem, details)
         match = await find_nearest(answers, references, self._embedder, self._use_excerpts)
@@ -244,7 +244,7 @@ class SimilarityScorer:
         reason = f"{method} {match.cosine:.3f}{excerpt} with {preview(reference)}"
         return Score(value, value >= self._threshold, reason, details)
 
-    def _drop_unreadable(
+    def _drop_unreadable_texts(
         self, answers: dict[int, str], references: dict[int, str], output: Any, reference: Any
     ) -> tuple[str, str]:
         """Remove texts that the embedder cannot read.
@@ -308,8 +308,9 @@ def find_texts_in_data(value: Any) -> list[str]:
 
 
 def index_texts(value: Any) -> dict[int, str]:
-    """Return the texts in a value by index: a string, each string of a list, or other values as JSON. Empty strings are
-    left out, because they have no meaning and endpoints reject them.
+    """Return the texts in a value by index: a string, each string of a list, or other values as JSON.
+
+    Empty strings are left out, because they have no meaning and endpoints reject them.
     """
     if value is None:
         return {}

@@ -134,9 +134,10 @@ MAX_POSITIONS, MAX_EPOCHS = 100_000_000, 2**32
 
 
 class ImportedRun(msgspec.Struct, frozen=True):
-    """A run from a file; `new` is False if the history already had it. `baselines` are the baselines that now point to
-    the run, `conflicting_baselines` the baselines that still point to another run, and `moved` maps moved baselines to
-    their earlier run.
+    """A run from a file; `new` is False if the history already had it.
+
+    `baselines` are the baselines that now point to the run, `conflicting_baselines` the baselines that still point to
+    another run, and `moved` maps moved baselines to their earlier run.
     """
 
     run_id: str

@@ -31,8 +31,9 @@ def _shared_instance() -> Lexical:
 
 
 class Lexical:
-    """Counts runs of two to four letters within words, so that forms of a word are similar. A checksum maps the runs to
-    4,096 buckets; the value of a bucket is the square root of its count.
+    """Counts runs of two to four letters within words, so that forms of a word are similar.
+
+    A checksum maps the runs to 4,096 buckets; the value of a bucket is the square root of its count.
     """
 
     name = NAME

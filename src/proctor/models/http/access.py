@@ -18,7 +18,7 @@ from proctor.models import connect as connections
 MIN_KEY_IN_RESPONSE = 16
 _SENDABLE = re.compile(r"[\x21-\x7e]+")
 # The environment variable for the key of any other server; no provider's key is sent there.
-OTHER_KEY = "PROCTOR_API_KEY"
+FALLBACK_KEY_VARIABLE = "PROCTOR_API_KEY"
 
 
 def parse_server_url(url: str, *, where: str) -> tuple[str, str]:
@@ -85,15 +85,15 @@ class ApiKey:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a key cannot be copied or pickled; connect again where you need it")
 
-    def format_header(self, form: str) -> str:
-        return form.format(self._secret)
+    def format_header(self, template: str) -> str:
+        return template.format(self._secret)
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Redact the key in a text, in any encoding that a server may use to quote it."""
-        return known_secrets((self._secret,)).hide(text)
+        return known_secrets((self._secret,)).redact(text)
 
-    def hide_in_response(self, body: bytes) -> bytes:
-        return known_secrets((self._secret,), MIN_KEY_IN_RESPONSE).hide_in_bytes(body)
+    def redact_response(self, body: bytes) -> bytes:
+        return known_secrets((self._secret,), MIN_KEY_IN_RESPONSE).redact_bytes(body)
 
 
 def find_key(
@@ -166,9 +166,11 @@ class ModelOptions(ConnectionOptions, total=False):
 
 
 class Provider(NamedTuple):
-    """A provider: its scheme, its URL, and the environment variables for a gateway's URL and for the key. `path` and
-    `models_path` are the URL paths for completions (`{model}` is the model) and for the model list. `version` is an
-    optional suffix of a base URL. `key_header` is the name of the key's header and a format string for its value.
+    """A provider: its scheme, its URL, and the environment variables for a gateway's URL and for the key.
+
+    `path` and `models_path` are the URL paths for completions (`{model}` is the model) and for the model list.
+    `version` is an optional suffix of a base URL. `key_header` is the name of the key's header and a format string for
+    its value.
     """
 
     scheme: str
@@ -182,8 +184,8 @@ class Provider(NamedTuple):
     other_headers: Mapping[str, str] = {}
 
     def headers(self, key: ApiKey) -> dict[str, str]:
-        name, form = self.key_header
-        return {**self.other_headers, **({name: key.format_header(form)} if key else {})}
+        name, template = self.key_header
+        return {**self.other_headers, **({name: key.format_header(template)} if key else {})}
 
 
 class ServerAccess(NamedTuple):
@@ -221,7 +223,7 @@ def resolve_access(provider: Provider, options: ServerOptions, option_type: Any,
     base = base.removesuffix(provider.version)
     is_official = base == provider.base_url
     key = find_key(
-        provider.keys if is_official or not explicit_url else [OTHER_KEY],
+        provider.keys if is_official or not explicit_url else [FALLBACK_KEY_VARIABLE],
         api_key=options.get("api_key"),
         api_key_env=options.get("api_key_env"),
         is_required=is_official,

@@ -45,7 +45,7 @@ class WireAdapter:
         self._supports_json_schema = supports_json_schema
         self._clock = clock or SystemClock()
         # Replaced, never modified in place, because calls in several threads may read it.
-        self._without: frozenset[str] = frozenset()
+        self._omitted_settings: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -53,7 +53,7 @@ class WireAdapter:
     @property
     def supports_json_schema(self) -> bool:
         """True until the server rejects a schema."""
-        return self._supports_json_schema and "schema" not in self._without
+        return self._supports_json_schema and "schema" not in self._omitted_settings
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Send one request and return the response; `timeout` covers all attempts."""
@@ -61,15 +61,15 @@ class WireAdapter:
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         earlier_attempts = 0
         while True:
-            without = self._without
+            omitted_settings = self._omitted_settings
             try:
-                body = self._wire.write(self._name, request, without)
+                body = self._wire.write(self._name, request, omitted_settings)
                 result = await self._send(body, request, timeout)
             except RequestRejected as error:
                 field = self._wire.rejected_field(error.body, request) if error.status == 400 else None
-                if field is None or field in without:
+                if field is None or field in omitted_settings:
                     raise
-                self._without |= {field}
+                self._omitted_settings |= {field}
                 earlier_attempts += error.attempts
                 if deadline is not None:
                     timeout = max(0.0, deadline - self._clock.monotonic())

@@ -179,13 +179,13 @@ class Endpoint:
         *,
         limiter: Limiter | None = None,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self.origin = origin
         self.key = key
         self.clock = clock or SystemClock()
-        self.chance = chance or random.Random()
-        self.limiter = limiter or Limiter(clock=self.clock, chance=self.chance)
+        self.rng = rng or random.Random()
+        self.limiter = limiter or Limiter(clock=self.clock, rng=self.rng)
         self._rejections = KeyRejections(self.clock)
         self._headers = {"Content-Type": "application/json", "User-Agent": f"proctor/{VERSION}", **headers}
         self._pool_key = ("proctor.providers", endpoint_digest(origin, headers))
@@ -217,7 +217,7 @@ class Endpoint:
                     raise self._rejected(call, error, attempts) from None
                 except PauseTooLong as error:
                     # The request was not sent in this attempt.
-                    raise self._pause_too_long(call, error.why, error.seconds, attempts - 1) from None
+                    raise self._pause_too_long(call, error.reason, error.seconds, attempts - 1) from None
                 except TimeoutError:
                     raise self._timed_out(call, timeout or 0.0, attempts, failure) from None
                 stopwatch.note_failure(self._describe("", str(failure), attempts).strip())
@@ -256,12 +256,12 @@ class Endpoint:
                 raise self._status_error(call, status, body, headers, generation)
             self._rejections.clear(call.url)
             try:
-                value = read(self.key.hide_in_response(body))
+                value = read(self.key.redact_response(body))
             except UnreadableBody as error:
                 raise _TransientError(f"sent a response that cannot be read: {error}") from None
             self.limiter.record_success()
-            if headers.exhausted:
-                self.limiter.pause(headers.exhausted)
+            if headers.reset_after:
+                self.limiter.pause(headers.reset_after)
             return value, self.clock.monotonic() - started
         finally:
             self.limiter.release()
@@ -297,7 +297,7 @@ class Endpoint:
         self, call: HttpCall, status: int, body: bytes, headers: RateHeaders, generation: int
     ) -> _TransientError | _FinalError:
         """Classify an error status, and pass it to the limiter and the key rejections."""
-        error = read_error_body(body, self.key.hide)
+        error = read_error_body(body, self.key.redact)
         phrase = next((known.phrase for known in HTTPStatus if known == status), "")
         what = f"answered {status} {phrase}".rstrip()
         if error.message:
@@ -309,7 +309,7 @@ class Endpoint:
             return _FinalError(status, what, error)
         if status in OVERLOADED:
             self.limiter.record_overload(generation)
-        pauses = (headers.retry_after, error.retry_after, headers.exhausted)
+        pauses = (headers.retry_after, error.retry_after, headers.reset_after)
         pause = next((seconds for seconds in pauses if seconds is not None), None)
         if pause:
             self.limiter.pause(pause, what)
@@ -339,7 +339,7 @@ class Endpoint:
             if failure.is_rate_limited and policy.retries:
                 what = f"{what}; without a timeout, retries={policy.retries} is the limit"
             raise self._failed(call, what, attempts, failure.pause)
-        delay = backoff_seconds(attempts, policy.retry_delay, self.chance)
+        delay = backoff_seconds(attempts, policy.retry_delay, self.rng)
         if failure.pause:
             if failure.pause > min(limit, policy.request_timeout(limit if math.isfinite(limit) else 0.0)):
                 raise self._pause_too_long(call, str(failure), failure.pause, attempts)
@@ -378,7 +378,7 @@ class Endpoint:
         return CallFailed(described, retryable=True, retry_after=retry_after)
 
     def _describe(self, name: str, what: str, attempts: int) -> str:
-        return self.key.hide(f"{name} {what}" + (f" ({attempts} attempts)" if attempts > 1 else ""))
+        return self.key.redact(f"{name} {what}" + (f" ({attempts} attempts)" if attempts > 1 else ""))
 
 
 # Weak references, so that an endpoint lasts as long as the adapters that use it.

@@ -24,22 +24,23 @@ class ErrorBody(NamedTuple):
     retry_after: float | None = None
 
 
-def read_error_body(body: bytes, hide: Callable[[str], str] = lambda text: text) -> ErrorBody:
-    """Read the error body of any provider; quote the start of a body in another format. `redact` removes keys before
-    the message is truncated, because a truncated key would not be recognized.
+def read_error_body(body: bytes, redact: Callable[[str], str] = lambda text: text) -> ErrorBody:
+    """Read the error body of any provider; quote the start of a body in another format.
+
+    `redact` removes keys before the message is truncated, because a truncated key would not be recognized.
     """
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return ErrorBody(to_short_line(hide(body.decode("utf-8", "replace")), MAX_QUOTE))
+        return ErrorBody(to_short_line(redact(body.decode("utf-8", "replace")), MAX_QUOTE))
     if isinstance(decoded, list) and len(decoded) == 1:
         decoded = decoded[0]
     error = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
     if not isinstance(error, dict):
-        return ErrorBody(to_short_line(hide(_to_text(error)), MAX_QUOTE))
+        return ErrorBody(to_short_line(redact(_to_text(error)), MAX_QUOTE))
     message = error.get("message") or error.get("detail") or error
     return ErrorBody(
-        to_short_line(hide(_to_text(message)), MAX_QUOTE),
+        to_short_line(redact(_to_text(message)), MAX_QUOTE),
         _to_text(error.get("type") or error.get("status")),
         _to_text(error.get("code")),
         _to_text(error.get("param")),

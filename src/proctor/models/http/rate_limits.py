@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # the strings before and after the word identify the limit.
 _RATE_HEADER = re.compile(r"(.*ratelimit.*)-(remaining|reset)(.*)")
 
-WINDOW = 64
+INITIAL_WINDOW = 64
 MAX_WINDOW = 1024
 # After a pause, calls restart spread over this fraction of it, but at most over these seconds.
 SPREAD_SHARE, MAX_SPREAD_SECONDS = 0.1, 2.0
@@ -33,11 +33,13 @@ MAX_PAUSE_SECONDS = 3600.0
 
 
 class RateHeaders:
-    """The rate-limit headers of a response; None if a header is missing. `retry_after` is the pause that the endpoint
-    requests; `reset_after` is the time in seconds until an exhausted limit resets.
+    """The rate-limit headers of a response; None if a header is missing.
+
+    `retry_after` is the pause that the endpoint requests; `reset_after` is the time in seconds until an exhausted limit
+    resets.
     """
 
-    __slots__ = ("exhausted", "retry_after", "should_retry")
+    __slots__ = ("reset_after", "retry_after", "should_retry")
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]], now: datetime) -> None:
         self.retry_after: float | None = None
@@ -64,7 +66,7 @@ class RateHeaders:
             for limit in limits.values()
             if _parse_number(limit.get("remaining", "")) == 0
         ]
-        self.exhausted = max((wait for wait in waits if wait is not None), default=None)
+        self.reset_after = max((wait for wait in waits if wait is not None), default=None)
 
 
 def _parse_number(text: str) -> float | None:
@@ -72,14 +74,15 @@ def _parse_number(text: str) -> float | None:
 
 
 class PauseTooLong(Exception):
-    """The endpoint requests a longer pause than the caller can wait. `reason` is the error response that requested the
-    pause, if there was one.
+    """The endpoint requests a longer pause than the caller can wait.
+
+    `reason` is the error response that requested the pause, if there was one.
     """
 
-    def __init__(self, seconds: float, why: str = "") -> None:
+    def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(f"a pause of {seconds:.3g} s")
         self.seconds = seconds
-        self.why = why
+        self.reason = reason
 
 
 class _Waiter:
@@ -107,30 +110,32 @@ class _Waiter:
 
 
 class Limiter:
-    """Grants slots to calls, first come, first served. A call that waits for the end of a pause keeps its slot: no
-    other call could use it. A call whose event loop stops without being closed keeps its slot too.
+    """Grants slots to calls, first come, first served.
+
+    A call that waits for the end of a pause keeps its slot: no other call could use it. A call whose event loop stops
+    without being closed keeps its slot too.
     """
 
     def __init__(
         self,
-        window: int = WINDOW,
+        window: int = INITIAL_WINDOW,
         *,
         max_window: int = MAX_WINDOW,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._chance = chance or random.Random()
+        self._rng = rng or random.Random()
         self._lock = threading.Lock()
         self._queue: deque[_Waiter] = deque()
         self.window = window
         self._max_window = max(max_window, window)
         self.in_flight = 0
         self._generation = 0
-        self._succeeded = 0
+        self._success_count = 0
         self._paused_until = -math.inf
         self._spread = 0.0
-        self._why = ""
+        self._pause_reason = ""
 
     @property
     def waiting(self) -> int:
@@ -164,7 +169,7 @@ class Limiter:
                 with stopwatch.paused():
                     while (left := self.remaining_pause()) > 0:
                         self._check_pause(max_pause)
-                        await self._clock.sleep(left + self._chance.uniform(0.0, self._spread))
+                        await self._clock.sleep(left + self._rng.uniform(0.0, self._spread))
             except BaseException:
                 self.release()
                 raise
@@ -184,10 +189,10 @@ class Limiter:
         with self._lock:
             if 2 * self.in_flight < self.window:
                 return
-            self._succeeded += 1
-            if self._succeeded < self.window:
+            self._success_count += 1
+            if self._success_count < self.window:
                 return
-            self._succeeded = 0
+            self._success_count = 0
             self.window = min(self._max_window, self.window + 1)
             granted = self._grant()
         self._wake(granted)
@@ -197,22 +202,22 @@ class Limiter:
         with self._lock:
             if generation == self._generation:
                 self._generation += 1
-                self._succeeded = 0
+                self._success_count = 0
                 self.window = max(1, self.window // 2)
 
-    def pause(self, seconds: float, why: str = "") -> None:
+    def pause(self, seconds: float, reason: str = "") -> None:
         """Stop sending for some seconds, at most an hour; a longer pause stays in effect."""
         seconds = min(seconds, MAX_PAUSE_SECONDS)
         with self._lock:
             until = self._clock.monotonic() + seconds
             if until > self._paused_until:
-                self._paused_until, self._why = until, why
+                self._paused_until, self._pause_reason = until, reason
                 self._spread = min(SPREAD_SHARE * seconds, MAX_SPREAD_SECONDS)
 
     def _check_pause(self, max_pause: float) -> None:
         left = self.remaining_pause()
         if left > max_pause:
-            raise PauseTooLong(left, self._why)
+            raise PauseTooLong(left, self._pause_reason)
 
     def _take_slot(self, at_front: bool) -> _Waiter | None:
         """Take a free slot, or join the queue. The caller holds the lock."""

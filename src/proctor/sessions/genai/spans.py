@@ -1,5 +1,6 @@
-"""Read model and tool calls from finished spans, according to OpenTelemetry's GenAI conventions. Also supports the
-spans of OpenInference, OpenLLMetry, LangSmith and the Vercel AI SDK.
+"""Read model and tool calls from finished spans, according to OpenTelemetry's GenAI conventions.
+
+Also supports the spans of OpenInference, OpenLLMetry, LangSmith and the Vercel AI SDK.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import msgspec
 from proctor.records.session import ToolCall
 from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.message_parts import join_parts
 from proctor.sessions.importers.openai_messages import read_usage
 from proctor.sessions.importers.session_builder import SessionBuilder
@@ -286,7 +286,7 @@ class _SessionReader:
         if speaker is None and not _is_from_user(attachment):
             speaker = "meta"
         self._add_user(line, line.fields, _to_parts(content), speaker)
-        rest = unread_fields(attachment, {"type": _QUEUED, "prompt": content})
+        rest = remaining_fields(attachment, {"type": _QUEUED, "prompt": content})
         outer = omit_keys(line.fields, "type", "attachment")
         self._builder.add_note(line.number, outer | ({"attachment": rest} if rest else {}))
         return True
@@ -321,7 +321,7 @@ class _SessionReader:
             self._add_assistant(line, fields, message, parts, speaker)
         else:
             self._add_user(line, fields, parts, speaker)
-        rest = unread_fields(message, {"role": fields["type"], "content": content, "type": "message"})
+        rest = remaining_fields(message, {"role": fields["type"], "content": content, "type": "message"})
         note = _get_outer_fields(fields, outer, parts) | ({"message": rest} if rest else {})
         self._builder.add_note(line.number, note)
 
@@ -380,7 +380,7 @@ class _SessionReader:
                 call_id, arguments = as_text(part.get("id")), part.get("input")
                 calls.append(ToolCall(part["name"], parse_arguments(arguments), call_id=call_id))
                 read_fields = {"type": _CALL_TYPES[0], "id": call_id, "name": part["name"], "input": arguments}
-                self._note_call(line, unread_fields(part, read_fields), call_id)
+                self._note_call(line, remaining_fields(part, read_fields), call_id)
             else:
                 self._add_other_part(line, part)
             content.append(BREAK)
@@ -426,7 +426,7 @@ class _SessionReader:
         self._builder.add_result(call_id, result, has_failed=is_error, duration_ms=duration)
         if details is not None and details != content:
             self._builder.add_event("toolUseResult", {"call_id": call_id, "details": details})
-        self._note_call(line, unread_fields(part, read_fields), call_id)
+        self._note_call(line, remaining_fields(part, read_fields), call_id)
 
     def _note_call(self, line: LogLine, fields: Mapping[str, Any], call_id: str | None) -> None:
         if fields:

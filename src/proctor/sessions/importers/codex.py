@@ -18,7 +18,7 @@ import msgspec
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import decode_json, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.message_parts import extract_text, join_parts, plain_text
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
@@ -56,8 +56,9 @@ _LAST_LINE = re.compile(r"(?:^|\n)Process exited with code (-?\d{1,9})\s*\Z")
 
 
 class MessageContent(NamedTuple):
-    """The content of a message, and the parts that only mark an image in it. `texts` are the variants that an event may
-    repeat, most likely first.
+    """The content of a message, and the parts that only mark an image in it.
+
+    `texts` are the variants that an event may repeat, most likely first.
     """
 
     content: Any
@@ -363,7 +364,7 @@ class _SessionReader:
         name = name or item_type.removesuffix("_call")
         self._builder.add_call(ToolCall(name, parse_arguments(item.get(key)), call_id=call_id))
         read_fields = {"call_id": call_id, "name": name, "type": item_type}
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
+        self._builder.add_note(line, remaining_fields(omit_keys(item, key), read_fields))
 
     def _add_hosted_call(self, line: int, item: Mapping[str, Any]) -> None:
         """Add a call that the provider ran; the log may lack its result."""
@@ -379,7 +380,7 @@ class _SessionReader:
             read_fields["result"] = result
         else:
             self._builder.add_call(call)
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
+        self._builder.add_note(line, remaining_fields(omit_keys(item, key), read_fields))
 
     def _add_output(self, line: int, item: Mapping[str, Any]) -> None:
         call_id, output = as_text(item.get("call_id")), item.get("output")
@@ -393,7 +394,7 @@ class _SessionReader:
         if duration is None and seconds is not None:
             duration = seconds * 1000
         self._builder.add_result(call_id, result, error=error, duration_ms=duration)
-        self._builder.add_note(line, unread_fields(item, {"output": output, "call_id": call_id}) | rest)
+        self._builder.add_note(line, remaining_fields(item, {"output": output, "call_id": call_id}) | rest)
 
     def _add_event(self, _line: int, event: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
         builder, event_type = self._builder, str(event.get("type"))

@@ -185,6 +185,7 @@ def _get_event_content(event: Event) -> Any:
 
 def iterate_content(value: Any) -> Iterator[ContentLine]:
     """Return the content lines of a value in order, including JSON inside strings, without message structure.
+
     Everything below a key that is not part of a message format is content.
     """
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]

@@ -13,7 +13,7 @@ from typing import Any
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_list, as_mapping, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import as_count, as_list, as_mapping, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.message_parts import join_parts
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
@@ -48,7 +48,7 @@ def add_parts(
             calls.append(call := _read_call(function, as_text(fields.get("thoughtSignature"))))
             read_fields = {"id": call.call_id, "name": call.name, "args": function.get("args")}
             signed = {"functionCall": function, "thoughtSignature": call.signature}
-            rest += _note_call(call.call_id, unread_fields(fields, signed) | unread_fields(function, read_fields))
+            rest += _note_call(call.call_id, remaining_fields(fields, signed) | remaining_fields(function, read_fields))
         elif isinstance(fields.get("functionResponse"), dict):
             rest += _add_response(builder, fields, status)
         elif isinstance(fields.get("text"), str) or any(key in fields for key in _MEDIA):
@@ -79,7 +79,7 @@ def _add_response(builder: SessionBuilder, part: Mapping[str, Any], status: str 
     result = output["output"] if isinstance(output, dict) and set(output) == {"output"} else output
     name = builder.add_result(call_id, result, error=error, name=as_text(response.get("name")))
     read_fields = {"id": call_id, "name": name, "response": output}
-    return _note_call(call_id, omit_keys(part, "functionResponse") | unread_fields(response, read_fields))
+    return _note_call(call_id, omit_keys(part, "functionResponse") | remaining_fields(response, read_fields))
 
 
 def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
@@ -231,7 +231,7 @@ class _SessionReader:
             lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
             read_fields = {name: fields.get(name) for name in ("content", "displayContent")}
             read_fields |= {**lists, "model": as_text(fields.get("model"))}
-            builder.add_note(line, unread_fields(omit_keys(fields, "type"), read_fields))
+            builder.add_note(line, remaining_fields(omit_keys(fields, "type"), read_fields))
         elif value_type in _NOTICES and "content" in fields:
             builder.add_event(str(value_type), omit_keys(fields, "type"))
         elif _is_checkpoint(fields):
@@ -312,7 +312,7 @@ class _SessionReader:
         self._builder.add_result(call_id, output, error=error or None, name=name)
         if call_id is not None:
             self._results[call_id] = as_list(result)
-        self._builder.add_note(line, note | unread_fields(rest, {"id": call_id, "name": name}))
+        self._builder.add_note(line, note | remaining_fields(rest, {"id": call_id, "name": name}))
 
 
 class _Rewound(dict[str, Any]):

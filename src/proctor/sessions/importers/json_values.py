@@ -44,6 +44,6 @@ def omit_keys(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in names}
 
 
-def unread_fields(fields: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
+def remaining_fields(fields: Mapping[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that are missing from `parsed` or have a different value there."""
-    return {key: value for key, value in fields.items() if key not in read or value != read[key]}
+    return {key: value for key, value in fields.items() if key not in parsed or value != parsed[key]}

@@ -307,7 +307,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 class _TraceReader:
     def __init__(self, rows: TraceRows) -> None:
         self._rows = rows
-        self._unknown: Counter[str] = Counter()
+        self._unknown_counts: Counter[str] = Counter()
 
     def read(self, source: str, strays: Iterable[tuple[str, Any]]) -> ImportedSession:
         rows = list(self._rows.observations.items())
@@ -326,13 +326,13 @@ class _TraceReader:
             if isinstance(events[index], CustomEvent):
                 events[index] = wrap_raw_event(step.label, entry)
                 if step.span_call is None and _get_type(row) not in OBSERVATION_TYPES:
-                    self._unknown[step.label] += 1
+                    self._unknown_counts[step.label] += 1
                 entry = {key: row[key] for key in ("id", "name") if key in row}
             observations.append({**entry, "event": index})
         for kind, value in (*strays, *(("odd row", item) for item in self._rows.unknown)):
             events.append(wrap_raw_event(kind, to_storable(value)))
-            self._unknown[kind] += 1
-        self._unknown.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
+            self._unknown_counts[kind] += 1
+        self._unknown_counts.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
         matcher = ContentMatcher([*messages.inputs, *messages.outputs])
         return self._build(source, Session(events), observations, matcher)
 
@@ -354,9 +354,9 @@ class _TraceReader:
     ) -> dict[str, Any]:
         """Return the fields of an observation without the content that the session contains."""
         sources = () if span_call is None else span_call.sources
-        self._unknown.update(f"field: {str(name)[:60]}" for name in row if name not in _OBSERVATION_FIELDS)
+        self._unknown_counts.update(f"field: {str(name)[:60]}" for name in row if name not in _OBSERVATION_FIELDS)
         attributes = get_attributes(row)
-        self._unknown.update(f"attribute: {name[:80]}" for name in attributes if not is_known_attribute(name))
+        self._unknown_counts.update(f"attribute: {name[:80]}" for name in attributes if not is_known_attribute(name))
         rest = {
             name: value
             for name, value in row.items()
@@ -408,7 +408,7 @@ class _TraceReader:
             trace_input if use_input else first_input,
             trace_output if use_output else last_output,
             {name: value for name, value in recorded.items() if not is_blank(value)},
-            dict(self._unknown),
+            dict(self._unknown_counts),
             is_named=True,
         )
 

@@ -15,7 +15,7 @@ from proctor.sessions.importers.imported_session import (
     describe_type,
     flatten_lists,
 )
-from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.session_builder import SessionBuilder, find_first_text, group_items, merge_distinct
 
 NAME = "proctor"
@@ -73,9 +73,9 @@ def _build(value: Any, location: str) -> ImportedSession:
     name = recorded_id or default_session_id(location)
     id_fields = dict.fromkeys(_IDS, name)
     read_fields = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
-    rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read_fields)
+    rest = remaining_fields(omit_keys(outer, "session", "trial", "recorded"), read_fields)
     read_session_fields = {"events": session.get("events")} | id_fields
-    recorded = merge_distinct(rest, unread_fields(session, read_session_fields)) | _get_rest(outer, session)
+    recorded = merge_distinct(rest, remaining_fields(session, read_session_fields)) | _get_rest(outer, session)
     previous = outer.get("recorded")
     if previous is not None:
         extra = previous if isinstance(previous, dict) else {"recorded": previous}

@@ -60,18 +60,18 @@ class SessionBuilder:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self._open = KeyedQueue()
+        self._open_calls = KeyedQueue()
         # Maps a call id to the number of the last message with that call.
         self._last_message: dict[str, int] = {}
-        self._finished: dict[str, int] = {}
+        self._finished_calls: dict[str, int] = {}
         self._message_count = 0
-        self._inserted: defaultdict[int, list[Message]] = defaultdict(list)
+        self._inserted_messages: defaultdict[int, list[Message]] = defaultdict(list)
         self._model_calls: dict[Hashable, int] = {}
         self._current: tuple[Hashable, int] | None = None
         self._has_result = False
         # Later lines of a message, which `build` merges.
         self._continuations: defaultdict[int, list[tuple[Any, list[ToolCall]]]] = defaultdict(list)
-        self._unknown: Counter[str] = Counter()
+        self._unknown_counts: Counter[str] = Counter()
         self._notes: list[dict[str, Any]] = []
         self._times: list[tuple[datetime, str]] = []
         self.recorded: dict[str, Any] = {}
@@ -103,18 +103,18 @@ class SessionBuilder:
             self.add_call(call)
 
     def insert_message(self, index: int, role: Role, content: str) -> None:
-        self._inserted[index].append(Message(role, content))
+        self._inserted_messages[index].append(Message(role, content))
 
     def add_call(self, call: ToolCall) -> None:
         """Add a tool call that waits for its result."""
         index = len(self._events)
         self._events.append(unanswered_event(call))
         if call.call_id is None:
-            self._open.put(index, ("name", None), ("name", call.name))
+            self._open_calls.put(index, ("name", None), ("name", call.name))
             return
         self._last_message[call.call_id] = self._message_count
-        self._open.put(index, ("id", call.call_id, self._message_count))
-        self._finished.pop(call.call_id, None)
+        self._open_calls.put(index, ("id", call.call_id, self._message_count))
+        self._finished_calls.pop(call.call_id, None)
 
     def add_finished_call(self, call: ToolCall) -> None:
         """Add a tool call that contains its result."""
@@ -139,17 +139,17 @@ class SessionBuilder:
         if has_failed:
             error = result if isinstance(result, str) and result else CALL_FAILED
         if call_id is None:
-            index = self._open.take(("name", name))
+            index = self._open_calls.take(("name", name))
         else:
-            index = self._open.take(("id", call_id, self._last_message.get(call_id)))
+            index = self._open_calls.take(("id", call_id, self._last_message.get(call_id)))
         self._has_result = True
         if index is None:
             data = {"call_id": call_id, "of": name, "content": result, "failure": error}
-            self._unknown[ORPHAN_RESULT] += 1
+            self._unknown_counts[ORPHAN_RESULT] += 1
             self.add_event(ORPHAN_RESULT, {key: value for key, value in data.items() if value is not None})
             return name
         if call_id is not None:
-            self._finished[call_id] = index
+            self._finished_calls[call_id] = index
         event = self._events[index]
         assert isinstance(event, CustomEvent)
         call = event.data
@@ -163,7 +163,7 @@ class SessionBuilder:
 
         Return False if no call with that id has a result, or if a later call with that id waits for its result.
         """
-        index = self._finished.get(call_id)
+        index = self._finished_calls.get(call_id)
         if index is None:
             return False
         call = self._events[index]
@@ -202,13 +202,13 @@ class SessionBuilder:
     def add_unknown(self, kind: str | None, data: Any) -> None:
         """Add data that the importer does not understand, and count it."""
         kind = kind or describe_type(data)
-        self._unknown[kind] += 1
+        self._unknown_counts[kind] += 1
         self._events.append(wrap_raw_event(kind, data))
 
     def add_unknown_role(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
         """Add a message with a role that sessions do not support."""
         kind = f"message: {role[:60]}"
-        self._unknown[kind] += 1
+        self._unknown_counts[kind] += 1
         data = {"role": role, "content": content, **({"found": extra} if extra else {})}
         self._events.append(CustomEvent(kind, data))
 
@@ -235,8 +235,8 @@ class SessionBuilder:
         for index, event in enumerate(self._events):
             continuations = self._continuations.get(index)
             merged = event if continuations is None else _merge_message(event, continuations)
-            events += [*self._inserted.get(index, ()), merged]
-        events += self._inserted.get(len(self._events), ())
+            events += [*self._inserted_messages.get(index, ()), merged]
+        events += self._inserted_messages.get(len(self._events), ())
         return ImportedSession(
             name or default_session_id(source),
             Session(events),
@@ -245,7 +245,7 @@ class SessionBuilder:
             find_first_text(events, "user"),
             find_first_text(events[::-1], "assistant"),
             merge_distinct(self.recorded, extra),
-            dict(self._unknown),
+            dict(self._unknown_counts),
         )
 
 
@@ -260,8 +260,10 @@ class PendingSession(NamedTuple):
 def group_items(
     items: Iterable[tuple[Any, str | None]], source: str, is_message: Callable[[Any], bool]
 ) -> Iterator[PendingSession]:
-    """Yield the sessions of a file; only items that are sessions have a location. Messages outside sessions form one
-    session. Other items go to the next or previous session. A single session gets the name of its file.
+    """Yield the sessions of a file; only items that are sessions have a location.
+
+    Messages outside sessions form one session. Other items go to the next or previous session. A single session gets
+    the name of its file.
     """
     strays: list[Any] = []
     messages: list[Any] = []

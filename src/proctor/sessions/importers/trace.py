@@ -33,7 +33,7 @@ class ToolSpanMatcher:
 
     def __init__(self, spans: Iterable[tuple[int, ToolCall]], requested: Iterable[ToolCall]) -> None:
         self._queue = KeyedQueue()
-        self._exact: dict[Hashable, int] = {}
+        self._exact_matches: dict[Hashable, int] = {}
         for number, call in spans:
             key = _content_key(call)
             self._queue.put(number, ("any", *key), ("any", call.name))
@@ -43,12 +43,12 @@ class ToolSpanMatcher:
                 self._queue.put(number, ("id", call.call_id))
         for call in requested:
             exact_key = call.call_id, *_content_key(call)
-            if exact_key not in self._exact and (match := self._find_exact(call)) is not None:
-                self._exact[exact_key] = match
+            if exact_key not in self._exact_matches and (match := self._find_exact(call)) is not None:
+                self._exact_matches[exact_key] = match
 
     def find(self, call: ToolCall) -> int | None:
         """Find a span by id, then by arguments, then by name."""
-        if (number := self._exact.pop((call.call_id, *_content_key(call)), None)) is not None:
+        if (number := self._exact_matches.pop((call.call_id, *_content_key(call)), None)) is not None:
             return number
         number = self._find_exact(call)
         group = "any" if call.call_id is None else "bare"
@@ -192,7 +192,7 @@ class _Assembler:
         ]
         self._spans = ToolSpanMatcher(tool_spans, requested)
         self._results = ToolResultMatcher()
-        self._open: dict[int, ToolCall] = {}
+        self._open_calls: dict[int, ToolCall] = {}
         self._call_ids: dict[int, str] = {}
         self._order = order
         self.events: list[Event] = []
@@ -247,7 +247,7 @@ class _Assembler:
         for call in calls:
             number = self._spans.find(call)
             if number is None:
-                self._open[len(self.events)] = call
+                self._open_calls[len(self.events)] = call
                 self._results.add_call(len(self.events), call)
                 self.events.append(unanswered_event(call))
                 continue
@@ -259,14 +259,14 @@ class _Assembler:
         if message.role != "tool":
             return
         index = self._results.find_call(message, calls[id(message)])
-        call = None if index is None else self._open.pop(index, None)
+        call = None if index is None else self._open_calls.pop(index, None)
         if index is not None and call is not None:
             self.events[index] = msgspec.structs.replace(call, result=message.content)
 
     def finish(self) -> None:
         """Add results and call ids from spans whose messages were not added."""
         seen: set[str] = set()
-        for number in self._order if self._open else ():
+        for number in self._order if self._open_calls else ():
             span_call = self._steps[number].span_call
             inputs = () if span_call is None else span_call.inputs
             results = [message for message in inputs if message.role == "tool"]

@@ -229,7 +229,7 @@ class MainLoop(Generic[InputT, OutputT]):
         results = [msgspec.structs.replace(call, error=CANCELLED) for call in calls]
 
         async def run(index: int, call: ToolCall) -> None:
-            results[index] = await self._toolbox.answer(call, self._clock)
+            results[index] = await self._toolbox.run_call(call, self._clock)
 
         tasks = [asyncio.ensure_future(run(index, call)) for index, call in enumerate(calls)]
         try:

@@ -45,7 +45,7 @@ class Arguments(NamedTuple):
     parse: Callable[[Mapping[str, Any]], ParsedArguments]
 
 
-def describe_type_arguments(record_type: Any, where: str) -> Arguments:
+def make_type_arguments(record_type: Any, where: str) -> Arguments:
     """Use the fields of a dataclass, struct or pydantic model as the arguments."""
     if not is_record(record_type):
         raise TargetError(
@@ -69,7 +69,7 @@ def describe_type_arguments(record_type: Any, where: str) -> Arguments:
     return Arguments(schema, parse)
 
 
-def describe_function_arguments(function: Callable[..., Any], where: str) -> Arguments:
+def make_function_arguments(function: Callable[..., Any], where: str) -> Arguments:
     """Use the parameters of a function as the arguments, or the fields of its only parameter."""
     parameters = inspect.signature(function).parameters
     try:
@@ -87,7 +87,7 @@ def describe_function_arguments(function: Callable[..., Any], where: str) -> Arg
         fix = "give every parameter a name and a type: def search(query: str, limit: int = 5)"
         raise TargetError("the function cannot be a tool", where=where, problems=problems, fix=fix)
     if len(parameters) == 1 and is_record(only := hints[next(iter(parameters))]):
-        return describe_type_arguments(only, where)
+        return make_type_arguments(only, where)
     types = {name: _describe_type(hints[name]) for name in parameters}
     required = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
     fields: list[Any] = [
@@ -205,9 +205,7 @@ class Tool:
         self.handler = handler
         self.timeout = timeout
         self._arguments = (
-            describe_function_arguments(handler, name)
-            if parameters is None
-            else describe_type_arguments(parameters, name)
+            make_function_arguments(handler, name) if parameters is None else make_type_arguments(parameters, name)
         )
         self.spec = ToolSpec(name, description, self._arguments.schema)
 
@@ -223,7 +221,7 @@ class Tool:
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
 
-    async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
+    async def run_call(self, call: ToolCall, clock: Clock) -> ToolCall:
         """Run the tool; return the call with its result or error, and its duration."""
         started = clock.monotonic()
         result, error = None, call.error
@@ -312,11 +310,11 @@ class Toolbox:
             )
         self.specs = tuple(item.spec for item in toolset)
 
-    async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
+    async def run_call(self, call: ToolCall, clock: Clock) -> ToolCall:
         """Run the tool that a call names; for an unknown tool, set the call's error."""
         handler = self._tools.get(call.name)
         if handler is not None:
-            return await handler.answer(call, clock)
+            return await handler.run_call(call, clock)
         hint = suggest_name(call.name, self._tools)
         return msgspec.structs.replace(call, error=f"there is no tool {call.name!r}: {hint}")
 

@@ -376,7 +376,7 @@ class Definition:
             fields=self.fields,
             name=self.name or "definition",
             tags=self.history.tags,
-            history=self.history.opened(),
+            history=self.history.open(),
             on_progress=self._build_callbacks(spans, selected),
             **(defaults | options),
         )

@@ -68,7 +68,7 @@ class DefinitionHistory(Generic[OwnerT]):
         self._retention = Retention(retention_days, retention_count)
         return self._definition
 
-    def opened(self) -> History | bool:
+    def open(self) -> History | bool:
         """Return the history, or False if runs are not stored."""
         return open_history(self._where) if self.auto_save else False
 
