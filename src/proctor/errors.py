@@ -234,7 +234,7 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
     'choose one of: list.yaml'
     """
     names = sorted(set(choices))
-    completions = [each for each in names if len(name) >= MIN_PREFIX and each.startswith(name)]
+    completions = [candidate for candidate in names if len(name) >= MIN_PREFIX and candidate.startswith(name)]
     if 0 < len(completions) <= MAX_COMPLETIONS:
         return f"did you mean {' or '.join(map(repr, completions))}?"
     if similar := _find_similar(name, names):
@@ -248,8 +248,8 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
 def _find_similar(name: str, names: list[str]) -> str | None:
     """Return the most similar name; file names must be similar without their extensions."""
     stems: dict[str, list[str]] = {}
-    for each in names:
-        stems.setdefault(_FILE_EXTENSION.sub("", each), []).append(each)
+    for candidate in names:
+        stems.setdefault(_FILE_EXTENSION.sub("", candidate), []).append(candidate)
     for stem in difflib.get_close_matches(_FILE_EXTENSION.sub("", name), stems, n=1):
         return max(stems[stem], key=lambda each: difflib.SequenceMatcher(None, each, name).ratio())
     return None

@@ -55,7 +55,7 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
             accept_changes=options["accept_changes"],
         )
     if markdown is not None:
-        texts = [render_markdown(each, flips=flips) for each in comparisons]
+        texts = [render_markdown(comparison, flips=flips) for comparison in comparisons]
         write_file(markdown, ["\n".join(texts).encode()], what="the comparison")
     if as_json:
         print_json({"comparisons": comparisons, "only_one_has": unpaired})

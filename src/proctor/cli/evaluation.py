@@ -151,10 +151,10 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     }
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
-    elif given := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
-        need = "needs" if len(given) == 1 else "need"
+    elif dataset_options := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
+        need = "needs" if len(dataset_options) == 1 else "need"
         raise ConfigError(
-            f"{' and '.join(given)} {need} --dataset",
+            f"{' and '.join(dataset_options)} {need} --dataset",
             fix="add --dataset PATH, or set it in the eval file; for --format of a report, add --output DIR",
         )
     if options.get("evaluator") or options.get("parameters"):
@@ -227,8 +227,8 @@ def parse_thresholds(values: tuple[str, ...]) -> dict[str, float]:
     """Parse --fail-under; a number alone applies to the strict pass rate."""
     from proctor.comparison.gates.thresholds import DEFAULT_METRIC, read_thresholds
 
-    named = (text.rpartition("=") for text in values)
-    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in named}
+    name_value_pairs = (text.rpartition("=") for text in values)
+    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in name_value_pairs}
     try:
         return read_thresholds(thresholds, "--fail-under")
     except ConfigError as error:

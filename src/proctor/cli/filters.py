@@ -78,7 +78,7 @@ def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
     known_names = {
         "name": {run.name for run in recent},
         "evaluator": {spec.name for run in recent for spec in run.evaluators},
-        "configuration": {each.name for run in recent for each in run.configurations},
+        "configuration": {configuration.name for run in recent for configuration in run.configurations},
     }
     for key, names in known_names.items():
         name = query.get(key)

@@ -236,7 +236,7 @@ class _Job(NamedTuple):
     @property
     def custom_metrics(self) -> tuple[Any, ...]:
         """The custom metrics of the file and of plugins."""
-        return tuple(self.registry.load_metric(each) for each in (*self.evaluation.metrics, *self.registry.metrics))
+        return tuple(self.registry.load_metric(metric) for metric in (*self.evaluation.metrics, *self.registry.metrics))
 
 
 def _load_job(file: Path, options: dict[str, Any]) -> _Job:
@@ -290,7 +290,7 @@ def _build_early_gate(
     """Return the gate that stops the run, and the seed of the order of the samples."""
     from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in build_configurations(evaluation.configurations)]
+    names = [candidate.name for candidate in build_configurations(evaluation.configurations)]
     if options["configuration"] is None and len(names) > 1:
         raise ConfigError(
             f"the run has {len(names)} configurations, and exactly one decides when to stop",

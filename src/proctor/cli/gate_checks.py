@@ -75,7 +75,7 @@ def require_matching_configuration(evaluation: Any, baseline: OpenedRun | None, 
     """Reject configurations that have no counterpart in the baseline."""
     from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in build_configurations(evaluation.configurations)]
+    names = [configuration.name for configuration in build_configurations(evaluation.configurations)]
     if selected is not None and selected not in names:
         raise ConfigError(f"the file has no configuration {selected!r}", fix=suggest_name(selected, names))
     baseline_names = names if baseline is None else baseline.configurations

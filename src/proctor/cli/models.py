@@ -113,9 +113,9 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
 
     if not names:
         raise click.UsageError(f"no model named; choose from: {', '.join(weights.CATALOGUE)}")
-    unknown = [name for name in names if name not in weights.CATALOGUE]
+    unknown_names = [name for name in names if name not in weights.CATALOGUE]
     # Unknown names first: they raise an error before anything is downloaded.
-    for name in [*unknown, *dict.fromkeys(names)]:
+    for name in [*unknown_names, *dict.fromkeys(names)]:
         path = weights.pull(name, lambda line: click.echo(line, err=True))
         if not as_json:
             click.echo(str(path))
@@ -164,8 +164,10 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
     ]
     if not check:
         return providers
-    answers = bridge.run(_fetch_models({each.name: list_functions[each.name][1] for each in providers if each.ready}))
-    return [msgspec.structs.replace(each, **answers.get(each.name, {})) for each in providers]
+    answers = bridge.run(
+        _fetch_models({provider.name: list_functions[provider.name][1] for provider in providers if provider.ready})
+    )
+    return [msgspec.structs.replace(provider, **answers.get(provider.name, {})) for provider in providers]
 
 
 async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

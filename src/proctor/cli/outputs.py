@@ -102,9 +102,14 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
     _reject_history_file(folder, "--output", history)
     check_folder(folder, "--output")
     selected = select_formats(formats)
-    for each in selected:
-        check_file(folder / each.file_name, OutputType("a report", each.signature.encode()), "--output", history)
-    return [folder / each.file_name for each in selected]
+    for report_format in selected:
+        check_file(
+            folder / report_format.file_name,
+            OutputType("a report", report_format.signature.encode()),
+            "--output",
+            history,
+        )
+    return [folder / report_format.file_name for report_format in selected]
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -163,7 +168,7 @@ def is_within(inner: Path, outer: Path) -> bool:
 
 
 def _existing_part(path: Path) -> Path:
-    return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    return next(part for part in (path.absolute(), *path.absolute().parents) if part.exists())
 
 
 def _is_writable(folder: Path) -> bool:

@@ -72,8 +72,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
 
     try:
         with cli.redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
-            known, warnings = _read_manifest(manifest, output)
-            learned = _learn(known, options, proposed, save)
+            scored_sessions, warnings = _read_manifest(manifest, output)
+            learned = _learn(scored_sessions, options, proposed, save)
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; add --check-only to continue", err=True)
         return cli.INTERRUPTED
@@ -109,20 +109,20 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], l
     warnings: list[str] = []
     token = sessions.warnings.set(warnings)
     try:
-        known = read_manifest(manifest)
+        scored_sessions = read_manifest(manifest)
     finally:
         sessions.warnings.reset(token)
-    for session in known:
+    for session in scored_sessions:
         if is_from(session.sample.metadata["source"], output):
             raise ConfigError(
                 f"session {session.sample.id!r} of the manifest is in this file, which would be overwritten",
                 where=f"--output {output}",
                 fix="name another file",
             )
-    return known, warnings
+    return scored_sessions, warnings
 
 
-def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> LearningResult:
+def _learn(scored_sessions: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> LearningResult:
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.records.rubric import DEFAULT_SCALE
@@ -133,7 +133,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     display = cli.progress(options, outcomes=lambda _: [])
     learned: LearningResult = bridge.run(
         learn_rubrics(
-            known,
+            scored_sessions,
             options["model"],
             judge=options["judge"],
             history=open_history(options["history"]),

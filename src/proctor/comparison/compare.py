@@ -87,7 +87,7 @@ def _make_comparable(value: Any) -> Any:
     """Copy options stored by any version, with their common names and without the identities of nested evaluators."""
     if isinstance(value, Mapping):
         dropped = "identity" if "uses" in value and "name" in value else ""
-        return {COMMON_NAMES.get(key, key): _make_comparable(each) for key, each in value.items() if key != dropped}
+        return {COMMON_NAMES.get(key, key): _make_comparable(option) for key, option in value.items() if key != dropped}
     return [_make_comparable(item) for item in value] if isinstance(value, list) else value
 
 
@@ -139,7 +139,11 @@ class EvaluatorChanges(NamedTuple):
             is_changed = self.only_a or self.only_b or self.changed or self.skipped or self.uneven_coverage
             return bool(is_changed or (metric == TOTAL_SCORE and self.reweighted))
         label = metric.removeprefix("field.")
-        return any(each == name or each.startswith(f"{name}.") for name in self.changed for each in (metric, label))
+        return any(
+            metric_name == name or metric_name.startswith(f"{name}.")
+            for name in self.changed
+            for metric_name in (metric, label)
+        )
 
     def describe(self, a: str, b: str) -> Iterator[str]:
         for run, names in ((a, self.only_a), (b, self.only_b)):
@@ -149,9 +153,9 @@ class EvaluatorChanges(NamedTuple):
         for name in self.changed:
             change = "; ".join(option.describe(a, b) for option in self.options.get(name, ()))
             by_change.setdefault(change or self.code_changes[name], []).append(name)
-        for change, changed in by_change.items():
-            subject = "s {} are" if len(changed) > 1 else " {} is"
-            yield f"the evaluator{subject.format(', '.join(changed))} not the same in both runs: {change}"
+        for change, changed_names in by_change.items():
+            subject = "s {} are" if len(changed_names) > 1 else " {} is"
+            yield f"the evaluator{subject.format(', '.join(changed_names))} not the same in both runs: {change}"
         if self.skipped is not None:
             rule_a, rule_b = self.skipped
             yield f"a skipped check counts differently: skipped is {rule_a} in {a}, {rule_b} in {b}"
@@ -251,7 +255,9 @@ def compare_all(
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
     deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
-    return [_compare_pair(*each, accept_changes=accept_changes) for each in zip(pairs, selected, deltas, strict=True)]
+    return [
+        _compare_pair(*inputs, accept_changes=accept_changes) for inputs in zip(pairs, selected, deltas, strict=True)
+    ]
 
 
 def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_changes: bool) -> Comparison:
@@ -300,7 +306,7 @@ def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges) -> MetricDelta:
 
 def _find_missing(side: Side, other: Side) -> tuple[str, ...]:
     tables = zip(_list_tables(side), _list_tables(other), strict=True)
-    return tuple(name for own, others in tables for name in others if name not in own)
+    return tuple(name for metrics, other_metrics in tables for name in other_metrics if name not in metrics)
 
 
 def _list_tables(side: Side) -> tuple[Mapping[str, object], ...]:
@@ -325,11 +331,11 @@ def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> l
     names = {name for side in sides for name in (*side.names, *side.statistics)}
     selected = set()
     for metric in metrics:
-        alias = next((each for each in list_aliases(metric) if each in names), None)
+        alias = next((candidate for candidate in list_aliases(metric) if candidate in names), None)
         if alias is None:
-            known = {*names, *(name for side in sides for name in list_known_metrics(side))}
+            known_names = {*names, *(name for side in sides for name in list_known_metrics(side))}
             raise ConfigError(
-                f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, known)
+                f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, known_names)
             )
         selected.add(alias)
 

@@ -103,7 +103,9 @@ def compute_all_deltas(
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
     # A metric may be requested by the name that reports print.
     better = {
-        **{alias: each for name, each in (better or {}).items() for alias in list_aliases(name)},
+        **{
+            alias: is_higher_better for name, is_higher_better in (better or {}).items() for alias in list_aliases(name)
+        },
         **(better or {}),
     }
     candidates = [
@@ -151,9 +153,9 @@ def _compute_statistic(
     if is_latency_of_two_runs(name, a, b):
         delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
     statistic = a.statistics.get(name) or b.statistics[name]
-    described = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)
+    described_delta = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)
     # No other test has the same numbers.
-    return _Candidate(index, "metric", described, ({name: 0.0}, {}))
+    return _Candidate(index, "metric", described_delta, ({name: 0.0}, {}))
 
 
 def _find_kind(name: str, group: str) -> tuple[Kind, bool | None]:

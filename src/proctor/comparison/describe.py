@@ -193,9 +193,9 @@ def describe_unmatched(comparison: Comparison) -> Iterator[str]:
         return
     for ids, side, other in ((comparison.only_a, a, b), (comparison.only_b, b, a)):
         if ids:
-            listed = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
+            id_list = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
             verb = "is" if len(ids) == 1 else "are"
-            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and left out: {listed}"
+            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and left out: {id_list}"
 
 
 def _describe_no_interval(check: Check, delta: MetricDelta) -> str:

@@ -350,7 +350,9 @@ class EvalReport:
     @cached_property
     def _options(self) -> dict[str, dict[str, Any]]:
         run = self.metadata
-        return {} if run is None else {each.name: each.options for each in run.configurations}
+        return (
+            {} if run is None else {configuration.name: configuration.options for configuration in run.configurations}
+        )
 
     @cached_property
     def _readings(self) -> _Readings:
@@ -394,7 +396,7 @@ def _was_evaluated(score: Score | None) -> bool:
 
 
 def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> ValuesByMetric:
-    table = {name: average_by_sample(each.get(configuration, ())) for name, each in readings.items()}
+    table = {name: average_by_sample(values.get(configuration, ())) for name, values in readings.items()}
     return {name: numbers for name, numbers in table.items() if numbers}
 
 

@@ -105,8 +105,8 @@ def make_side(
 
 def average_by_sample(readings: Iterable[SampleValue]) -> ValuesBySample:
     """Average the numbers of each sample, so that more epochs do not give it more weight."""
-    known = [(name, value) for name, value in readings if value is not None]
-    return _average([name for name, _ in known], [value for _, value in known])
+    known_readings = [(name, value) for name, value in readings if value is not None]
+    return _average([name for name, _ in known_readings], [value for _, value in known_readings])
 
 
 def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
@@ -174,8 +174,8 @@ def is_latency(metric: str, *sides: Side) -> bool:
 
 def find_clusters(samples: Sequence[str], *by_side: Mapping[str, str] | None) -> list[str] | None:
     """Return the cluster of each sample, from either side; None if no two samples share a cluster."""
-    known = [clusters for clusters in by_side if clusters]
-    if not known:
+    known_clusters = [clusters for clusters in by_side if clusters]
+    if not known_clusters:
         return None
-    names = [next((clusters[s] for clusters in known if s in clusters), s) for s in samples]
+    names = [next((clusters[s] for clusters in known_clusters if s in clusters), s) for s in samples]
     return names if len(set(names)) < len(names) else None

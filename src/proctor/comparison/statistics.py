@@ -266,10 +266,12 @@ def compare_statistic(a: Side, b: Side, name: str) -> BootstrapEvidence:
 def list_known_metrics(side: Side) -> list[str]:
     """List every metric that can be compared: metrics with a number per sample, and all metrics that a report
     prints."""
-    printed = side.stored
-    if side.results is not None and not printed:
-        printed = _make_registry(side).compute_all(side.results)
-    return list(dict.fromkeys([*side.names, *(name for name, metric in printed.items() if metric.value is not None)]))
+    stored_metrics = side.stored
+    if side.results is not None and not stored_metrics:
+        stored_metrics = _make_registry(side).compute_all(side.results)
+    return list(
+        dict.fromkeys([*side.names, *(name for name, metric in stored_metrics.items() if metric.value is not None)])
+    )
 
 
 class _Source:
@@ -311,8 +313,8 @@ class _Source:
             return Statistic(self.value, problem=NO_CODE, **metric_properties)
         if self._by_sample is not None and isinstance(share := self._by_sample[1], float):
             numbers = self._by_sample[0]
-            known = ((value, name) for name, values in numbers.items() for value in values)
-            return Statistic(self.value, numbers, Quantile(known, share), share=share, **metric_properties)
+            values_by_sample = ((value, name) for name, values in numbers.items() for value in values)
+            return Statistic(self.value, numbers, Quantile(values_by_sample, share), share=share, **metric_properties)
         results: dict[str, list[EvalResult]] = {}
         for result in self._results:
             results.setdefault(result.sample_id, []).append(result)

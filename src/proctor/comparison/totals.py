@@ -67,10 +67,10 @@ def scale_width(delta: MetricDelta) -> float:
 
 def describe_scale_difference(scales: Mapping[str, Scale | None]) -> str:
     """Explain that totals are on different scales; empty if they share a scale."""
-    known = {name: ends for name, ends in scales.items() if ends is not None}
-    if len(set(known.values())) < 2:
+    known_scales = {name: scale for name, scale in scales.items() if scale is not None}
+    if len(set(known_scales.values())) < 2:
         return ""
-    ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in known.items())
+    ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in known_scales.items())
     return f"{TOTAL_SCORE} is on different scales: {ranges}"
 
 

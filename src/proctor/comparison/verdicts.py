@@ -59,13 +59,13 @@ class DifferenceEvidence(NamedTuple):
     max_single_effect: float = 0.0
     other_group: SampleGroup | None = None
 
-    def chance(self, total: int) -> float:
+    def verdict_probability(self, total: int) -> float:
         """Return the probability of a verdict after `total` samples, including the known ones."""
         error, deviation = project_error(self.n, self.error, total, self.other_group)
         different = normal_quantile(1 - self.level / 2) * error + self.exact_test_correction / total
         # Rare samples that are missing among `total` may move the mean this far (Wilson).
-        unseen = self.max_single_effect * _Z * _Z / (total + _Z * _Z)
-        equal = self.min_difference - max(_Z * error, unseen)
+        unseen_effect = self.max_single_effect * _Z * _Z / (total + _Z * _Z)
+        equal = self.min_difference - max(_Z * error, unseen_effect)
         if equal >= different:
             return 1.0
         return 1 - self._chance_within(different, deviation) + self._chance_within(equal, deviation)
@@ -92,7 +92,7 @@ class MarginEvidence(NamedTuple):
     other_group: SampleGroup | None = None
     half_widths: Callable[[int], tuple[float, float]] | None = None
 
-    def chance(self, total: int) -> float:
+    def verdict_probability(self, total: int) -> float:
         """Return the probability of a verdict after `total` samples, including the known ones."""
         worse, better = self._half_widths(total)
         _, deviation = project_error(self.n, self.error, total, self.other_group)
@@ -125,7 +125,7 @@ def estimate_more_samples(
     """
 
     def is_enough(total: int) -> bool:
-        return evidence.chance(total) >= POWER and (is_decided is None or is_decided(total))
+        return evidence.verdict_probability(total) >= POWER and (is_decided is None or is_decided(total))
 
     n = enough = evidence.n
     while enough < _MAX_FACTOR * n and not is_enough(enough):
@@ -266,9 +266,9 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     evidence = DifferenceEvidence(
         delta.n, difference, group.error, delta.min_difference, level, exact_test_correction, max_single_effect, other
     )
-    fewest = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
+    min_pairs = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
     # The normal approximation claims a verdict that the exact test did not find.
-    if fewest <= 0 and evidence.chance(delta.n) >= POWER:
+    if min_pairs <= 0 and evidence.verdict_probability(delta.n) >= POWER:
         return None
     low, high = difference - delta.interval[0], delta.interval[1] - difference
     z = normal_quantile(1 - level / 2) / normal_quantile(0.975)
@@ -279,7 +279,7 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
         is_equal = max(new_low - difference, new_high + difference) <= delta.min_difference
         return is_equal or difference > z * new_low or difference < -z * new_high
 
-    return max(fewest, estimate_more_samples(evidence, is_decided))
+    return max(min_pairs, estimate_more_samples(evidence, is_decided))
 
 
 def split_groups(delta: MetricDelta) -> tuple[SampleGroup, ...] | None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-from proctor.core.isolation import hide, is_interrupt
+from proctor.core.isolation import hide_task, is_interrupt
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
         asyncio.set_event_loop(loop)
         main = loop.create_task(coroutine)
         # User code must not find this task in asyncio.all_tasks() and cancel it.
-        hide(main)
+        hide_task(main)
         _run_until_done(loop, main)
         return main.result()
     finally:

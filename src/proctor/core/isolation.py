@@ -43,7 +43,7 @@ def is_interrupt(error: BaseException) -> bool:
     )
 
 
-def hide(task: asyncio.Task[Any]) -> None:
+def hide_task(task: asyncio.Task[Any]) -> None:
     """Remove a task from `asyncio.all_tasks()`, so that user code cannot cancel it from there."""
     _unregister_task(task)
 
@@ -249,5 +249,5 @@ def _detach(task: asyncio.Task[Any]) -> None:
     """
     import ctypes
 
-    hide(task)
+    hide_task(task)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))

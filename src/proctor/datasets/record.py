@@ -284,14 +284,14 @@ def check_id(sample_id: Any) -> list[Problem]:
 
 def _merge_metadata(fields: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
     """Merge the metadata of a record with its other keys."""
-    own, extras = fields.get("metadata"), fields.get("extras", {})
-    if own is not None and not isinstance(own, Mapping):
-        problems.append(Problem("metadata", f"expected a mapping, found {describe_value(own)}"))
+    own_metadata, extras = fields.get("metadata"), fields.get("extras", {})
+    if own_metadata is not None and not isinstance(own_metadata, Mapping):
+        problems.append(Problem("metadata", f"expected a mapping, found {describe_value(own_metadata)}"))
         return {}
-    metadata = {**(own or {}), **extras}
+    metadata = {**(own_metadata or {}), **extras}
     if not metadata:
         return metadata
-    problems += [Problem(f"metadata.{key}", "is given twice") for key in extras if key in (own or {})]
+    problems += [Problem(f"metadata.{key}", "is given twice") for key in extras if key in (own_metadata or {})]
     problems += [Problem(*problem) for problem in find_metadata_problems(metadata)]
     return metadata
 
@@ -316,8 +316,8 @@ def _object_fields(item: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, struct, pydantic model or other object as a record."""
     record = {name: getattr(item, name) for name in _field_names(item) if hasattr(item, name)}
     if not record:
-        found = "a tuple" if isinstance(item, tuple) else describe_value(item)
-        what = f"expected a mapping, a Sample or an object with an input, found {found}"
+        description = "a tuple" if isinstance(item, tuple) else describe_value(item)
+        what = f"expected a mapping, a Sample or an object with an input, found {description}"
         raise InvalidRecord([Problem("", what, SAMPLE_FIX)])
     return {name: value for name, value in record.items() if value is not None}
 

@@ -240,7 +240,7 @@ class TSVDataset(CSVDataset):
 
 
 def _find_delimiter(header: str) -> str | None:
-    return next((mark for mark in (";", "\t", ",", "|") if mark in header), None)
+    return next((delimiter for delimiter in (";", "\t", ",", "|") if delimiter in header), None)
 
 
 class _TextLines:

@@ -128,8 +128,8 @@ def _find_key_problems(value_type: Any, value: Mapping[Any, Any], where: str) ->
         elif key.required:
             yield Problem(f"{where}.{key.name}", "is missing")
     names = [key.name for key in declared]
-    for unknown in (key for key in value if is_closed and key not in names):
-        yield Problem(f"{where}.{unknown}", "is not known" + _suggest(unknown, names))
+    for unknown_key in (key for key in value if is_closed and key not in names):
+        yield Problem(f"{where}.{unknown_key}", "is not known" + _suggest(unknown_key, names))
 
 
 def _declared_keys(value_type: Any) -> tuple[list[_Key], bool]:
@@ -301,9 +301,9 @@ def _plain_reader(value_type: Any, field: str) -> Reader:
 
 def _check_unknown_keys(value: Any, converted: Any, value_type: Any, field: str) -> None:
     if isinstance(value, Mapping | list | tuple):
-        unknown = list(find_unknown_keys(value, converted, value_type, field))
-        if unknown:
-            raise InvalidRecord(unknown)
+        unknown_keys = list(find_unknown_keys(value, converted, value_type, field))
+        if unknown_keys:
+            raise InvalidRecord(unknown_keys)
 
 
 def _union_reader(members: Sequence[Any], field: str) -> Reader:
@@ -413,8 +413,8 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
     if attributes is None:
         return
     if not attributes.accepts_other_keys:
-        unknown = [key for key in value if key not in attributes.by_key]
-        yield from _unknown_key_problems(unknown, attributes.by_key, where)
+        unknown_keys = [key for key in value if key not in attributes.by_key]
+        yield from _unknown_key_problems(unknown_keys, attributes.by_key, where)
     hints = _hints(value_type, include_extras=False)
     for key, item in value.items():
         attribute = attributes.by_key.get(key)
@@ -423,10 +423,10 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
             yield from find_unknown_keys(item, converted_item, hints.get(attribute), f"{where}.{key}")
 
 
-def _unknown_key_problems(unknown: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Problem]:
+def _unknown_key_problems(unknown_keys: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Problem]:
     names = list(declared)
     fix = f"use one of: {', '.join(names)}" if names else "leave it out"
-    for key in unknown:
+    for key in unknown_keys:
         yield Problem(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)
 
 

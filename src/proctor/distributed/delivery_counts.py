@@ -70,7 +70,7 @@ class DeliveryCounts:
 
 def describe_counts(prefix: str, *counts: tuple[int, str, str]) -> list[str]:
     """Describe each count above 0, in the singular or plural."""
-    return [f"{prefix}: {count} {single if count == 1 else plural}" for count, single, plural in counts if count]
+    return [f"{prefix}: {count} {singular if count == 1 else plural}" for count, singular, plural in counts if count]
 
 
 def join_labels(labels: list[str]) -> str:

@@ -63,7 +63,7 @@ class TrialActor:
         self._build = build
         self._recipe = recipe
         self._clock = SystemClock()
-        self._open = contextlib.AsyncExitStack()
+        self._exit_stack = contextlib.AsyncExitStack()
 
     async def ping(self) -> None:
         """Return once the process runs, which shows that Ray has resources for it."""
@@ -76,10 +76,10 @@ class TrialActor:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             return codec.encode(ActorInfo(name, problem=problem))
-        await self._open.enter_async_context(lifetimes.ResourceScope())
-        self._open.push_async_callback(setup.target.close)
+        await self._exit_stack.enter_async_context(lifetimes.ResourceScope())
+        self._exit_stack.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
-        observed = await self._open.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
+        observed = await self._exit_stack.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
         traced = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
@@ -115,7 +115,7 @@ class TrialActor:
 
     async def close(self) -> None:
         """Close the target and the models."""
-        await self._open.aclose()
+        await self._exit_stack.aclose()
 
     async def _run_with_timeout(self, request: EvalRequest[Any, Any]) -> EvalResult:
         slot = WorkerSlot(self._timeout, self._clock.monotonic)

@@ -344,7 +344,7 @@ class RayBackend:
     def _configure(self, ray: ModuleType, plan: Plan, progress: Progress) -> PoolConfig:
         resources = {"CPU": 1.0} | ({"GPU": self.gpus} if self.gpus else {})
         available = ray.cluster_resources()
-        possible = int(min(available.get(name, 0.0) / each for name, each in resources.items()))
+        possible = int(min(available.get(name, 0.0) / amount for name, amount in resources.items()))
         limit = plan.options.concurrency
         if self.actors is None and possible > limit:
             progress.warnings.append(

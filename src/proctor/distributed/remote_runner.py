@@ -358,9 +358,9 @@ class RemoteRunner:
 
     def _store_early_result(self, key: str, result: EvalResult) -> None:
         """Store one result for each request; a success replaces an error."""
-        earlier = self._early_results.get(key)
-        self.delivery_counts.duplicates += earlier is not None
-        if earlier is None or not earlier.success:
+        earlier_result = self._early_results.get(key)
+        self.delivery_counts.duplicates += earlier_result is not None
+        if earlier_result is None or not earlier_result.success:
             self._early_results[key] = result
 
     def _deliver(self, result: EvalResult) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.core.clock import Clock
 from proctor.records import codec
-from proctor.records.lossless import MARK, restore_session, restore_value, tag_session, tag_value
+from proctor.records.lossless import TAG_START, restore_session, restore_value, tag_session, tag_value
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Message, Session, ToolCall
@@ -261,7 +261,7 @@ def _has_same_messages(returned: Any, reply: StoredReply) -> bool:
 
 def _decode(data: bytes, reply_type: type[ReplyT]) -> ReplyT:
     reply = msgspec.json.decode(data, type=reply_type)
-    if MARK not in data:
+    if TAG_START not in data:
         return reply
     session = None if reply.session is None else restore_session(reply.session)
     return msgspec.structs.replace(reply, output=restore_value(reply.output), session=session)

@@ -154,13 +154,13 @@ class PeerSelection(NamedTuple):
         # The baseline itself is not compared, even if its samples have recorded results.
         reference = baseline if baseline != name else None
         is_last = epoch == self.epochs - 1
-        own = repeats(name) if is_last else None
+        own_epochs = repeats(name) if is_last else None
         return make_trial_view(
             trial,
             options=configuration.options,
             is_compared=baseline is not None,
             baseline=peers.get((reference, epoch)) if reference else None,
-            epochs=own if self.epochs else (),
+            epochs=own_epochs if self.epochs else (),
             baseline_epochs=repeats(reference) if reference and is_last else (),
             is_baseline=baseline == name,
         )

@@ -313,8 +313,8 @@ def add_redaction_counts(run: RunMetadata, redaction: Redaction | None) -> RunMe
     # Warnings may quote errors; their secrets were counted with the error.
     uncounted = Redaction(personal=redaction.personal)
     counts = Counter(run.redacted) + redaction.counts
-    earlier = describe_counts(run.redacted)
-    warnings = [uncounted.text(text) for text in run.warnings if text != earlier]
+    earlier_warning = describe_counts(run.redacted)
+    warnings = [uncounted.text(text) for text in run.warnings if text != earlier_warning]
     if counts:
         warnings.append(describe_counts(counts))
     return msgspec.structs.replace(run, warnings=tuple(warnings), redacted=dict(counts))
@@ -326,8 +326,8 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     >>> describe_counts({"github token": 2, "password": 1})
     'taken out before anything was stored: 2 github token, 1 password'
     """
-    listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return f"taken out before anything was stored: {listed}"
+    counts_text = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return f"taken out before anything was stored: {counts_text}"
 
 
 def redaction_warnings(stored_run: RunMetadata) -> tuple[str, ...]:

@@ -173,11 +173,11 @@ class RunExecution:
         """Yield the warnings so far; the count of truncated outputs includes earlier executions."""
         truncated_outputs = len(self.progress.truncated_outputs)
         for text in (*self.metadata.warnings, *self.progress.warnings):
-            earlier = sessions.parse_cut_off_count(text)
-            if earlier is None:
+            earlier_count = sessions.parse_cut_off_count(text)
+            if earlier_count is None:
                 yield text
             else:
-                truncated_outputs += earlier
+                truncated_outputs += earlier_count
         if truncated_outputs:
             yield sessions.describe_cut_off(truncated_outputs)
 

@@ -328,8 +328,8 @@ def rescore_run(
 
 def _resume_warnings(changes: Sequence[Problem], stored_run: RunMetadata, current_run: RunMetadata) -> Iterator[str]:
     if changes:
-        listed = "; ".join(map(str, changes))
-        yield f"resumed after a change, so the results are mixed: {listed}"
+        change_list = "; ".join(map(str, changes))
+        yield f"resumed after a change, so the results are mixed: {change_list}"
     then, today = stored_run.provenance, current_run.provenance
     if then.commit is not None and then.commit != today.commit:
         yield f"resumed with other code: started at {then.code}, now {today.code or 'unknown'}"

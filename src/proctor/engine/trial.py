@@ -349,7 +349,7 @@ class Scorer:
         self._inline = [(e.spec.name, e.score) for e in evaluators]
         self.is_inline = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
         # Built-in evaluators run no user code on strings, so they need no isolation.
-        self._is_own = all(e.is_builtin for e in evaluators)
+        self._is_builtin = all(e.is_builtin for e in evaluators)
         self._timeout = timeout
         self._threads = threads
         self._progress = progress
@@ -357,7 +357,7 @@ class Scorer:
 
     def score_inline(self, trial: Trial) -> dict[str, Score]:
         """Score a trial when all evaluators are inline and there are no progress callbacks."""
-        if self._is_own and type(trial.output) is type(trial.sample.expected) is str:
+        if self._is_builtin and type(trial.output) is type(trial.sample.expected) is str:
             return {name: score(trial) for name, score in self._inline}  # type: ignore[misc]
         return without_task(self._score_isolated, trial)
 
@@ -481,9 +481,9 @@ def describe_failure(error: BaseException, timeout: float | None) -> Failure:
     if isinstance(error, asyncio.CancelledError) and not message:
         message = "the target was cancelled from inside, not by Proctor"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
-    where = "".join(traceback.format_list(own[-TRACEBACK_FRAMES:]))
-    return Failure(type(error).__name__, message[:MESSAGE_LENGTH], where)
+    user_frames = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
+    formatted_frames = "".join(traceback.format_list(user_frames[-TRACEBACK_FRAMES:]))
+    return Failure(type(error).__name__, message[:MESSAGE_LENGTH], formatted_frames)
 
 
 _PACKAGE = __file__.rpartition("engine")[0]

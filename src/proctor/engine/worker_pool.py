@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from proctor.core.clock import Clock
-from proctor.core.isolation import hide, settle_abandoned
+from proctor.core.isolation import hide_task, settle_abandoned
 from proctor.engine.ledger import Ledger
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
@@ -198,7 +198,7 @@ class WorkerPool:
     def _start_worker(self) -> None:
         slot = WorkerSlot(self._options.timeout, self._monotonic)
         slot.task = asyncio.ensure_future(self._work(slot))
-        hide(slot.task)
+        hide_task(slot.task)
         slot.task.add_done_callback(self._on_worker_end)
         self._workers[slot.task] = slot
         self._progress.slots.append(slot)

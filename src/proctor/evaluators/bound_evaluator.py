@@ -198,11 +198,11 @@ def _attach_product(factory: Any, options: AttachOptions) -> BoundEvaluator:
     if isinstance(product, BoundEvaluator) or (mark is not None and mark.options is not None):
         name, uses = options.name or None, options.uses or None
         return attach(product, name=name, threshold=options.threshold, uses=uses)
-    named = product if isinstance(factory, type) else factory
+    name_source = product if isinstance(factory, type) else factory
     return _attach_function(
         product,
         AttachOptions(
-            options.name or get_name(named),
+            options.name or get_name(name_source),
             options.uses or _get_registered_name(factory),
             options.threshold,
             bound=arguments,

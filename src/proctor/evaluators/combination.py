@@ -98,8 +98,8 @@ def weighted(
         details = {**combined.details, "weights": dict(weights)}
         return Score(mean, mean >= threshold, combined.reason, details)
 
-    listed = [{"evaluator": to_data(part), "weight": weights[name]} for name, part in parts.items()]
-    parameters = {"evaluators": listed, "threshold": threshold, **_skipped_parameter(skipped)}
+    weighted_parts = [{"evaluator": to_data(part), "weight": weights[name]} for name, part in parts.items()]
+    parameters = {"evaluators": weighted_parts, "threshold": threshold, **_skipped_parameter(skipped)}
     return _attach_combination("weighted", parts, rule, parameters)
 
 
@@ -173,9 +173,9 @@ def combine(
         raise EvaluatorError(f"function must take the scores by name, got {function!r}", where=name)
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
-    named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
-    parameters = {"evaluators": to_data(list(named.values())), "function": to_data(function)}
-    combined = _attach_combination("combine", named, make_rule(function), parameters, name)
+    named_parts = name_evaluators(parts, name, "combine([exact_match, contains], function)")
+    parameters = {"evaluators": to_data(list(named_parts.values())), "function": to_data(function)}
+    combined = _attach_combination("combine", named_parts, make_rule(function), parameters, name)
     identity, uncovered = compute_identity([function, combined.spec.identity])
     uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
     combined.spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)

@@ -151,13 +151,13 @@ def _raise_call_error(
         bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         what, fix = str(error), f"call {info.name}{inspect.Signature(bare)}"
     names = [parameter.name for parameter in info.parameters]
-    unknown = next((name for name in options if name not in signature.parameters), None)
-    if unknown is not None:
-        what = f"there is no parameter {unknown!r}"
+    unknown_name = next((name for name in options if name not in signature.parameters), None)
+    if unknown_name is not None:
+        what = f"there is no parameter {unknown_name!r}"
         aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
-        hint = suggest_name(unknown, [*names, *aliases])
-        listed = f"its parameters are {', '.join(names) or 'none'}"
-        fix = f"{hint} ({listed})" if hint.startswith("did you mean") else listed
+        hint = suggest_name(unknown_name, [*names, *aliases])
+        parameter_list = f"its parameters are {', '.join(names) or 'none'}"
+        fix = f"{hint} ({parameter_list})" if hint.startswith("did you mean") else parameter_list
     elif not info.factory and not args:
         arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
         what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"
@@ -282,9 +282,9 @@ def get_name(obj: Any) -> str:
     """Return the name of an evaluator."""
     while isinstance(obj, functools.partial):
         obj = obj.func
-    described = getattr(obj, "spec", None) or get_info(obj)
-    if isinstance(described, EvaluatorSpec | EvaluatorInfo):
-        return described.name
+    info = getattr(obj, "spec", None) or get_info(obj)
+    if isinstance(info, EvaluatorSpec | EvaluatorInfo):
+        return info.name
     custom_name = _read_custom_name(obj)
     if custom_name or isinstance(obj, type):
         class_name = getattr(obj, "name", None)

@@ -110,8 +110,8 @@ class TextEmbedder:
         if self.method == LEXICAL:
             return frozenset(find_symbols(text))
         find = getattr(self.embedder, "unknown_words", None)
-        unknown = frozenset(find(text)) if callable(find) else frozenset[str]()
-        return unknown | frozenset(find_symbols(text)) if self.languages == ("en",) else unknown
+        words = frozenset(find(text)) if callable(find) else frozenset[str]()
+        return words | frozenset(find_symbols(text)) if self.languages == ("en",) else words
 
     async def vectors(self, texts: Iterable[str]) -> dict[str, Vector]:
         """Embed the texts; warn if there is no embedder and only the spelling is compared."""

@@ -64,8 +64,8 @@ def field(
         target = Field(label, parse_path(path).text)
     except UsageError as error:
         raise EvaluatorError(error.what, where=label, fix=error.fix) from None
-    named = name_evaluators(evaluators, label, _EXAMPLE)
-    parts = {key: _attach_to_field(part, target) for key, part in named.items()}
+    named_evaluators = name_evaluators(evaluators, label, _EXAMPLE)
+    parts = {key: _attach_to_field(part, target) for key, part in named_evaluators.items()}
     check_skipped(skipped, label)
     rule = _read_rule(combine, label, skipped)
     parameters = {

@@ -162,14 +162,14 @@ def _make_evaluator(
 def _join_criteria(
     criterion: str | None, rubric: str | None, criteria: Sequence[str] | None, where: str
 ) -> dict[str, str]:
-    listed = [criteria] if isinstance(criteria, str) else list(criteria or ())
+    criterion_list = [criteria] if isinstance(criteria, str) else list(criteria or ())
     blocks = [block for block in (criterion, rubric) if block is not None]
-    if any(not isinstance(text, str) or not text.strip() for text in (*blocks, *listed)):
+    if any(not isinstance(text, str) or not text.strip() for text in (*blocks, *criterion_list)):
         raise EvaluatorError("a criterion must be a text that is not empty", where=where)
-    if criteria is not None and not listed:
+    if criteria is not None and not criterion_list:
         raise EvaluatorError("the list of criteria is empty", where=where)
-    if listed:
-        blocks.append("\n".join(["Consider:", *(f"- {text}" for text in listed)]))
+    if criterion_list:
+        blocks.append("\n".join(["Consider:", *(f"- {text}" for text in criterion_list)]))
     return {"criterion": "\n\n".join(blocks)} if blocks else {}
 
 

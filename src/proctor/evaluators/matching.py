@@ -353,10 +353,10 @@ def _contains_item(container: Any, item: Any, same: SameText) -> bool:
 
 def _compile(pattern: str, flags: str) -> re.Pattern[str]:
     where = "regex_match"
-    unknown = sorted(set(flags) - _FLAGS.keys())
-    if unknown:
+    unknown_flags = sorted(set(flags) - _FLAGS.keys())
+    if unknown_flags:
         fix = f"use the letters {', '.join(_FLAGS)}"
-        raise EvaluatorError(f"there is no flag {unknown[0]!r}", where=where, fix=fix)
+        raise EvaluatorError(f"there is no flag {unknown_flags[0]!r}", where=where, fix=fix)
     try:
         return re.compile(pattern, sum(_FLAGS[letter] for letter in set(flags)))
     except re.error as error:

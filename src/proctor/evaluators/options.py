@@ -262,10 +262,10 @@ class OptionSet(typing.NamedTuple):
             except msgspec.ValidationError:
                 problems.append(Problem(name, f"expected {format_type(hint)}, got {value!r}"))
         if problems:
-            listed = ", ".join(
+            parameter_list = ", ".join(
                 f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe()
             )
-            fix = f"it takes {listed or 'no parameters'}"
+            fix = f"it takes {parameter_list or 'no parameters'}"
             missing = [p.name for p in self.describe() if p.required and p.name not in options]
             if len(missing) == len(problems):
                 fix += f"; set it with {{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file"
@@ -288,9 +288,11 @@ def read_function_options(function: Callable[..., Any], signature: EvaluatorSign
 def read_factory_options(factory: Callable[..., Any], label: str) -> OptionSet:
     """Return the options of a factory or class: all its parameters."""
     parameters = inspect_signature(factory, label).parameters
-    named = {n: p for n, p in parameters.items() if p.kind is not Parameter.VAR_KEYWORD}
-    lists = {n: list[Any] for n, p in named.items() if p.kind is Parameter.VAR_POSITIONAL}
-    return OptionSet(named, {**resolve_hints(factory), **lists}, len(named) < len(parameters))
+    named_parameters = {n: p for n, p in parameters.items() if p.kind is not Parameter.VAR_KEYWORD}
+    list_types = {n: list[Any] for n, p in named_parameters.items() if p.kind is Parameter.VAR_POSITIONAL}
+    return OptionSet(
+        named_parameters, {**resolve_hints(factory), **list_types}, len(named_parameters) < len(parameters)
+    )
 
 
 def call_factory(factory: Callable[..., Any], options: Mapping[str, Any], label: str) -> Any:

@@ -79,8 +79,8 @@ def _score_items(output: Any, find_broken_rule: Callable[[str], str]) -> Score:
     ]
     if not violations:
         return Score(1.0, True)
-    listed = ", ".join(dict.fromkeys(str(fault["rule"]) for fault in violations))
-    reason = f"{len(violations)} of {len(items)} break a rule: {listed}"
+    broken_rules = ", ".join(dict.fromkeys(str(fault["rule"]) for fault in violations))
+    reason = f"{len(violations)} of {len(items)} break a rule: {broken_rules}"
     return Score(1.0 - len(violations) / len(items), False, reason, {"faults": violations})
 
 

@@ -95,8 +95,10 @@ def rubric_evaluators(
     """
     where, defaults = "rubric_evaluators", _read_defaults()
     options = use_common_names(options, defaults)
-    if unknown := [name for name in options if name not in defaults]:
-        raise EvaluatorError(f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults))
+    if unknown_options := [name for name in options if name not in defaults]:
+        raise EvaluatorError(
+            f"there is no option {unknown_options[0]!r}", where=where, fix=suggest_name(unknown_options[0], defaults)
+        )
     with _evaluator_errors(where):
         rubric_set = load_rubrics(rubrics)
     values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "model": provider(model)}

@@ -360,8 +360,8 @@ def _match_edge(
     side: Literal["start", "end"], factory: Callable[..., Any], options: dict[str, Any]
 ) -> Callable[[Any], Score]:
     phrases, paragraph, where = options["phrases"], options["paragraph"], f"{side}s_with"
-    listed = [phrases] if isinstance(phrases, str) else list(phrases)
-    if not listed or not all(isinstance(phrase, str) and phrase.strip() for phrase in listed):
+    phrase_list = [phrases] if isinstance(phrases, str) else list(phrases)
+    if not phrase_list or not all(isinstance(phrase, str) and phrase.strip() for phrase in phrase_list):
         what = f"phrases must be one or more texts, got {phrases!r}"
         raise EvaluatorError(what, where=where, fix='write phrases=["Dear", "Hello"]')
     if paragraph == 0:
@@ -369,7 +369,7 @@ def _match_edge(
     if options["separator"] is not None and paragraph is None:
         what = "separator applies only to a paragraph"
         raise EvaluatorError(what, where=where, fix="add paragraph=1, or leave out separator")
-    finders = [_make_edge_finder(normalize_unicode(phrase.strip()), side, options) for phrase in listed]
+    finders = [_make_edge_finder(normalize_unicode(phrase.strip()), side, options) for phrase in phrase_list]
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):

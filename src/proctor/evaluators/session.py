@@ -133,12 +133,12 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         calls = read_calls(session, read_error_texts=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
-        unknown = [str(call) for call in calls if call.succeeded is None]
+        unknown_calls = [str(call) for call in calls if call.succeeded is None]
         if failed:
             reason = f"{len(failed)} of {len(calls)} tool calls failed: {', '.join(failed)}"
             return Score(0.0, False, reason, {"failed": failed})
-        if unknown:
-            return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown)}")
+        if unknown_calls:
+            return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown_calls)}")
         return Score(1.0, True, "" if calls else "no tool was called")
 
     return tag_evaluator(require_session(evaluate), factory=all_tools_succeeded, words=words)
@@ -365,6 +365,6 @@ def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
 
 def _check_choice(value: Any, choices: Any, field: str, label: str) -> None:
     if value not in get_args(choices):
-        listed = ", ".join(map(repr, get_args(choices)))
+        choice_list = ", ".join(map(repr, get_args(choices)))
         fix = f"write {field}={get_args(choices)[0]!r}, for example"
-        raise EvaluatorError(f"{field} must be one of {listed}, got {value!r}", where=label, fix=fix)
+        raise EvaluatorError(f"{field} must be one of {choice_list}, got {value!r}", where=label, fix=fix)

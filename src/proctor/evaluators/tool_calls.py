@@ -237,9 +237,9 @@ def _check_item(item: Any) -> Iterator[str]:
     if isinstance(item, ToolCall | ExpectedCall):
         return
     if isinstance(item, Mapping):
-        unknown = [str(key) for key in item if key not in ("name", "arguments")]
-        if unknown:
-            yield f"unknown keys: {', '.join(map(repr, unknown))}; the keys are name and arguments"
+        unknown_keys = [str(key) for key in item if key not in ("name", "arguments")]
+        if unknown_keys:
+            yield f"unknown keys: {', '.join(map(repr, unknown_keys))}; the keys are name and arguments"
         if not isinstance(item.get("arguments"), Mapping | None):
             yield f"arguments must be a mapping, got {type_name(item['arguments'])}"
         item = item.get("name")
@@ -316,8 +316,8 @@ def _match_in_order(matches: MatchTable, calls: int) -> Pairs:
     longest = [[0] * (calls + 1) for _ in range(len(matches) + 1)]
     for i in range(len(matches) - 1, -1, -1):
         for j in range(calls - 1, -1, -1):
-            without = max(longest[i + 1][j], longest[i][j + 1])
-            longest[i][j] = longest[i + 1][j + 1] + 1 if matches[i][j] else without
+            length_without_match = max(longest[i + 1][j], longest[i][j + 1])
+            longest[i][j] = longest[i + 1][j + 1] + 1 if matches[i][j] else length_without_match
     pairs: Pairs = {}
     i = j = 0
     while i < len(matches) and j < calls:

@@ -159,7 +159,7 @@ def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]
         ids,
         decode_list(clusters, len(ids)),
         decode_list(error_kinds, len(ids)),
-        [each and ModelUsage(*each) for each in decode_list(spent, len(ids))],
+        [usage and ModelUsage(*usage) for usage in decode_list(spent, len(ids))],
         split_lines(lines),
         strict=True,
     )

@@ -138,7 +138,7 @@ def _has_valid_type(name: str, entry: Any) -> bool:
         return True
     if name == "spent":
         numbers = isinstance(entry, list) and len(entry) == 3
-        return numbers and all(each is None or _is_number(each) for each in entry)
+        return numbers and all(number is None or _is_number(number) for number in entry)
     return isinstance(entry, str)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.records import codec
 from proctor.records.codec import ENCODE_ERRORS
-from proctor.records.lossless import MARK, restore_result, restore_sample, tag_result, tag_session, tag_value
+from proctor.records.lossless import TAG_START, restore_result, restore_sample, tag_result, tag_session, tag_value
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Session, Usage
@@ -27,7 +27,7 @@ _read_tagged = msgspec.json.Decoder(EvalResult).decode
 def decode_result(data: bytes) -> EvalResult:
     """Decode a stored result with its original values."""
     result = _read_tagged(data)
-    return restore_result(result) if MARK in data else result
+    return restore_result(result) if TAG_START in data else result
 
 
 class _Trial(msgspec.Struct):
@@ -44,7 +44,7 @@ _decode_partially = msgspec.json.Decoder(_Result).decode
 def decode_sample(data: bytes) -> Sample[Any, Any]:
     """Decode only the sample of a stored result."""
     sample = _decode_partially(data).trial.sample
-    return restore_sample(sample) if MARK in data else sample
+    return restore_sample(sample) if TAG_START in data else sample
 
 
 def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:

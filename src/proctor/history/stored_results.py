@@ -248,14 +248,14 @@ class StoredResults:
     def model_usage(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
-        usages = [each and ModelUsage(*each) for _, _, each in self._entries("spent")]
+        usages = [usage and ModelUsage(*usage) for _, _, usage in self._entries("spent")]
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
         entries = list(zip(*self._entries("sample_ids, clusters, spent"), strict=True))
         _, figures, ids, clusters, spent = entries or [()] * 5
         columns = list(zip(*figures, strict=True)) or [()] * (block.FIRST_NUMBER + len(self._evaluators))
-        costs = [each[0] if each else None for each in spent]
+        costs = [usage[0] if usage else None for usage in spent]
         return Figures(
             list(ids),
             bytes(columns[block.OUTCOME]),

@@ -122,7 +122,7 @@ class StoredRuns(run_finder.RunFinder):
     def __init__(self, database: Database) -> None:
         self._database = database
         # Threads may share a history, but not the transaction of a connection.
-        self._opened: dict[int, Connection] = {}
+        self._open_connections: dict[int, Connection] = {}
         self._pending_outputs: dict[str, bytes] = {}
 
     def begin(self, metadata: RunMetadata) -> None:
@@ -294,7 +294,7 @@ class StoredRuns(run_finder.RunFinder):
         deletion to these ids.
         """
         expired = self._expired_runs(retention, now, name)
-        baselines = {run.run_id: each for each, run in self.baselines().items()} if expired else {}
+        baselines = {run.run_id: baseline for baseline, run in self.baselines().items()} if expired else {}
         deleted, exempt = [], {}
         for run in expired:
             if run.run_id in baselines:
@@ -378,8 +378,8 @@ class StoredRuns(run_finder.RunFinder):
 
     def close(self) -> None:
         """Close the connections; they reopen when needed."""
-        while self._opened:
-            self._opened.popitem()[1].close()
+        while self._open_connections:
+            self._open_connections.popitem()[1].close()
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a query; a history that does not exist yet returns no rows."""
@@ -419,9 +419,9 @@ class StoredRuns(run_finder.RunFinder):
     @property
     def _connection(self) -> Connection:
         thread = threading.get_ident()
-        connection = self._opened.get(thread)
+        connection = self._open_connections.get(thread)
         if connection is None or not connection.usable:
-            connection = self._opened[thread] = self._database.connect()
+            connection = self._open_connections[thread] = self._database.connect()
             # A history that was not closed closes its connections when its last reference is gone.
             weakref.finalize(self, connection.close)
         return connection

@@ -192,11 +192,11 @@ class RedisMailbox(StoredMailbox[BodyT]):
         capacity, name = self._capacity or 0, core.get_reply_name(reply_to) or ""
         encoded = ((data, len(data)) for data in map(self._encode, bodies))
         for chunk in core.split_batches(encoded, CHUNK, CHUNK_BYTES):
-            mark = os.urandom(_MARK_BYTES).hex()
-            done = self._run("send", (capacity, to_milliseconds(delay), name, mark, *chunk))
+            batch_id = os.urandom(_MARK_BYTES).hex()
+            done = self._run("send", (capacity, to_milliseconds(delay), name, batch_id, *chunk))
             if done != SENT:
                 raise core.full_error(self._name, capacity) if done == 0 else core.removed_error(self._name)
-            ids += [f"{mark}{number:02d}" for number in range(len(chunk))]
+            ids += [f"{batch_id}{number:02d}" for number in range(len(chunk))]
         return ids
 
     def _receive(self, limit: int, lease_seconds: float, wait: float, provisional: bool) -> Sequence[Message[BodyT]]:

@@ -244,7 +244,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
         counts: bool,  # noqa: ARG002 - SQS counts every delivery
     ) -> None:
         with message.lease.claimed():
-            self._queue.hide(message.receipt_handle, math.ceil(delay))
+            self._queue.set_visibility(message.receipt_handle, math.ceil(delay))
 
     def _extend(self, message: LeasedMessage[Any], seconds: float) -> None:
         """Extend the lease; SQS allows 12 hours in total."""
@@ -252,7 +252,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
         with message.lease.locked():
             # Computed before the request, because the new lease starts while SQS handles it.
             started = self._clock.monotonic()
-            self._queue.hide(message.receipt_handle, math.ceil(seconds))
+            self._queue.set_visibility(message.receipt_handle, math.ceil(seconds))
             message.lease.expires_at = started + math.ceil(seconds)
 
     def _confirm(self, message: LeasedMessage[Any]) -> None:

@@ -212,7 +212,7 @@ class Queue:
             raise self._batch_error(failed, len(entries), "deleted")
         return [str(index) in done for index in range(len(entries))]
 
-    def hide(self, receipt: str, seconds: int) -> None:
+    def set_visibility(self, receipt: str, seconds: int) -> None:
         """Make a message visible again in `seconds`."""
         self._call("change_message_visibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 

@@ -234,11 +234,13 @@ class CostMetric:
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
         spent = results.model_usage() or [None] * len(results)
-        known = [each is not None and each.cost is not None for each in spent]
-        costs = array("d", (each.cost for each in spent if each and each.cost is not None))
+        is_known = [usage is not None and usage.cost is not None for usage in spent]
+        costs = array("d", (usage.cost for usage in spent if usage and usage.cost is not None))
         clusters = results.clusters()
         column = Column(
-            costs, skipped=known.count(False), clusters=None if clusters is None else list(compress(clusters, known))
+            costs,
+            skipped=is_known.count(False),
+            clusters=None if clusters is None else list(compress(clusters, is_known)),
         )
         return {
             "mean": estimate_mean(column, unit=DOLLARS),
@@ -256,17 +258,17 @@ class JudgesMetric:
     name = "judges"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        known = [each for each in results.model_usage() or () if each is not None]
-        tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
-        costs = [each.judge_cost for each in known if each.judge_cost is not None]
+        known_usage = [usage for usage in results.model_usage() or () if usage is not None]
+        tokens = [usage.judge_tokens for usage in known_usage if usage.judge_tokens is not None]
+        costs = [usage.judge_cost for usage in known_usage if usage.judge_cost is not None]
         unpriced = max(0, len(tokens) - len(costs))
         return {"tokens": _total(tokens, unit="tokens"), "cost": _total(costs, unit=DOLLARS, skipped=unpriced)}
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
         spent = results.model_usage() or ()
         numbers = {
-            "judges.tokens": to_array(None if each is None else each.judge_tokens for each in spent),
-            "judges.cost": to_array(None if each is None else each.judge_cost for each in spent),
+            "judges.tokens": to_array(None if usage is None else usage.judge_tokens for usage in spent),
+            "judges.cost": to_array(None if usage is None else usage.judge_cost for usage in spent),
         }
         return {name: TrialNumbers(values, "total") for name, values in numbers.items() if values}
 

@@ -149,8 +149,11 @@ class FieldsMetric:
             for name, score in self._read_scores(result):
                 scores.setdefault(name, _Numbers()).add_score(score, cluster)
         return {
-            **{name: estimate_unbounded_mean(each.column(total, errors)) for name, each in numbers.items()},
-            **{name: estimate_mean(each.column(total, errors)) for name, each in scores.items()},
+            **{
+                name: estimate_unbounded_mean(field_numbers.column(total, errors))
+                for name, field_numbers in numbers.items()
+            },
+            **{name: estimate_mean(field_numbers.column(total, errors)) for name, field_numbers in scores.items()},
         }
 
     def _read_numbers(self, result: EvalResult) -> Iterator[tuple[str, float]]:

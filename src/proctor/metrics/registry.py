@@ -67,9 +67,9 @@ class MetricRegistry:
         >>> MetricRegistry.standard(["exact_match"]).get("exact_match.pass_rate").name
         'exact_match.pass_rate'
         """
-        named: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
-        named += [(name, f"{FIELD_PREFIX}.{name}") for name in fields]
-        return cls(_make_builtins(named))
+        evaluators: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
+        evaluators += [(name, f"{FIELD_PREFIX}.{name}") for name in fields]
+        return cls(_make_builtins(evaluators))
 
     @classmethod
     def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]) -> MetricRegistry:
@@ -96,8 +96,8 @@ class MetricRegistry:
 
     def find_owners(self, name: str) -> list[Metric]:
         """Return the metrics that may return a number with this name, such as latency_ms for latency_ms.p95."""
-        owners = [each for each in self._metrics if f"{name}.".startswith(f"{each}.")]
-        return [self._metrics[each] for each in sorted(owners, key=len, reverse=True)]
+        owners = [owner for owner in self._metrics if f"{name}.".startswith(f"{owner}.")]
+        return [self._metrics[owner] for owner in sorted(owners, key=len, reverse=True)]
 
     def get(self, name: str) -> Metric:
         """Return the metric with this name."""
@@ -126,9 +126,9 @@ class MetricRegistry:
         return computed
 
 
-def _make_builtins(named: Iterable[tuple[str, str | None]] = ()) -> Iterator[Metric]:
+def _make_builtins(evaluators: Iterable[tuple[str, str | None]] = ()) -> Iterator[Metric]:
     yield from (PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric())
-    for name, label in named:
+    for name, label in evaluators:
         yield from (PassRateMetric(name, label), MeanScoreMetric(name, label), ScoreDistributionMetric(name, label))
     yield from (LatencyMetric(), TokensMetric(), CostMetric(), JudgesMetric())
 

@@ -141,7 +141,7 @@ class AnthropicWire:
 
 def _merge(contents: list[str | list[Any]]) -> str | list[Any]:
     """Merge the contents of one turn, because turns must alternate."""
-    return contents[0] if len(contents) == 1 else [block for each in contents for block in _to_blocks(each)]
+    return contents[0] if len(contents) == 1 else [block for content in contents for block in _to_blocks(content)]
 
 
 def _write_content(message: Message, ids: wire.CallIds) -> str | list[Any]:

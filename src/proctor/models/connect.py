@@ -68,10 +68,10 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
             fix=hint if hint.startswith("did you mean") else "write it as redis://host:6379/0/NAME or sqs://NAME",
         )
     parameters = inspect.signature(connect).parameters
-    unknown = sorted(options.keys() - parameters.keys())
-    if unknown and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+    unknown_options = sorted(options.keys() - parameters.keys())
+    if unknown_options and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         raise ConfigError(
-            f"unknown options: {', '.join(map(repr, unknown))}",
+            f"unknown options: {', '.join(map(repr, unknown_options))}",
             where=hide_credentials(address),
             fix=f"use {', '.join(list(parameters)[2:])}",
         )
@@ -161,14 +161,14 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
 
 def unknown_options_error(options: Iterable[str], known: Sequence[str], where: str) -> ModelError | None:
     """Return the error for unknown options, or None if all are known."""
-    unknown = [name for name in options if name not in known]
-    if not unknown:
+    unknown_options = [name for name in options if name not in known]
+    if not unknown_options:
         return None
-    fix = suggest_name(unknown[0], known) if known else "leave out all options"
-    if misplaced := [name for name in unknown if name in _REQUEST_OPTIONS]:
+    fix = suggest_name(unknown_options[0], known) if known else "leave out all options"
+    if misplaced := [name for name in unknown_options if name in _REQUEST_OPTIONS]:
         fix = f"set {' and '.join(misplaced)} in the judge or target that uses the model"
-    nouns = "options" if len(unknown) > 1 else "option"
-    return ModelError(f"unknown {nouns} {', '.join(map(repr, unknown))}", where=where, fix=fix)
+    nouns = "options" if len(unknown_options) > 1 else "option"
+    return ModelError(f"unknown {nouns} {', '.join(map(repr, unknown_options))}", where=where, fix=fix)
 
 
 def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: str) -> Any:

@@ -87,7 +87,7 @@ def render_value(value: Any) -> str:
 
 
 ROLES = ("system", "user")
-_MARK = re.compile(r"^<!--[ \t]*(\w+)(?:[ \t]+if[ \t]+(\w+))?[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE)
+_SECTION_MARKER = re.compile(r"^<!--[ \t]*(\w+)(?:[ \t]+if[ \t]+(\w+))?[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _TEXT_KEYS = ("ns", "key", "name")
 _HEAD = (*_TEXT_KEYS, "version", "parameters")
@@ -146,8 +146,8 @@ def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
 
 
 def _check_keys(head: Mapping[str, Any]) -> list[Problem]:
-    unknown = [str(key) for key in head if key not in _HEAD]
-    problems = [Problem(key, f"unknown key; {suggest_name(key, _HEAD)}") for key in unknown]
+    unknown_keys = [str(key) for key in head if key not in _HEAD]
+    problems = [Problem(key, f"unknown key; {suggest_name(key, _HEAD)}") for key in unknown_keys]
     problems += [
         Problem(key, f"expected a text, not {head[key]!r}")
         for key in _TEXT_KEYS
@@ -172,7 +172,7 @@ def _check_types(parameters: Any) -> list[Problem]:
 
 
 def _split_body(body: str) -> tuple[FileSection, ...]:
-    first, *pieces = _MARK.split(body)
+    first, *pieces = _SECTION_MARKER.split(body)
     unmarked = [FileSection("user", None, first.strip())] if first.strip() else []
     marked = zip(pieces[0::3], pieces[1::3], pieces[2::3], strict=True)
     return (*unmarked, *(FileSection(role, only_if, text.strip()) for role, only_if, text in marked))

@@ -85,10 +85,12 @@ class Spending:
 
 def parse_budget(budget: Budget | Mapping[str, Any]) -> Budget:
     """Convert a mapping to a budget, and check the types of a budget made in Python."""
-    unknown = [str(key) for key in budget if key not in Budget.__struct_fields__] if isinstance(budget, Mapping) else []
-    if unknown:
-        fix = suggest_name(unknown[0], Budget.__struct_fields__)
-        raise ModelError(f"the budget has an unknown key {unknown[0]!r}", fix=fix)
+    unknown_keys = (
+        [str(key) for key in budget if key not in Budget.__struct_fields__] if isinstance(budget, Mapping) else []
+    )
+    if unknown_keys:
+        fix = suggest_name(unknown_keys[0], Budget.__struct_fields__)
+        raise ModelError(f"the budget has an unknown key {unknown_keys[0]!r}", fix=fix)
     try:
         return msgspec.convert(msgspec.to_builtins(budget), Budget)
     except msgspec.ValidationError as error:

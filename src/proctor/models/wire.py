@@ -63,9 +63,9 @@ def turns(messages: Iterable[Message]) -> Iterator[tuple[bool, Iterator[Message]
 
 
 def write_tool(tool: ToolSpec, parameters_name: str) -> dict[str, Any]:
-    described = {"description": tool.description} if tool.description else {}
+    description = {"description": tool.description} if tool.description else {}
     parameters = tool.parameters or {"type": "object", "properties": {}}
-    return {"name": tool.name, parameters_name: parameters, **described}
+    return {"name": tool.name, parameters_name: parameters, **description}
 
 
 class CallIds:

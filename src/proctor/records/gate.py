@@ -79,10 +79,10 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     @property
     def lost(self) -> tuple[tuple[str, Flip], ...]:
         """The samples that passed in the baseline only, worst first, each with its side's name."""
-        flips = [(each.a, flip) for each in self.comparisons for flip in each.lost]
+        flips = [(comparison.a, flip) for comparison in self.comparisons for flip in comparison.lost]
         return tuple(sorted(flips, key=lambda pair: (pair[1].change, pair[0], pair[1].sample_id)))
 
     @property
     def won(self) -> int:
         """The number of samples that pass in the run only."""
-        return sum(len(each.won) for each in self.comparisons)
+        return sum(len(comparison.won) for comparison in self.comparisons)

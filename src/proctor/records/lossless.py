@@ -25,7 +25,7 @@ from proctor.records.trial import EvalResult
 
 KIND, VALUE = "$py", "value"
 # The start of a tag in compact JSON: data without it needs no restoring.
-MARK = b'"$py":'
+TAG_START = b'"$py":'
 MAX_DEPTH = 200
 # The fields of events that may hold any value.
 _ANY_VALUE_FIELDS = ("content", "arguments", "result", "data")
@@ -149,7 +149,7 @@ def tag_result(result: EvalResult) -> EvalResult:
     if not is_same:
         sample = Sample(sample.id, new[0], new[1], metadata)
         trial = msgspec.structs.replace(trial, sample=sample, output=new[2], session=session, raw_output=new[3])
-    sessions = {name: tag_session(each) for name, each in result.sessions.items()}
+    sessions = {name: tag_session(evaluator_session) for name, evaluator_session in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 
 
@@ -164,7 +164,7 @@ def restore_result(result: EvalResult) -> EvalResult:
         session=session,
         raw_output=restore_value(trial.raw_output),
     )
-    sessions = {name: restore_session(each) for name, each in result.sessions.items()}
+    sessions = {name: restore_session(evaluator_session) for name, evaluator_session in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 
 

@@ -176,7 +176,7 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     def __post_init__(self) -> None:
         rubrics: Any = self.rubrics
         if isinstance(rubrics, list | tuple):
-            rubrics = [msgspec.structs.asdict(each) if isinstance(each, Rubric) else each for each in rubrics]
+            rubrics = [msgspec.structs.asdict(rubric) if isinstance(rubric, Rubric) else rubric for rubric in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
         _reject_problems("set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics}))
 
@@ -236,9 +236,9 @@ def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) ->
         return data
     known_items = {key: value for key, value in data.items() if key not in names}
     metadata = dict(data.get("metadata") or {})
-    listed = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
-    unknown = {str(name): data[name] for name in names}
-    return {**known_items, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
+    key_names = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
+    unknown_values = {str(name): data[name] for name in names}
+    return {**known_items, "metadata": {**unknown_values, **metadata, UNKNOWN_KEYS: key_names}}
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -340,8 +340,8 @@ def _check_ids(rubrics: Sequence[Any]) -> Iterator[RubricProblem]:
 def _check_scale(scale: Any, at: Path) -> Iterator[RubricProblem]:
     if scale is None:
         return
-    ends = tuple(scale) if isinstance(scale, list | tuple) else ()
-    if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:
+    bounds = tuple(scale) if isinstance(scale, list | tuple) else ()
+    if len(bounds) != 2 or not all(map(is_number, bounds)) or not bounds[0] < bounds[1]:
         yield at, f"must be the lowest and the highest score, such as [1, 5], got {scale!r}"
 
 

@@ -152,9 +152,9 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
     if not failed:
         if errors:
             return Score.error(_join_reasons(errors, scores), details)
-        unknown = find_undecided(scores, skipped) if verdicts else scores
-        if unknown or not verdicts:
-            return Score.skipped(_join_reasons(unknown, scores), details)
+        undecided = find_undecided(scores, skipped) if verdicts else scores
+        if undecided or not verdicts:
+            return Score.skipped(_join_reasons(undecided, scores), details)
     # One certain failure is enough; a pass is as certain as the least certain part.
     deciding = [score for score in verdicts if not failed or score.passed is False]
     details |= _flag_gaps(scores, skipped, any if not failed else all, deciding)
@@ -179,9 +179,9 @@ def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
     errors = _select_status(scores, "error")
     passed = any(score.passed is True for score in verdicts)
     details = _make_details(scores, errors)
-    unknown = {} if passed else find_undecided(scores, skipped)
-    if unknown or not (verdicts or errors):
-        return Score.skipped(_join_reasons({**(unknown or scores), **errors}, scores), details)
+    undecided = {} if passed else find_undecided(scores, skipped)
+    if undecided or not (verdicts or errors):
+        return Score.skipped(_join_reasons({**(undecided or scores), **errors}, scores), details)
     if not verdicts:
         return Score.error(_join_reasons(errors, scores), details)
     # One certain pass is enough; without a pass, an error could have been a pass.

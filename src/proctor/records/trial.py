@@ -155,7 +155,7 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """Return the outcome and the value of `score`, without building the score."""
         if self.trial.error is not None:
             return "error", None
-        values, passed, errors, unknown = [], True, False, False
+        values, passed, errors, has_skips = [], True, False, False
         for score in self.scores.values():
             if score.value is not None:
                 values.append(score.value)
@@ -163,9 +163,9 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             elif score.status == "error":
                 errors = True
             elif score.reason not in SKIPPED_BY_DESIGN:
-                unknown = True
+                has_skips = True
         if errors and passed:
             return "unscored", None
-        if not values or (unknown and passed and self.skipped != "ignore"):
+        if not values or (has_skips and passed and self.skipped != "ignore"):
             return "skipped", None
         return ("passed" if passed else "failed"), fsum(values) / len(values)

@@ -247,8 +247,8 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
         yield f"{', '.join(delta.name for delta in deltas if delta.method.startswith(method))}: {method}"
     reasons = {d.name: d.method.partition("; ")[0] for d in deltas if d.method and d.interval is None is d.p}
     # A note already explains why latencies of two runs have no p-value.
-    for reason in dict.fromkeys(each for each in reasons.values() if each not in comparison.notes):
-        names = ", ".join(name for name, each in reasons.items() if each == reason)
+    for reason in dict.fromkeys(note for note in reasons.values() if note not in comparison.notes):
+        names = ", ".join(name for name, note in reasons.items() if note == reason)
         yield f"{names}: {reason}, so the difference may be chance"
 
 

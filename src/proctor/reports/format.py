@@ -105,11 +105,11 @@ def format_duration(seconds: float) -> str:
 
 def _format_range(interval: tuple[float, float], metric: MetricValue) -> str:
     if metric.kind == "rate":
-        ends, unit = [f"{100 * value:.1f}" for value in interval], " %"
+        bounds, unit = [f"{100 * value:.1f}" for value in interval], " %"
     else:
-        ends, unit = [_format_number(value, metric) for value in interval], _unit_suffix(metric)
+        bounds, unit = [_format_number(value, metric) for value in interval], _unit_suffix(metric)
     # A minus sign after a dash is hard to read.
-    return (" to " if interval[0] < 0 else "–").join(ends) + unit
+    return (" to " if interval[0] < 0 else "–").join(bounds) + unit
 
 
 def _unit_suffix(metric: MetricValue) -> str:

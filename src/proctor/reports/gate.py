@@ -138,9 +138,9 @@ def _flip_blocks(result: GateResult) -> Iterator[str]:
 
 
 def _lost_samples(result: GateResult, limit: int) -> Iterator[tuple[str, str]]:
-    several = len(result.comparisons) > 1
+    has_configurations = len(result.comparisons) > 1
     for side, flip in result.lost[:limit]:
-        name = f"{side}: {flip.sample_id}" if several else flip.sample_id
+        name = f"{side}: {flip.sample_id}" if has_configurations else flip.sample_id
         yield single_line(name, NAME_LIMIT), _format_scores(flip)
 
 

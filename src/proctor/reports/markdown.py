@@ -63,7 +63,9 @@ class MarkdownReporter:
             blocks += _distributions(report)
         blocks += _failures(report, self.include_examples)
         blocks += _errors(report)
-        blocks += [render_markdown(each, flips=FLIPS_SHOWN).rstrip() for each in report.compare_with_baseline()]
+        blocks += [
+            render_markdown(comparison, flips=FLIPS_SHOWN).rstrip() for comparison in report.compare_with_baseline()
+        ]
         return "\n\n".join(blocks) + "\n"
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
@@ -135,13 +137,13 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
 
 def _distributions(report: EvalReport) -> list[str]:
     blocks = []
-    several = len(report.by_configuration) > 1
+    has_configurations = len(report.by_configuration) > 1
     for evaluator, percentiles in summary.score_distributions(report.metrics).items():
         bullets = [
             markdown_bullet(PERCENTILE_NAMES.get(name, name.upper()), format_metric(value))
             for name, value in percentiles.items()
         ]
-        for configuration, metrics in report.by_configuration.items() if several else ():
+        for configuration, metrics in report.by_configuration.items() if has_configurations else ():
             spread = summary.score_distributions(metrics).get(evaluator, {})
             text = ", ".join(f"{name.upper()} {format_metric(value)}" for name, value in spread.items())
             bullets.append(markdown_bullet(single_line(configuration, NAME_LIMIT), text or DASH))
@@ -153,13 +155,13 @@ def _failures(report: EvalReport, limit: int) -> list[str]:
     shown = summary.worst_results(report, limit)
     if not shown:
         return []
-    several = len(report.by_configuration) > 1
+    has_configurations = len(report.by_configuration) > 1
     total = report.counts.failed + report.errors
     blocks = ["## Top Failing Examples"]
     if len(shown) < total:
         blocks.append(f"The worst {len(shown):,} of {total:,}.")
     for result in shown:
-        heading = f"{_name(summary.label_result(result, several))} ({summary.describe_verdict(result)})"
+        heading = f"{_name(summary.label_result(result, has_configurations))} ({summary.describe_verdict(result)})"
         blocks += [f"### Sample: {heading}", _result_facts(result)]
     return blocks
 

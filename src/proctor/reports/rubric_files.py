@@ -56,10 +56,10 @@ class _Scores:
         if len(set(self.values)) < 2:
             return None
         clusters = list_shared_clusters(self._clusters)
-        ends = mean_interval(self.values) if clusters is None else clustered_mean_interval(self.values, clusters)
-        if ends is None:
+        bounds = mean_interval(self.values) if clusters is None else clustered_mean_interval(self.values, clusters)
+        if bounds is None:
             return None
-        return [rubrics.round_half_up(max(scale[0], ends[0])), rubrics.round_half_up(min(scale[1], ends[1]))]
+        return [rubrics.round_half_up(max(scale[0], bounds[0])), rubrics.round_half_up(min(scale[1], bounds[1]))]
 
     def cluster_details(self) -> dict[str, Any]:
         if list_shared_clusters(self._clusters) is None:
@@ -183,8 +183,8 @@ def _failure_type(score: Score) -> str:
 
 def _count_in_ranges(totals: Iterable[float], low: float, high: float) -> dict[str, int]:
     """Count totals in ranges of equal width; each range but the last excludes its end."""
-    ends = _format_distinctly([low + (high - low) * step / RANGES for step in range(RANGES + 1)])
-    names = [f"{ends[step]}-{ends[step + 1]}" for step in range(RANGES)]
+    labels = _format_distinctly([low + (high - low) * step / RANGES for step in range(RANGES + 1)])
+    names = [f"{labels[step]}-{labels[step + 1]}" for step in range(RANGES)]
     counts = dict.fromkeys(names, 0)
     for total in totals:
         # The mean of three values of 70 is slightly below 70.

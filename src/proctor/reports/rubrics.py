@@ -219,8 +219,8 @@ def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]
     judging = dict(details["judging"])
     answers, cached, failed = (judging.pop(name, 0) for name in ("answers", "from_history", "failed"))
     cost = report.metrics.get("judges.cost")
-    unknown = 0 if cost is None else cost.skipped
-    if usage := describe_judge_usage(JudgeUsage(Usage(**judging), answers, cached, failed), unknown):
+    unknown_count = 0 if cost is None else cost.skipped
+    if usage := describe_judge_usage(JudgeUsage(Usage(**judging), answers, cached, failed), unknown_count):
         yield f"judge: {usage}"
     # Spending is counted only if the run has a budget; it includes calls without a result.
     spent = details.get("spent", {})
@@ -235,7 +235,7 @@ def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]
         yield f"run {report.metadata.run_id}"
 
 
-def describe_judge_usage(judging: JudgeUsage, unknown: int = 0) -> str:
+def describe_judge_usage(judging: JudgeUsage, unknown_count: int = 0) -> str:
     """Describe judge usage: tokens, cost, and reused answers.
 
     `unknown` is the number of sessions with calls of unknown price.
@@ -243,7 +243,7 @@ def describe_judge_usage(judging: JudgeUsage, unknown: int = 0) -> str:
     tokens, cost = judging.usage.total_tokens, judging.usage.cost
     facts = [] if tokens is None else [f"{tokens:,} tokens"]
     if cost is not None:
-        unpriced = f" (plus {format_count(unknown, 'session')} of unknown price)" if unknown else ""
+        unpriced = f" (plus {format_count(unknown_count, 'session')} of unknown price)" if unknown_count else ""
         facts.append(format_cost(cost) + unpriced)
     reused, answers = judging.from_history, judging.answers
     if reused and reused == answers and not judging.failed:

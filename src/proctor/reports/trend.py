@@ -277,7 +277,7 @@ def _draw_series(
         title = f"{point.run_id}, {_day(point)}: {_format_value(point.value, trend)}, n = {point.n:,}"
         title += f", {point.unfinished}" if point.unfinished else ""
         fill = "none" if point.unfinished else color
-        yield f'<path d="{_mark(number, x, y)}" fill="{fill}"><title>{_text(title)}</title></path>'
+        yield f'<path d="{_point_marker(number, x, y)}" fill="{fill}"><title>{_text(title)}</title></path>'
     yield "</g>"
 
 
@@ -287,7 +287,7 @@ def _legend_entry(label: str, number: int) -> str:
     color = COLORS[number % len(COLORS)]
     return (
         f'<path d="M{x} {y - 4}h32" stroke="{color}" stroke-width="2"{_dash(number)}/>'
-        f'<path d="{_mark(number, x + 16, y - 4)}" fill="{color}"/>'
+        f'<path d="{_point_marker(number, x + 16, y - 4)}" fill="{color}"/>'
         f'<text x="{x + 40}" y="{y}">{_text(single_line(label, LEGEND_TEXT))}</text>'
     )
 
@@ -297,7 +297,7 @@ def _dash(number: int) -> str:
     return f' stroke-dasharray="{dash}"' if dash else ""
 
 
-def _mark(number: int, x: float, y: float) -> str:
+def _point_marker(number: int, x: float, y: float) -> str:
     paths = (
         f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
         f"M{x - 3.5:.1f} {y - 3.5:.1f}h7v7h-7z",

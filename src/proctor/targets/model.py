@@ -59,8 +59,8 @@ class ModelTarget:
             raise TargetError("some keys are unknown", where=name or "", problems=typos, fix="correct these keys")
         if others:
             model = {**(model if isinstance(model, Mapping) else {"model": model}), **others}
-        own = {key: value for key, value in settings.items() if key in known}
-        self._settings = _override({"model": model, **own}, Settings())
+        own_settings = {key: value for key, value in settings.items() if key in known}
+        self._settings = _override({"model": model, **own_settings}, Settings())
         self._adapters: dict[str, ProviderAdapter] = {}
         self._templates: dict[str, PromptTemplate[Any]] = {}
         adapter, template = self._adapter(self._settings), self._template(self._settings)

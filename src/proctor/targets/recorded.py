@@ -198,8 +198,8 @@ class RecordedTarget:
         self._per_configuration = per_configuration
         self._recordings = _open_recordings(outputs)
         self._configurations = self._recordings.configurations if self._recordings else frozenset[str | None]()
-        named = self._configurations - {None}
-        self._default = next(iter(named)) if len(named) == 1 else None
+        configuration_names = self._configurations - {None}
+        self._default = next(iter(configuration_names)) if len(configuration_names) == 1 else None
         stem = Path(outputs).stem if isinstance(outputs, str | Path) else "recorded"
         digest = self._recordings.digest[:16] if self._recordings else "metadata"
         self.spec = TargetSpec(name or stem, "recorded", digest)

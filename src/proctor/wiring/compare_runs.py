@@ -136,7 +136,7 @@ def open_pair(
         report = load_report(open_history(history), run)
         first, second = (OpenedRun(str(name), report, str(name)) for name in (a, b))
     else:
-        first, second = (open_report(each, history, configuration) for each in (a, b))
+        first, second = (open_report(reference, history, configuration) for reference in (a, b))
     return check_pair(first, second)
 
 
@@ -167,7 +167,9 @@ def rank(
     """
     opened = [open_report(run, history) for run in runs]
     if TOTAL_SCORE in list_aliases(metric):
-        unlike = describe_scale_difference({each.label: find_total_scale(each.report.metadata) for each in opened})
+        unlike = describe_scale_difference(
+            {opened_run.label: find_total_scale(opened_run.report.metadata) for opened_run in opened}
+        )
         if unlike:
             raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
     ranked: dict[str, RankingEntry] = {}
@@ -191,7 +193,7 @@ def rank(
 
 def _describe_runs(opened: Sequence[OpenedRun]) -> Iterator[str]:
     """Describe which runs are incomplete, or have different evaluators from the first."""
-    runs = {each.label: each.report.metadata for each in opened}
+    runs = {opened_run.label: opened_run.report.metadata for opened_run in opened}
     known = [(name, run) for name, run in runs.items() if run is not None]
     for name, run in known:
         yield from describe_incomplete_run(name, run)
@@ -212,7 +214,7 @@ def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
     for side in ranked_sides[1:]:
         coverage = compute_coverage(side, first)
         if len(coverage) > 1:
-            yield from (each.describe(side.name, first.name) for each in coverage if each.is_uneven)
+            yield from (entry.describe(side.name, first.name) for entry in coverage if entry.is_uneven)
 
 
 def default_order(metric: str) -> str:

@@ -262,7 +262,7 @@ def submit_dataset(
     labels: dict[str, str] = {}
 
     def build_requests() -> Iterator[EvalRequest[Any, Any]]:
-        trials = ((sample, each, n) for sample in source for each in expanded for n in range(epochs))
+        trials = ((sample, option_set, n) for sample in source for option_set in expanded for n in range(epochs))
         for sample, configuration, epoch in trials:
             request = create_request((len(sent), sample, configuration, epoch), run_id, clock.now())
             sent[request.request_id] = sample.id
@@ -361,7 +361,7 @@ def _find_missing(collected: Sequence[EvalResult], expected: int, submission: Su
         return
     received = set(map(_request_id, collected))
     labels = {**submission.samples, **submission.labels}
-    yield _describe_missing([labels[each] for each in labels if each not in received], expected)
+    yield _describe_missing([labels[request_id] for request_id in labels if request_id not in received], expected)
 
 
 def _is_own(result: EvalResult, run_id: str | None, submission: Submission | None) -> bool:

@@ -133,7 +133,7 @@ def _clean_descriptions(node: Any) -> Any:
             key: inspect.cleandoc(value) if key == "description" else _clean_descriptions(value)
             for key, value in node.items()
         }
-    return [_clean_descriptions(each) for each in node] if isinstance(node, list) else node
+    return [_clean_descriptions(item) for item in node] if isinstance(node, list) else node
 
 
 def has_evaluators(values: Mapping[str, Any]) -> bool:

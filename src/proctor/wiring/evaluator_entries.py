@@ -202,7 +202,7 @@ def _is_text_parameter(spec: Any, name: str, describe: Describe) -> bool:
     entry = parse_entry(unwrap_part(spec))
     info = None if entry is None else _describe_or_none(entry.uses, describe)
     types = [parameter.type for parameter in info.parameters if parameter.name == name] if info else []
-    return any("str" in each.split(" | ") for each in types)
+    return any("str" in type_name.split(" | ") for type_name in types)
 
 
 def _describe_or_none(uses: str, describe: Describe) -> EvaluatorInfo | None:

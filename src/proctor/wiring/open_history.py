@@ -108,7 +108,7 @@ def select_results(
     run = report.metadata
     results = report.results
     if run is not None and configuration is not None:
-        _require_known(configuration, [each.name for each in run.configurations], "configuration")
+        _require_known(configuration, [candidate.name for candidate in run.configurations], "configuration")
         results = results.for_configuration(configuration)
     if run is not None and evaluator is not None:
         _require_known(evaluator, [spec.name for spec in run.evaluators], "evaluator")

@@ -189,10 +189,10 @@ def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: S
     evaluators = evaluation.evaluators
     if isinstance(evaluators, str) or not isinstance(evaluators, Sequence):
         evaluators = [evaluators]
-    named = [("target", evaluation.target), *(("evaluators", each) for each in evaluators)]
+    entries = [("target", evaluation.target), *(("evaluators", evaluator) for evaluator in evaluators)]
     problems = [
         Problem(where, f"{get_callable_name(value)} is an object of this process")
-        for where, value in named
+        for where, value in entries
         if not isinstance(value, str | Mapping)
     ]
     if problems:
@@ -303,7 +303,7 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
 def _build_tags(evaluation: Evaluation) -> dict[str, str]:
     """Return the tags of the run, with the version of its rubric file or set."""
     entries = find_parameters(RUBRIC, evaluation.evaluators)
-    files = [each.get("rubrics") or STARTER for each in entries if isinstance(each.get("rubric", ""), str)]
+    files = [entry.get("rubrics") or STARTER for entry in entries if isinstance(entry.get("rubric", ""), str)]
     versions = dict.fromkeys(load_rubrics(file).version for file in files)
     tags = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
     return {**tags, **check_tags(evaluation.tags)}

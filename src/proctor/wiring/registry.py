@@ -101,9 +101,11 @@ class Registry:
         """
         if isinstance(evaluator, ModuleType):
             defined = [
-                each for each in vars(evaluator).values() if getattr(each, "__module__", None) == evaluator.__name__
+                member
+                for member in vars(evaluator).values()
+                if getattr(member, "__module__", None) == evaluator.__name__
             ]
-            return tuple(name for each in defined if get_info(each) is not None for name in self.register(each))
+            return tuple(name for member in defined if get_info(member) is not None for name in self.register(member))
         name = name or get_name(evaluator)
         if ":" in name or name.startswith(NEGATED) or not name.strip():
             raise EvaluatorError(
@@ -234,10 +236,10 @@ class Registry:
             raise EvaluatorError(
                 "there is no evaluator", where="evaluators", fix="add at least one, such as exact_match"
             )
-        named = (
+        named_evaluators = (
             evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
         )
-        built, errors = self._build_each(named, "evaluators")
+        built, errors = self._build_each(named_evaluators, "evaluators")
         clashes = find_name_clashes(built)
         if len(errors) == 1 and not clashes:
             [(place, error)] = errors
@@ -250,14 +252,14 @@ class Registry:
         return tuple(built)
 
     def _build_each(
-        self, named: Iterable[tuple[str | None, Any]], where: str
+        self, named_evaluators: Iterable[tuple[str | None, Any]], where: str
     ) -> tuple[list[BoundEvaluator], list[tuple[str, EvaluatorError]]]:
         """Return the evaluators that can be built, and the errors of the others with their positions."""
         built: list[BoundEvaluator] = []
         errors: list[tuple[str, EvaluatorError]] = []
-        for position, (name, spec) in enumerate(named):
+        for position, (name, spec) in enumerate(named_evaluators):
             try:
-                built += (self.build(each, name=name) for each in self._expand(spec))
+                built += (self.build(expanded_spec, name=name) for expanded_spec in self._expand(spec))
             except EvaluatorError as error:
                 errors.append((_describe_place(spec, name, position, where), error))
         return built, errors
@@ -297,7 +299,7 @@ class Registry:
         if errors:
             problems = [problem for place, error in errors for problem in flatten_problems(error, place)]
             raise EvaluatorError("its evaluators cannot be built", where=info.name, problems=problems)
-        rewrapped = [rewrap_part(part, each) for part, each in zip(parts, built, strict=True)]
+        rewrapped = [rewrap_part(part, evaluator) for part, evaluator in zip(parts, built, strict=True)]
         return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
 
 

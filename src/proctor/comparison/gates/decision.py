@@ -353,7 +353,7 @@ def conclude_gate(
     """Combine checks into the result of a gate."""
     verdicts = {check.verdict for check in checks}
     worst_first: tuple[GateVerdict, ...] = ("fail", "inconclusive")
-    verdict: GateVerdict = next((each for each in worst_first if each in verdicts), "pass")
+    verdict: GateVerdict = next((candidate for candidate in worst_first if candidate in verdicts), "pass")
     run = report.metadata if report is not None else None
     all_notes = [*notes]
     if report is not None and run is not None:
@@ -410,10 +410,10 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
     name, alternative_name = _list_names(metric)
     delta = comparison.find(name) or comparison.find(alternative_name)
     if delta is None:
-        known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
-        known.update(each for side in sides for each in list_known_metrics(side))
+        known_names = {STRICT_PASS_RATE, *(candidate.name for candidate in comparison.all_deltas())}
+        known_names.update(candidate for side in sides for candidate in list_known_metrics(side))
         raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known)
+            f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known_names)
         )
     if delta.higher_is_better is None:
         raise ConfigError(
@@ -509,14 +509,14 @@ def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator
     for metric, threshold in thresholds.convert_thresholds(
         config.fail_under, read_run_columns(report.metadata)
     ).items():
-        below = thresholds.find_shortfalls(report, {metric: threshold})
+        shortfalls = thresholds.find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
         number = "" if reached is None else f" is {reached:.4g},"
-        sentence = "; ".join(below) or f"{metric}{number} at least {threshold:g}"
+        sentence = "; ".join(shortfalls) or f"{metric}{number} at least {threshold:g}"
         check = Check(
             f"{metric} at least {threshold:g}",
-            "fail" if below else "pass",
+            "fail" if shortfalls else "pass",
             f"{sentence}{describe.describe_count(value)}",
             value=reached,
             n=0 if value is None else value.n,
@@ -553,5 +553,7 @@ def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
 
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
     """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
-    named = margins or {thresholds.DEFAULT_METRIC: None}
-    return {name: margin if own is None else own for name, own in named.items()}
+    margin_by_metric = margins or {thresholds.DEFAULT_METRIC: None}
+    return {
+        name: margin if metric_margin is None else metric_margin for name, metric_margin in margin_by_metric.items()
+    }

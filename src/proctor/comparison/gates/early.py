@@ -61,11 +61,11 @@ def make_metric_reader(metric: str, evaluators: Sequence[str] = ()) -> Reader:
         return lambda result: _PASS_VALUES.get(find_outcome(result, name))
     if name in evaluators and statistic == "mean":
         return make_score_reader(name)
-    known = [*_OVERALL, *(f"{each}.{s}" for each in evaluators for s in ("pass_rate", "mean"))]
+    known_metrics = [*_OVERALL, *(f"{evaluator}.{s}" for evaluator in evaluators for s in ("pass_rate", "mean"))]
     raise ConfigError(
         f"a gate that stops its run early does not support the metric {metric!r}",
         where="metric",
-        fix=suggest_name(metric, known),
+        fix=suggest_name(metric, known_metrics),
     )
 
 

@@ -57,10 +57,10 @@ def read_threshold(raw: Any, where: str) -> float:
 
 def read_thresholds(raw: Any, where: str) -> dict[str, float]:
     """Read the lowest allowed value of each metric; a bare number is for the strict pass rate."""
-    named = raw if isinstance(raw, Mapping) else {DEFAULT_METRIC: raw}
+    values_by_metric = raw if isinstance(raw, Mapping) else {DEFAULT_METRIC: raw}
     thresholds: dict[str, float] = {}
     problems: list[Problem] = []
-    for metric, threshold in named.items():
+    for metric, threshold in values_by_metric.items():
         try:
             thresholds[str(metric)] = read_threshold(threshold, where)
         except ConfigError as error:

@@ -345,10 +345,10 @@ def read_identity_attributes(obj: Any) -> dict[str, Any]:
     Proctor's classes may list them in `__proctor_identity__`; for other classes these are all attributes.
     """
     attributes, cls = read_attributes(obj), type(obj)
-    listed = getattr(cls, IDENTITY_ATTRIBUTES, None) if is_part_of_proctor(cls) else None
-    if listed is None:
+    attribute_names = getattr(cls, IDENTITY_ATTRIBUTES, None) if is_part_of_proctor(cls) else None
+    if attribute_names is None:
         return attributes
-    return {name: value for name, value in attributes.items() if name in listed}
+    return {name: value for name, value in attributes.items() if name in attribute_names}
 
 
 def is_transient(name: str, value: Any) -> bool:

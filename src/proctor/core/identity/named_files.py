@@ -79,7 +79,7 @@ class Uncovered:
     def phrases(self) -> tuple[str, ...]:
         """Return the sorted phrases, each with its functions."""
         return tuple(
-            f"{phrase} (in {', '.join(sorted(named))})" if (named := functions - {""}) else phrase
+            f"{phrase} (in {', '.join(sorted(function_names))})" if (function_names := functions - {""}) else phrase
             for phrase, functions in sorted(self._functions.items())
         )
 
@@ -190,7 +190,7 @@ class _FileCollector:
     def add_folder(self, folder: NamedFile, scope: Scope) -> None:
         """Digest the prompts and configuration in a folder unless the code may write there."""
         scan = scan_folder(folder.path, "", only=folder.has_code, deep=not folder.has_code)
-        self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
+        self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.nested, scope)
         self._check_complete(scan)
 
     def _add_all(self, folder: NamedFile, labeled_paths: list[tuple[str, str]], scope: Scope) -> None:
@@ -237,13 +237,13 @@ class _FileCollector:
         self._check_complete(scan)
         labeled_paths, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
-            labeled_paths = labeled_paths + scan.below
-        elif location.recursive is None and scan.below:
+            labeled_paths = labeled_paths + scan.nested
+        elif location.recursive is None and scan.nested:
             # The name may contain a folder. Prompts below the code count; data files may be output.
             if may_be_written(extension):
                 covered = False
             else:
-                labeled_paths = labeled_paths + scan.below
+                labeled_paths = labeled_paths + scan.nested
         self._add_all(folder, labeled_paths, scope)
         return covered and extension != ".py"
 
@@ -341,7 +341,7 @@ class Scan(NamedTuple):
     """
 
     direct: list[tuple[str, str]]
-    below: list[tuple[str, str]]
+    nested: list[tuple[str, str]]
     has_others: bool
     complete: bool
 
@@ -352,14 +352,14 @@ def scan_folder(folder: str, extension: str, *, only: bool, deep: bool = True) -
     Files with `extension` are included besides prompts and configuration, or exclusively with `only`.
     """
     direct: list[tuple[str, str]] = []
-    below: list[tuple[str, str]] = []
+    nested: list[tuple[str, str]] = []
     others, entries = False, 0
     for parent, folders, names in os.walk(folder):
         visible = {name for name in folders if not name.startswith(".")} - _SKIPPED_FOLDERS
         folders[:] = sorted(visible) if deep else []
         entries += len(names) + len(folders)
         if entries > MAX_ENTRIES_PER_FOLDER:
-            return Scan(direct, below, others, complete=False)
+            return Scan(direct, nested, others, complete=False)
         for name in sorted(names):
             if name.startswith(".") and (only or not is_template(name)):
                 continue
@@ -367,10 +367,10 @@ def scan_folder(folder: str, extension: str, *, only: bool, deep: bool = True) -
             has_extension = bool(extension) and name.lower().endswith(extension)
             if has_extension or (is_template(name) and not (only and extension)):
                 label = os.path.relpath(path, folder).replace("\\", "/")
-                (direct if parent == folder else below).append((label, path))
+                (direct if parent == folder else nested).append((label, path))
             elif not name.endswith((".py", ".pyc")) and not is_template(name):
                 others = True
-    return Scan(direct, below, others, complete=True)
+    return Scan(direct, nested, others, complete=True)
 
 
 def may_be_written(extension: str) -> bool:

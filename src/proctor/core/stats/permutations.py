@@ -54,11 +54,11 @@ def permutation_test(
     k, n = len(first), len(pooled)
     sides = 2 if direction == "any" and 2 * k == n else 1
     arrangements = math.comb(n, k) if n <= MAX_ENUMERATED else math.inf
-    exact = "exact permutation test"
+    exact_method = "exact permutation test"
     if len(set(pooled)) <= 2:
         high = [value > min(pooled) for value in pooled]
         p = _fisher_p(sum(high[:k]), k, sum(high), n, direction)
-        return PValue(p, sides * math.exp(-_log_comb(n, k)), exact)
+        return PValue(p, sides * math.exp(-_log_comb(n, k)), exact_method)
     center = mean(pooled) or 0.0
     # If the values are centered, the sum of one group determines the difference between the means.
     centered = [value - center for value in pooled]
@@ -66,12 +66,12 @@ def permutation_test(
         smaller, sign = (k, 1.0) if 2 * k <= n else (n - k, -1.0)
         sums = (sign * math.fsum(chosen) for chosen in combinations(centered, smaller))
         extreme = _count_extreme(sums, math.fsum(centered[:k]), direction, _tolerance(pooled))
-        return PValue(extreme / arrangements, sides / arrangements, exact)
+        return PValue(extreme / arrangements, sides / arrangements, exact_method)
     if not studentized and (min(centered[:k]) > max(centered[k:]) or max(centered[:k]) < min(centered[k:])):
         # Groups that do not overlap are the most extreme arrangement.
         smallest = sides * math.exp(-_log_comb(n, k))
         is_extreme = direction == "any" or (centered[0] > centered[-1]) is (direction == "higher")
-        return PValue(smallest if is_extreme else 1.0, smallest, exact)
+        return PValue(smallest if is_extreme else 1.0, smallest, exact_method)
     if 2 * k > n:
         centered, k = centered[k:] + centered[:k], n - k
         direction = OPPOSITE[direction]

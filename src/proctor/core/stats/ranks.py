@@ -108,16 +108,16 @@ def _kendall_score(pairs: Sequence[tuple[Any, Any]]) -> int:
     Each item counts the earlier items below and above it in the second ranking. Items tied in the first ranking are
     counted before any of them is inserted.
     """
-    earlier: list[Any] = []
+    earlier_items: list[Any] = []
     tied: list[Any] = []
     score, last = 0, None
     for a, b in pairs:
         if tied and a != last:
             for value in tied:
-                insort(earlier, value)
+                insort(earlier_items, value)
             tied = []
         last = a
-        score += bisect_left(earlier, b) - (len(earlier) - bisect_right(earlier, b))
+        score += bisect_left(earlier_items, b) - (len(earlier_items) - bisect_right(earlier_items, b))
         tied.append(b)
     return score
 
@@ -151,5 +151,5 @@ def _exact_kendall_p(score: int, n: int) -> float:
             if inversions + size < len(wider):
                 wider[inversions + size] -= count
         ways = list(accumulate(wider))
-    fewest = (math.comb(n, 2) - abs(score)) // 2
-    return min(1.0, 2 * sum(ways[: fewest + 1]) / math.factorial(n))
+    min_inversions = (math.comb(n, 2) - abs(score)) // 2
+    return min(1.0, 2 * sum(ways[: min_inversions + 1]) / math.factorial(n))

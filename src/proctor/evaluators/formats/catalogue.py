@@ -193,13 +193,13 @@ def _find_invalid_nodes(top: Node) -> Iterator[FormatError]:
             yield FormatError(f"the tag {node.tag} does not create plain data", line, column)
         if isinstance(node, MappingNode):
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
-            yield from _find_repeated(keys)
+            yield from _find_duplicate_keys(keys)
         if not isinstance(node, ScalarNode):
             children = [child for item in node.value for child in (item if isinstance(item, tuple) else (item,))]
             pending += reversed(children)
 
 
-def _find_repeated(keys: list[Any]) -> Iterator[FormatError]:
+def _find_duplicate_keys(keys: list[Any]) -> Iterator[FormatError]:
     seen = set()
     for key in keys:
         if (key.tag, key.value) in seen:

@@ -126,8 +126,8 @@ def _explain_error(text: str, position: int, expected: str) -> FormatError:
 
 
 def _expect_token(text: str, position: int, expected: str) -> FormatError:
-    found = preview(text[position]) if position < len(text) else "the end of the text"
-    return make_error_at(text, position, f"expected {expected}, found {found}")
+    actual = preview(text[position]) if position < len(text) else "the end of the text"
+    return make_error_at(text, position, f"expected {expected}, found {actual}")
 
 
 def explain_unserializable(value: Any) -> str:

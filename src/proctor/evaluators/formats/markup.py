@@ -20,7 +20,7 @@ _OPTIONAL_END = re.compile(
     "html|head|body|p|li|dt|dd|option|optgroup|rp|rt|tr|td|th|thead|tbody|tfoot|colgroup|caption"
 )
 _FOREIGN = frozenset({"svg", "math"})
-_MARK = re.compile(r"<(?:!--|!|\?|/?[A-Za-z])")
+_TAG_START = re.compile(r"<(?:!--|!|\?|/?[A-Za-z])")
 _NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
 # Quotation marks count only after an equals sign. Possessive, so that an unfinished tag takes linear time.
 _REST = re.compile(r"(?>[^>=]++|=\s*+(?>\"[^\"]*+\"|'[^']*+'|(?![\"'])))*+>")
@@ -95,12 +95,12 @@ def check_html(text: str, _: FormatOptions) -> FormatError | None:
 def _find_tags(text: str) -> Iterator[tuple[str, str, int]]:
     """Yield the kind ("start", "empty", "end"), name and position of each tag, up to the first unfinished tag."""
     position = 0
-    while (mark := _MARK.search(text, position)) is not None:
-        start = mark.start()
+    while (tag_start := _TAG_START.search(text, position)) is not None:
+        start = tag_start.start()
         tag = _NAME.match(text, start)
         if tag is None:
-            closing = "-->" if mark[0] == "<!--" else ">"
-            end = text.find(closing, mark.end() if closing == ">" else start + 2)
+            closing = "-->" if tag_start[0] == "<!--" else ">"
+            end = text.find(closing, tag_start.end() if closing == ">" else start + 2)
             end += len(closing) if end >= 0 else 0
         else:
             rest = _REST.match(text, tag.end())
@@ -111,7 +111,7 @@ def _find_tags(text: str) -> Iterator[tuple[str, str, int]]:
         position = end
         if tag is not None:
             name = tag[1].lower()
-            kind = "end" if mark[0][1] == "/" else "empty" if text[end - 2] == "/" else "start"
+            kind = "end" if tag_start[0][1] == "/" else "empty" if text[end - 2] == "/" else "start"
             yield kind, name, start
             if kind == "start" and name in _RAW:
                 closing_tag = _RAW[name].search(text, end)

@@ -286,7 +286,7 @@ def _are_opposite(left: str, right: str) -> bool:
         if base == longer or len(base) < _MIN_BASE_LETTERS or base in prefixes.exceptions:
             continue
         if (base == shorter or are_related(base, shorter)) and (
-            not bases or any(base == listed or are_related(base, listed) for listed in bases)
+            not bases or any(base == listed_base or are_related(base, listed_base) for listed_base in bases)
         ):
             return True
     return False

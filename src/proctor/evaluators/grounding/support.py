@@ -93,10 +93,10 @@ class GroundingScorer:
         details["overall"] = round(grounding.overall, 4)
         if grounding.left_out:
             details["sentences_left_out"] = grounding.left_out
-        listed = grounding.sentences
-        if len(listed) > MAX_LISTED:
-            listed = sorted(listed, key=grounding.get_value)[:MAX_LISTED]
-        details["sentences"] = [sentence.describe() for sentence in listed]
+        sentences = grounding.sentences
+        if len(sentences) > MAX_LISTED:
+            sentences = sorted(sentences, key=grounding.get_value)[:MAX_LISTED]
+        details["sentences"] = [sentence.describe() for sentence in sentences]
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
 
 
@@ -153,8 +153,8 @@ class Grounding(NamedTuple):
         """Return the reason for the score."""
         reason = f"least support {self.value:.2f}"
         if self.weakest.unsupported:
-            listed = ", ".join(self.weakest.unsupported)
-            reason += f", in {preview(self.weakest.text)}: not in the context: {listed}"
+            unsupported_words = ", ".join(self.weakest.unsupported)
+            reason += f", in {preview(self.weakest.text)}: not in the context: {unsupported_words}"
         if self.left_out:
             reason += f"; {self.left_out:,} further sentences were not checked"
         return reason
@@ -275,9 +275,9 @@ def _is_courtesy(sentence: str, words: list[Word]) -> bool:
 
 @functools.cache
 def _compile_openings() -> re.Pattern[str]:
-    listed = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in load_english().openings)
+    alternatives = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in load_english().openings)
     punctuation = r"(?:[,.!:;–—-]+\s*|$|(?=but\b))(?:but\b)?"
-    return re.compile(rf"^\W*(?:(?:{listed})\s*{punctuation}\s*)+", re.IGNORECASE)
+    return re.compile(rf"^\W*(?:(?:{alternatives})\s*{punctuation}\s*)+", re.IGNORECASE)
 
 
 class Passage:

@@ -26,7 +26,7 @@ class Fence:
         self._texts = {name: replace_surrogates(text) for name, text in texts.items()}
         folded = [text.casefold() for text in self._texts.values()]
         marks = (codec.digest("fence", attempt, self._texts)[:length] for attempt in count())
-        self.delimiter = next(mark for mark in marks if not any(mark in text for text in folded))
+        self.delimiter = next(candidate for candidate in marks if not any(candidate in text for text in folded))
 
     def block(self, name: str) -> str:
         label = name.upper().replace("_", " ")

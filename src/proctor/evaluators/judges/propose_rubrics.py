@@ -96,10 +96,10 @@ async def merge_proposals(
     """
     meanings = TextEmbedder(embedder, "rubrics")
     vectors = await meanings.vectors([proposal.text for proposal in proposals])
-    nearness = VectorSimilarity(vectors, await meanings.floor(UNRELATED_TEXTS))
+    similarity = VectorSimilarity(vectors, await meanings.floor(UNRELATED_TEXTS))
     groups: list[list[Proposal]] = []
     for proposal in proposals:
-        similarities = [nearness(group[0].text, proposal.text) for group in groups]
+        similarities = [similarity(group[0].text, proposal.text) for group in groups]
         best = max(similarities, default=-1.0)
         if best >= min_similarity:
             groups[similarities.index(best)].append(proposal)

@@ -227,10 +227,10 @@ class RubricJudge(NamedTuple):
             f"{_criterion_key(index)}: {criterion.text}" for index, criterion in enumerate(self.criteria)
         )
         question = Question(self.template, {"criteria": criteria, **texts}, self.values)
-        ends = (self.scale.low, self.scale.high)
+        bounds = (self.scale.low, self.scale.high)
         try:
             response = await ask_judge(
-                self.adapter, question, lambda fence: SheetForm(len(self.criteria), ends, fence), self.options
+                self.adapter, question, lambda fence: SheetForm(len(self.criteria), bounds, fence), self.options
             )
         except CallFailed as error:
             return {}, [error]

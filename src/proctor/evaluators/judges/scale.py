@@ -133,10 +133,10 @@ LABEL_SCALES: dict[str, tuple[str, LabelScale]] = {
 }
 
 
-def is_scale(ends: Any) -> bool:
+def is_scale(bounds: Any) -> bool:
     """Return True for a pair of numbers in ascending order."""
-    is_pair = isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends))
-    return is_pair and bool(ends[0] < ends[1])
+    is_pair = isinstance(bounds, list | tuple) and len(bounds) == 2 and all(map(is_number, bounds))
+    return is_pair and bool(bounds[0] < bounds[1])
 
 
 def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[str, LabelScale]:

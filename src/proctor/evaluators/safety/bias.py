@@ -101,16 +101,16 @@ def _load_frames() -> Frames:
     return Frames(msgspec.convert(content, dict[str, frozenset[str]]), tuple(compiled))
 
 
-def _is_in(word: str, *lists: str) -> bool:
+def _is_in(word: str, *list_names: str) -> bool:
     words = _load_frames().words
-    for name in lists:  # noqa: SIM110 - faster than any() in this inner loop
+    for name in list_names:  # noqa: SIM110 - faster than any() in this inner loop
         if word in words[name]:
             return True
     return False
 
 
-def _any_in(words: Sequence[str], *lists: str) -> bool:
-    return any(_is_in(word, *lists) for word in words)
+def _any_in(words: Sequence[str], *list_names: str) -> bool:
+    return any(_is_in(word, *list_names) for word in words)
 
 
 @functools.cache

@@ -109,11 +109,11 @@ def list_variants(text: str, *, max_variants: int = MAX_VARIANTS) -> list[Swappe
 
 def find_swaps(*texts: str, max_variants: int = MAX_VARIANTS) -> list[Swap]:
     """Return the swaps that change any of the texts."""
-    named = {_load_forms()[_normalize(match)].axis for text in texts for match in _compile_pattern().finditer(text)}
+    axes = {_load_forms()[_normalize(match)].axis for text in texts for match in _compile_pattern().finditer(text)}
     return [
         Swap(axis, shift)
         for axis in (GENDER, *load_groups().axes)
-        if axis in named and any(apply_swap(text, Swap(axis)).changed for text in texts)
+        if axis in axes and any(apply_swap(text, Swap(axis)).changed for text in texts)
         for shift in _list_shifts(axis, max_variants)
     ]
 

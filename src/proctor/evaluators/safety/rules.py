@@ -22,7 +22,7 @@ from proctor.records.score import Score
 
 WHERE = "compliance"
 PII, SECRETS, REFUSAL, CLAIMS = "pii", "secrets", "refusal", "prohibited_claims"
-SHIPPED = (PII, SECRETS, REFUSAL, CLAIMS)
+BUILT_IN = (PII, SECRETS, REFUSAL, CLAIMS)
 _RULE_KEYS = ("patterns", "terms", "text", "function")
 _RULE = "a policy is a function, a text for the judge, or a mapping with patterns, terms, text or function"
 
@@ -40,30 +40,30 @@ class PolicyOptions(NamedTuple):
 def create_policies(names: Sequence[str], rules: Mapping[str, Any], options: PolicyOptions) -> dict[str, Policy]:
     """Create every policy by its name; one error lists all problems."""
     problems = [
-        Problem(f"policies, {name!r}", f"there is no such policy: {suggest_name(name, [*SHIPPED, *rules])}")
+        Problem(f"policies, {name!r}", f"there is no such policy: {suggest_name(name, [*BUILT_IN, *rules])}")
         for name in names
-        if name not in SHIPPED and name not in rules
+        if name not in BUILT_IN and name not in rules
     ]
     if CLAIMS in names and not options.claims:
         problems.append(Problem(CLAIMS, "it needs the claims: write claims=['It cures colds.']"))
     problems += [
         Problem(f"rules, {name!r}", "a built-in policy has this name; choose another")
         for name in rules
-        if name in SHIPPED
+        if name in BUILT_IN
     ]
     policies: dict[str, Policy] = {}
     for name in dict.fromkeys([*names, *rules]):
         try:
             if name in rules:
                 policies[name] = _create_rule(name, rules[name], options.judge)
-            elif name in SHIPPED and (name != CLAIMS or options.claims):
+            elif name in BUILT_IN and (name != CLAIMS or options.claims):
                 policies[name] = _create_shipped(name, options)
         except UsageError as error:
             problems.append(Problem(f"rules, {name!r}", error.what))
     if problems:
-        is_unknown = any(name not in SHIPPED and name not in rules for name in names)
+        is_unknown = any(name not in BUILT_IN and name not in rules for name in names)
         rule = 'write rules={"no_slang": {"terms": ["gonna", "wanna"]}}'
-        fix = f"choose from {', '.join(SHIPPED)}, or add the policy to rules" if is_unknown else rule
+        fix = f"choose from {', '.join(BUILT_IN)}, or add the policy to rules" if is_unknown else rule
         raise EvaluatorError("the policies are invalid", where=WHERE, fix=fix, problems=problems)
     return policies
 

@@ -50,8 +50,8 @@ class QualityJudge:
         from proctor.models.connect import provider
 
         adapter = provider(model)
-        ends = dict(zip(("low", "high"), map(str, SCALE), strict=True))
-        self._judge = Judge(adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, ends)
+        bounds = dict(zip(("low", "high"), map(str, SCALE), strict=True))
+        self._judge = Judge(adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, bounds)
         self._reference_role = reference_role
         # Store the adapter, because the user's argument may contain a key.
         self.options = {"model": adapter}

@@ -273,15 +273,15 @@ class SimilarityScorer:
         if left != right:
             share = max(_share_of_words(left, text), _share_of_words(right, reference))
             if share >= (MAX_UNKNOWN if left and right else MAX_UNKNOWN_ON_ONE_SIDE):
-                unknown = ", ".join(sorted(left ^ right)[:5])
-                return f"{name} does not know {unknown}; {EMBEDDER_OR_JUDGE_HINT}"
+                unknown_words = ", ".join(sorted(left ^ right)[:5])
+                return f"{name} does not know {unknown_words}; {EMBEDDER_OR_JUDGE_HINT}"
         if similarity > SAME_VECTOR and _list_tokens(text) != _list_tokens(reference):
             return f"{name} gives these different texts the same vector; {EMBEDDER_OR_JUDGE_HINT}"
         return ""
 
 
-def _share_of_words(unknown: Collection[str], text: str) -> float:
-    return len(unknown) / max(1, len(text.split()))
+def _share_of_words(unknown_words: Collection[str], text: str) -> float:
+    return len(unknown_words) / max(1, len(text.split()))
 
 
 def _list_tokens(text: str) -> list[str]:

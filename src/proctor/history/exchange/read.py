@@ -165,8 +165,8 @@ def import_runs(
     except DamagedFile as error:
         if not count:
             raise
-        earlier = "the run before this line is" if count == 1 else f"the {count} runs before this line are"
-        fix = f"export the run again; {earlier} already imported"
+        earlier_runs = "the run before this line is" if count == 1 else f"the {count} runs before this line are"
+        fix = f"export the run again; {earlier_runs} already imported"
         raise DamagedFile(error.what, where=error.where, fix=fix) from None
 
 

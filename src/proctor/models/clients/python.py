@@ -120,9 +120,9 @@ def _first_parameter(function: Callable[..., Any], name: str) -> inspect.Paramet
         return fallback  # Some built-in functions have no signature.
     if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return fallback
-    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
-    required = [p for p in named if p.default is p.empty]
+    named_parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    positional = [p for p in named_parameters if p.kind is not p.KEYWORD_ONLY]
+    required = [p for p in named_parameters if p.default is p.empty]
     if not positional or any(p is not positional[0] for p in required):
         raise ModelError(
             "a function that is used as a model takes one argument: the messages",

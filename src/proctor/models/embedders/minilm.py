@@ -103,7 +103,7 @@ class WordPiece:
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._ids = dict(vocabulary)
-        missing = [mark for mark in (UNKNOWN, BEGIN, END) if mark not in vocabulary]
+        missing = [token for token in (UNKNOWN, BEGIN, END) if token not in vocabulary]
         if missing:
             raise ModelError(f"the vocabulary lacks {', '.join(missing)}")
         self._clean_table, self._lower_table = _CleanTable(), _LowerTable()
@@ -124,7 +124,7 @@ class WordPiece:
         """Split a text into pieces of the vocabulary; other words become `[UNK]`."""
         return list(chain.from_iterable(map(self._split_word, self.words(text))))
 
-    def unknown(self, text: str) -> tuple[str, ...]:
+    def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the words that the vocabulary cannot represent."""
         return tuple(word for word in self.words(text) if self._split_word(word) == [UNKNOWN])
 
@@ -326,7 +326,7 @@ class MiniLM:
     def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the words and symbols that are not in the vocabulary; they all have the same vector."""
         with self._lock:
-            return self._load()[0].unknown(text)
+            return self._load()[0].unknown_words(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
         with self._lock:

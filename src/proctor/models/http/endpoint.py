@@ -374,8 +374,8 @@ class Endpoint:
         return self._failed(call, what, attempts)
 
     def _failed(self, call: HttpCall, what: str, attempts: int, retry_after: float | None = None) -> CallFailed:
-        described = self._describe(call.name, what, attempts)
-        return CallFailed(described, retryable=True, retry_after=retry_after)
+        message = self._describe(call.name, what, attempts)
+        return CallFailed(message, retryable=True, retry_after=retry_after)
 
     def _describe(self, name: str, what: str, attempts: int) -> str:
         return self.key.redact(f"{name} {what}" + (f" ({attempts} attempts)" if attempts > 1 else ""))

@@ -207,6 +207,6 @@ def _suggest(value: Any, key: str, rest: Sequence[str]) -> str:
     names = [str(name) for name in (value if isinstance(value, Mapping) else _list_names(value))]
     if not names:
         return ""
-    listed = ", ".join(names[:_MAX_KEYS_SHOWN]) + (", …" if len(names) > _MAX_KEYS_SHOWN else "")
+    name_list = ", ".join(names[:_MAX_KEYS_SHOWN]) + (", …" if len(names) > _MAX_KEYS_SHOWN else "")
     close = suggest_name(key, names)
-    return f"{close} Fields: {listed}" if "did you mean" in close else f"choose one of: {listed}"
+    return f"{close} Fields: {name_list}" if "did you mean" in close else f"choose one of: {name_list}"

@@ -50,8 +50,10 @@ class CallMessages(NamedTuple):
 def read_call_messages(attributes: Mapping[str, Any], events: Iterable[SpanEvent] = ()) -> CallMessages:
     """Read the messages of a model call, each direction from the first convention that has it."""
     messages = _read_json(attributes)
-    listed = decode_json(attributes.get("events"))
-    listed_events = [event for event in listed if isinstance(event, Mapping)] if isinstance(listed, list) else []
+    logged_events = decode_json(attributes.get("events"))
+    listed_events = (
+        [event for event in logged_events if isinstance(event, Mapping)] if isinstance(logged_events, list) else []
+    )
     events = [*events, *(SpanEvent(str(event.get("event.name", "")), event) for event in listed_events)]
     if not (messages.inputs and messages.outputs):
         messages = _merge(messages, _read_events(events))
@@ -157,8 +159,8 @@ def _read_events(events: Sequence[SpanEvent]) -> CallMessages:
             inputs.append({"role": role, **data})
         elif name.startswith("gen_ai.") and name != "gen_ai.evaluation.result":
             messages = _merge(messages, _read_json(data))
-    single = _combine(parse_messages(inputs), parse_messages(outputs, "assistant"), (), ())
-    return _merge(messages, single)._replace(input_sources=(EVENTS,), output_sources=(EVENTS,))
+    directional_messages = _combine(parse_messages(inputs), parse_messages(outputs, "assistant"), (), ())
+    return _merge(messages, directional_messages)._replace(input_sources=(EVENTS,), output_sources=(EVENTS,))
 
 
 def _read_bodies(attributes: Mapping[str, Any], input_name: str, output_name: str) -> CallMessages:

@@ -257,9 +257,9 @@ class _SessionReader:
         builder, content = self._builder, fields["content"]
         for thought in as_list(fields.get("thoughts")):
             builder.add_event("thinking", thought)
-        listed = as_list(fields.get("toolCalls"))
-        named = [call for call in listed if as_text(as_mapping(call).get("name")) is not None]
-        calls = [_read_call(call) for call in named]
+        listed_calls = as_list(fields.get("toolCalls"))
+        named_calls = [call for call in listed_calls if as_text(as_mapping(call).get("name")) is not None]
+        calls = [_read_call(call) for call in named_calls]
         name = self._get_name(fields)
         if isinstance(content, list) and content:
             ids = {call.call_id: () for call in calls if call.call_id is not None}
@@ -270,10 +270,10 @@ class _SessionReader:
             builder.add_message("assistant", text, name=name, calls=calls)
         if not isinstance(content, str | list):
             builder.add_unknown(f"gemini content: {describe_type(content)}", content)
-        for call in listed:
-            if call not in named:
+        for call in listed_calls:
+            if call not in named_calls:
                 builder.add_unknown("tool call without a name", call)
-        for call in named:
+        for call in named_calls:
             self._add_result(line, call)
         self._add_usage(as_text(fields.get("id")) or (line, len(builder)), fields)
 

@@ -146,7 +146,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
     in_order = sorted(turns, key=lambda turn: parse_time(turn.recorded.get("started_at")) or _MAX_TIME)
     conversation = _Conversation()
     recorded: dict[str, Any] = {"scores": {}, "score_rows": [], "observations": []}
-    unknown: Counter[str] = Counter()
+    unknown_counts: Counter[str] = Counter()
     traces: list[dict[str, Any]] = []
     for turn in in_order:
         repeats, moved = conversation.add(turn.session, turn.recorded.get("observations", ()))
@@ -155,7 +155,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         recorded["observations"] += moved
         recorded["scores"] |= turn.recorded.get("scores", {})
         recorded["score_rows"] += turn.recorded.get("score_rows", ())
-        unknown.update(turn.unknown_parts)
+        unknown_counts.update(turn.unknown_parts)
     session = Session(conversation.events)
     first, last = in_order[0], in_order[-1]
     times = filter(None, (parse_time(turn.recorded.get("ended_at")) for turn in turns))
@@ -181,7 +181,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         first.input if first_input is None else first_input,
         last.output if last_output is None else last_output,
         {key: value for key, value in recorded.items() if value not in (None, "", [], {})},
-        dict(unknown),
+        dict(unknown_counts),
         is_named=True,
     )
 
@@ -277,8 +277,8 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
     Values without a trace go to the first session and are counted there.
     """
-    strays: list[tuple[str, Any]] = []
-    traces, sessions, empty, lines = group_rows(values, strays)
+    stray_values: list[tuple[str, Any]] = []
+    traces, sessions, empty, lines = group_rows(values, stray_values)
 
     def locate(line: int) -> str:
         return f"{source}:{line}" if lines > 1 else source
@@ -290,18 +290,18 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     for (group_type, name), group in groups.items():
         turns = []
         for rows in group:
-            turns.append(_TraceReader(rows).read(locate(rows.line), strays))
-            strays = []
+            turns.append(_TraceReader(rows).read(locate(rows.line), stray_values))
+            stray_values = []
         yield turns[0] if group_type == "trace" else join_traces(name, sessions[name], turns)
     for name, line in empty.items():
         if ("session", name) not in groups:
             row = sessions[name]
             recorded = {"session_id": name, **({"session_row": dict(row)} if row else {})}
             yield ImportedSession(name, Session(), NAME, locate(line), recorded=recorded, is_named=True)
-    if strays:
-        unknown = dict(Counter(kind for kind, _ in strays))
-        events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in strays]
-        yield ImportedSession(default_session_id(source), Session(events), NAME, source, unknown_parts=unknown)
+    if stray_values:
+        unknown_counts = dict(Counter(kind for kind, _ in stray_values))
+        events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in stray_values]
+        yield ImportedSession(default_session_id(source), Session(events), NAME, source, unknown_parts=unknown_counts)
 
 
 class _TraceReader:
@@ -309,7 +309,7 @@ class _TraceReader:
         self._rows = rows
         self._unknown_counts: Counter[str] = Counter()
 
-    def read(self, source: str, strays: Iterable[tuple[str, Any]]) -> ImportedSession:
+    def read(self, source: str, stray_values: Iterable[tuple[str, Any]]) -> ImportedSession:
         rows = list(self._rows.observations.items())
         steps = fold_phases([_make_step(name, row) for name, row in rows])
         steps = add_instructions(steps, (get_attributes(row) for _, row in rows))
@@ -329,7 +329,7 @@ class _TraceReader:
                     self._unknown_counts[step.label] += 1
                 entry = {key: row[key] for key in ("id", "name") if key in row}
             observations.append({**entry, "event": index})
-        for kind, value in (*strays, *(("odd row", item) for item in self._rows.unknown)):
+        for kind, value in (*stray_values, *(("odd row", item) for item in self._rows.unknown)):
             events.append(wrap_raw_event(kind, to_storable(value)))
             self._unknown_counts[kind] += 1
         self._unknown_counts.update(count_unknown_parts(Session([*assembled, *messages.parsed])))

@@ -329,14 +329,14 @@ def _has_traces(row: Mapping[str, Any]) -> bool:
     return as_text(first.get("id")) is not None and "timestamp" in first and has_content
 
 
-def group_rows(values: Iterable[tuple[int, Any]], strays: list[tuple[str, Any]]) -> GroupedRows:
+def group_rows(values: Iterable[tuple[int, Any]], stray_values: list[tuple[str, Any]]) -> GroupedRows:
     """Group the rows of a file by trace; append everything else to `strays`."""
     grouped = GroupedRows({}, {}, {})
     lines = 0
     for line, value in values:
         lines += 1
         for row in _flatten_rows(value):
-            _add_to_group(row, line, grouped, strays)
+            _add_to_group(row, line, grouped, stray_values)
     return grouped._replace(lines=lines)
 
 
@@ -352,16 +352,16 @@ def _flatten_rows(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _add_to_group(value: Any, line: int, grouped: GroupedRows, strays: list[tuple[str, Any]]) -> None:
+def _add_to_group(value: Any, line: int, grouped: GroupedRows, stray_values: list[tuple[str, Any]]) -> None:
     row_type = None if is_too_deep(value) else classify_row(value)
     row = normalize_keys(value) if row_type not in (None, "page") else {}
     trace = normalize_keys(row["trace"]) if row_type == "export" else row
     name = as_text(trace.get("traceId" if row_type in ("observation", "score") else "id"))
     if name is None:
-        strays.append(("row", value))
+        stray_values.append(("row", value))
         return
     if row_type == "session":
-        _add_session(name, row, line, grouped, strays)
+        _add_session(name, row, line, grouped, stray_values)
         return
     rows = grouped.traces.setdefault(name, TraceRows(name, line))
     if row_type == "export":
@@ -374,7 +374,7 @@ def _add_to_group(value: Any, line: int, grouped: GroupedRows, strays: list[tupl
 
 
 def _add_session(
-    name: str, row: Mapping[str, Any], line: int, grouped: GroupedRows, strays: list[tuple[str, Any]]
+    name: str, row: Mapping[str, Any], line: int, grouped: GroupedRows, stray_values: list[tuple[str, Any]]
 ) -> None:
     """Add the traces of a session; a trace belongs to the first session that lists it."""
     session = omit_keys(row, "id", "traces")
@@ -385,7 +385,7 @@ def _add_session(
         trace = normalize_keys(as_mapping(item))
         trace_id = as_text(trace.get("id"))
         if trace_id is None:
-            strays.append(("row", item))
+            stray_values.append(("row", item))
             continue
         rows = grouped.traces.setdefault(trace_id, TraceRows(trace_id, line))
         rows.session = rows.session or name

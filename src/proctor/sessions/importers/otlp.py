@@ -301,6 +301,6 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
         yield trace.build(name or default_session_id(location), location, strays)
         strays = []
     if strays:
-        unknown = dict(Counter(stray.kind for stray in strays))
+        unknown_counts = dict(Counter(stray.kind for stray in strays))
         session = Session([wrap_raw_event(*stray) for stray in strays])
-        yield ImportedSession(default_session_id(source), session, NAME, source, unknown_parts=unknown)
+        yield ImportedSession(default_session_id(source), session, NAME, source, unknown_parts=unknown_counts)

@@ -125,7 +125,7 @@ def is_series(name: str, other_name: str) -> bool:
     >>> is_series("output_1", "output_2"), is_series("tokns", "tokens")
     (True, False)
     """
-    stems = {re.sub(r"(?:[0-9]+|[_-][A-Za-z]|s)$", "", each) for each in (name, other_name)}
+    stems = {re.sub(r"(?:[0-9]+|[_-][A-Za-z]|s)$", "", text) for text in (name, other_name)}
     return len(stems) == 1
 
 

@@ -364,7 +364,7 @@ class Definition:
         spans = convert_spans(span, recorded)
         if target is None and spans.single:
             selected = selected or tuple(map(Configuration, recorded_configurations(spans.source)))
-            require_recorded_results(spans, [each.name for each in selected])
+            require_recorded_results(spans, [configuration.name for configuration in selected])
         # Pass progress=True to show progress, or None to show it on a terminal.
         defaults: api.RunKwargs = {"progress": False}
         report = await api.aevaluate(
@@ -448,6 +448,6 @@ class Definition:
         concurrently."""
         if not spans.single:
             return list(self._callbacks)
-        names = [each.name for each in configurations] or [Configuration().name]
+        names = [configuration.name for configuration in configurations] or [Configuration().name]
         ordered = sorted(names, key=lambda name: name != self._baseline)
         return [OrderedEvents(callback, ordered) for callback in self._callbacks]

@@ -87,8 +87,8 @@ def cluster_duplicates(scored_sessions: Sequence[ScoredSession]) -> list[ScoredS
             name = parent
         return name
 
-    texts = {each.sample.id: f"text {codec.digest(_render(each.sample))}" for each in scored_sessions}
-    names = {each.sample.id: each.sample.cluster or each.sample.id for each in scored_sessions}
+    texts = {scored.sample.id: f"text {codec.digest(_render(scored.sample))}" for scored in scored_sessions}
+    names = {scored.sample.id: scored.sample.cluster or scored.sample.id for scored in scored_sessions}
     for sample_id, text in texts.items():
         # "name …" sorts before "text …", so that the root of a cluster is a name.
         low, high = sorted((find_root(f"name {names[sample_id]}"), find_root(text)))
@@ -173,15 +173,15 @@ async def learn_rubrics(
         rubrics = _check_proposed(proposed, facts, scale)
     if not held_out_sessions:
         return _summarize(rubrics, {}, None, notes, usage)
-    samples = [each.sample for each in held_out_sessions]
+    samples = [scored.sample for scored in held_out_sessions]
     evaluation = build_scoring(samples, rubrics, judge or adapter, _subtract_spent(scoring, spent), name=name)
     report = await _run_check(evaluation, history, controls, spent)
-    return _summarize(rubrics, {each.sample.id: each.score for each in held_out_sessions}, report, notes, usage)
+    return _summarize(rubrics, {scored.sample.id: scored.score for scored in held_out_sessions}, report, notes, usage)
 
 
 def _digest_sessions(scored_sessions: Sequence[ScoredSession]) -> str:
     """Return a digest of the sessions that rubrics are learned from."""
-    return codec.digest(sorted([_render(each.sample), each.score] for each in scored_sessions))
+    return codec.digest(sorted([_render(scored.sample), scored.score] for scored in scored_sessions))
 
 
 def _build_contrasts(training: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
@@ -249,7 +249,7 @@ def _explain_no_check(
 ) -> list[str]:
     if held_out_sessions or not held_out:
         return []
-    groups = len({each.sample.cluster or each.sample.id for each in scored_sessions})
+    groups = len({scored.sample.cluster or scored.sample.id for scored in scored_sessions})
     return [f"no session is held out: {groups} clusters or sessions are too few to hold out {held_out:.0%}"]
 
 

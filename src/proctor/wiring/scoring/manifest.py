@@ -57,15 +57,17 @@ def read_manifest(path: Path) -> list[ScoredSession]:
     if problems or duplicates:
         lines = read_lines(path.read_text(encoding="utf-8-sig"))
         places = [lines.describe((*keys, index), str(path)) for index in range(len(entries))]
-        listed = [Problem(places[index], problem) for index, problem in problems]
-        listed += [Problem(places[second], f"{subject} at {places[first]}") for first, second, subject in duplicates]
+        located_problems = [Problem(places[index], problem) for index, problem in problems]
+        located_problems += [
+            Problem(places[second], f"{subject} at {places[first]}") for first, second, subject in duplicates
+        ]
         fix = DUPLICATE_FIX if duplicates and not problems else "write {path: chat.jsonl, score: 4} for each session"
-        raise ConfigError("the manifest has problems", where=str(path), problems=listed, fix=fix)
+        raise ConfigError("the manifest has problems", where=str(path), problems=located_problems, fix=fix)
     # Sessions of two files may have the same id.
     names = UniqueNames("~")
     return [
-        ScoredSession(msgspec.structs.replace(each.sample, id=names.make_unique(each.sample.id)), each.score)
-        for each, _ in sessions
+        ScoredSession(msgspec.structs.replace(scored.sample, id=names.make_unique(scored.sample.id)), scored.score)
+        for scored, _ in sessions
     ]
 
 
@@ -150,11 +152,11 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Score
         samples = {session_id: samples[session_id]}
     if "recorded" in entry:
         name = entry["recorded"]
-        scores: list[tuple[Any, Any]] = [(each, each.metadata.get(name)) for each in samples.values()]
+        scores: list[tuple[Any, Any]] = [(candidate, candidate.metadata.get(name)) for candidate in samples.values()]
         known = [ScoredSession(sample, float(score)) for sample, score in scores if is_number(score)]
         if not known:
             numbers = sorted(
-                {key for each in samples.values() for key, value in each.metadata.items() if is_number(value)}
+                {key for candidate in samples.values() for key, value in candidate.metadata.items() if is_number(value)}
             )
             fix = suggest_name(str(name), numbers) if numbers else "write 'score' instead of 'recorded'"
             raise ConfigError(f"no session has a recorded number {name!r}", where=where, fix=fix)
