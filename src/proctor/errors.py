@@ -72,9 +72,9 @@ class ProctorError(Exception):
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
         lines += [f"  - {problem}" for problem in self.problems[:MAX_ITEMS]]
-        hidden = len(self.problems) - MAX_ITEMS
-        if hidden > 0:
-            lines.append(f"  … and {hidden} more")
+        hidden_count = len(self.problems) - MAX_ITEMS
+        if hidden_count > 0:
+            lines.append(f"  … and {hidden_count} more")
         if self.fix:
             lines.append(f"Fix: {self.fix}")
         return "\n".join(lines)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.redaction.known_secrets import HIDDEN, KnownSecrets
+from proctor.core.redaction.known_secrets import REPLACEMENT, KnownSecrets
 from tests.tables import each_row
 
 SECRET = 'sk-proj/0123+456"789&ab'
@@ -49,7 +49,7 @@ def test_a_secret_is_hidden_in_every_form(form: str) -> None:
     """Neither the text nor its decoded form contains the secret."""
     text = f'{{"message": "wrong key {WRITTEN[form]} given"}}'
     hidden = KnownSecrets([SECRET]).redact(text)
-    assert HIDDEN in hidden
+    assert REPLACEMENT in hidden
     assert WRITTEN[form] not in hidden
     assert KnownSecrets([SECRET]).redact_bytes(text.encode()) == hidden.encode()
 
@@ -66,7 +66,7 @@ def test_a_secret_in_nested_json_is_hidden(secret: str, depth: int, beside: str)
     hidden = KnownSecrets([secret]).redact(text)
     for _ in range(depth):
         hidden = json.loads(hidden)["said"]
-    assert hidden == beside + HIDDEN + beside
+    assert hidden == beside + REPLACEMENT + beside
 
 
 @given(st.binary(max_size=200))

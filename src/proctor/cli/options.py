@@ -196,13 +196,14 @@ def tolerate_closed_pipe() -> Iterator[None]:
 def show_cli_option_names() -> Iterator[None]:
     """Show options in the library's errors as they are typed on the command line: --max-flips."""
     options = (option for option in click.get_current_context().command.params if isinstance(option, click.Option))
-    typed = {str(option.name): option.opts[0] for option in options}
+    cli_names = {str(option.name): option.opts[0] for option in options}
     try:
         yield
     except ProctorError as error:
-        error.where = typed.get(error.where, error.where)
+        error.where = cli_names.get(error.where, error.where)
         error.what, error.fix = (
-            re.sub(r"`(\w+)`", lambda match: typed.get(match[1], match[0]), text) for text in (error.what, error.fix)
+            re.sub(r"`(\w+)`", lambda match: cli_names.get(match[1], match[0]), text)
+            for text in (error.what, error.fix)
         )
         raise
 

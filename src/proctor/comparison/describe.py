@@ -56,8 +56,8 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
         limit = _format_size(delta.kind, delta.min_difference)
         return f"{a} and {b} show no relevant difference: {figures}; more than ±{limit} is unlikely."
     if delta.verdict == "not enough evidence":
-        needed = _describe_needed(delta.more_samples, delta.paired) if delta.more_samples else ""
-        return f"Not enough evidence that {a} and {b} differ: {figures}{needed}."
+        more_samples_text = _describe_needed(delta.more_samples, delta.paired) if delta.more_samples else ""
+        return f"Not enough evidence that {a} and {b} differ: {figures}{more_samples_text}."
     relation = {"better": "better than", "worse": "worse than"}.get(delta.verdict, "different from")
     return f"{a} is {relation} {b}: {figures}."
 

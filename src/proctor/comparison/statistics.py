@@ -284,8 +284,8 @@ class _Source:
         self._metric, self._results = metric, results
         unitless = not is_custom and not value.unit
         self._kind: Kind = "rate" if value.kind == "rate" else "score" if unitless else "number"
-        guess = higher_is_better(name) if is_custom else unitless
-        self._higher_is_better = getattr(metric, "higher_is_better", guess)
+        default_direction = higher_is_better(name) if is_custom else unitless
+        self._higher_is_better = getattr(metric, "higher_is_better", default_direction)
 
     @cached_property
     def _by_sample(self) -> tuple[dict[str, list[float]], str | float] | None:

@@ -141,8 +141,8 @@ def project_error(n: int, error: float, total: int, other_group: SampleGroup | N
     """Return the error of the mean of `total` samples, and how far it may lie from the mean of n."""
     groups = [SampleGroup(n, error), *([] if other_group is None else [other_group])]
     now = math.fsum(group.error**2 for group in groups)
-    then = math.fsum(group.error**2 * group.n / (group.n + total - n) for group in groups)
-    return math.sqrt(then), math.sqrt(max(0.0, now - then))
+    projected_variance = math.fsum(group.error**2 * group.n / (group.n + total - n) for group in groups)
+    return math.sqrt(projected_variance), math.sqrt(max(0.0, now - projected_variance))
 
 
 def _chance_below(limit: float, center: float, deviation: float) -> float:
@@ -274,8 +274,8 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     z = normal_quantile(1 - level / 2) / normal_quantile(0.975)
 
     def is_decided(total: int) -> bool:
-        now, then = (project_error(group.n, group.error, n, other)[0] for n in (delta.n, total))
-        new_low, new_high = low * then / now, high * then / now
+        current_error, projected_error = (project_error(group.n, group.error, n, other)[0] for n in (delta.n, total))
+        new_low, new_high = low * projected_error / current_error, high * projected_error / current_error
         is_equal = max(new_low - difference, new_high + difference) <= delta.min_difference
         return is_equal or difference > z * new_low or difference < -z * new_high
 

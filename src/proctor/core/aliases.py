@@ -59,8 +59,8 @@ def accept_aliases(function: F) -> F:
     def call(*args: Any, **options: Any) -> Any:
         if not COMMON_NAMES.keys().isdisjoint(options):
             options = use_common_names(options, parameters)
-        if is_closed and (unknown := next((name for name in options if name not in parameters), None)):
-            raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown!r}")
+        if is_closed and (unknown_option := next((name for name in options if name not in parameters), None)):
+            raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown_option!r}")
         return function(*args, **options)
 
     return cast(F, call)

@@ -49,15 +49,15 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
         _run_until_done(loop, main)
         return main.result()
     finally:
-        leftovers = asyncio.all_tasks(loop)
+        remaining_tasks = asyncio.all_tasks(loop)
         if main is None:
             coroutine.close()
         elif not main.done():
-            leftovers.add(main)
-        for task in leftovers:
+            remaining_tasks.add(main)
+        for task in remaining_tasks:
             task.cancel()
-        if leftovers:
-            _, still_running = loop.run_until_complete(asyncio.wait(leftovers, timeout=SHUTDOWN_SECONDS))
+        if remaining_tasks:
+            _, still_running = loop.run_until_complete(asyncio.wait(remaining_tasks, timeout=SHUTDOWN_SECONDS))
             for task in still_running:
                 # The task ignored its cancellation; do not log that it was destroyed.
                 task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ def import_module(name: str) -> ModuleType:
         return _import_file(Path(name))
     if name.startswith("."):
         raise UsageError(f"{name!r} is a relative module name", fix="write the full name, without the leading dot")
-    here = add_folder(Path.cwd())
+    working_directory = add_folder(Path.cwd())
     try:
         return importlib.import_module(name)
     except SyntaxError as error:
@@ -55,7 +55,7 @@ def import_module(name: str) -> ModuleType:
         raise UsageError(
             f"there is no module {error.name!r}",
             where=name,
-            fix=f"check the spelling, install it, or run Proctor in its folder (now: {here})",
+            fix=f"check the spelling, install it, or run Proctor in its folder (now: {working_directory})",
         ) from None
     except (Exception, SystemExit) as error:
         raise _import_error(name, error) from error

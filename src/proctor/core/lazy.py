@@ -16,7 +16,7 @@ def lazy_names(
     default all names.
     """
     modules = {name: module for module, names in exports.items() for name in names}
-    shown = sorted(modules if listed is None else listed)
+    dir_names = sorted(modules if listed is None else listed)
 
     def load(name: str) -> object:
         module = modules.get(name)
@@ -26,4 +26,4 @@ def lazy_names(
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: shown
+    return load, lambda: dir_names

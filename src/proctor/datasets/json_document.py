@@ -248,9 +248,9 @@ def _several_lists_problem(value: Mapping[str, Any], names: Sequence[str], path:
 
 
 def _join_names(names: Iterable[str]) -> str:
-    shown = [shorten(name) for name in names]
-    more = f", … and {len(shown) - MAX_ITEMS} more" if len(shown) > MAX_ITEMS else ""
-    return ", ".join(shown[:MAX_ITEMS]) + more
+    short_names = [shorten(name) for name in names]
+    more = f", … and {len(short_names) - MAX_ITEMS} more" if len(short_names) > MAX_ITEMS else ""
+    return ", ".join(short_names[:MAX_ITEMS]) + more
 
 
 def _extraction_command(name: str, path: Path) -> str:

@@ -73,7 +73,7 @@ class MappedKeys:
     def __init__(self, paths: Mapping[str, FieldPath]) -> None:
         self._paths = paths
         self._unseen = set(paths)
-        self._present: dict[str, None] = {}
+        self._present_keys: dict[str, None] = {}
         self._typos: list[tuple[int, str, str]] = []
         # Pairs of keys that occur together, so neither is a typo of the other.
         self._pairs: set[tuple[str, str]] = set()
@@ -83,7 +83,7 @@ class MappedKeys:
         if not self._paths:
             return
         if self._unseen:
-            self._present.update(dict.fromkeys(map(str, record)))
+            self._present_keys.update(dict.fromkeys(map(str, record)))
             self._unseen.difference_update(record)
         for key in self._paths:
             if key not in record:
@@ -104,9 +104,9 @@ class MappedKeys:
 
     def problems(self, *, dataset_position: int) -> Iterator[tuple[int, list[Problem]]]:
         """Yield the problems after the last record; `dataset_position` is the position of the dataset itself."""
-        if not self._present and not self._typos:
+        if not self._present_keys and not self._typos:
             return
-        keys = list(self._present)
+        keys = list(self._present_keys)
         if missing := [key for key in self._paths if key in self._unseen]:
             yield dataset_position, [missing_key_problem(key, keys, "key") for key in missing]
         for position, key, other in self._typos:

@@ -95,7 +95,7 @@ class UnreadableResultPoller:
 
     def __init__(self, results: Mailbox[EvalResult]) -> None:
         self._results = results
-        self._seen: set[str] = set()
+        self._seen_ids: set[str] = set()
 
     def poll(self) -> list[UnreadableResult]:
         """Return the unreadable results since the last poll."""
@@ -103,8 +103,8 @@ class UnreadableResultPoller:
             letters = self._results.dead_letters(FIRST_LIMIT)
         except MailboxError:
             return []
-        new = [letter for letter in letters if letter.id not in self._seen]
-        self._seen.update(letter.id for letter in new)
+        new = [letter for letter in letters if letter.id not in self._seen_ids]
+        self._seen_ids.update(letter.id for letter in new)
         return [_read_unreadable(letter) for letter in new]
 
 
@@ -132,7 +132,7 @@ class DeadLetterPoller:
         self._requests = requests
         self._is_own = is_own
         self._since = datetime.now(UTC)
-        self._seen: set[str] = set()
+        self._seen_ids: set[str] = set()
         self._pending: list[EvalResult] = []
         self.unreadable = 0
 
@@ -161,8 +161,8 @@ class DeadLetterPoller:
                 letters = self._requests.dead_letters(limit)
             except MailboxError:
                 return []
-            new = [letter for letter in letters if letter.id not in self._seen]
+            new = [letter for letter in letters if letter.id not in self._seen_ids]
             if len(new) < limit or limit >= MAX_LIMIT:
-                self._seen.update(letter.id for letter in new)
+                self._seen_ids.update(letter.id for letter in new)
                 return new
             limit = min(10 * limit, MAX_LIMIT)

@@ -125,7 +125,11 @@ def _other_versions(notice: WorkerNotice, *, with_python: bool) -> str:
     pairs = [("Proctor", notice.proctor, VERSION)]
     if with_python:
         pairs.append(("Python", notice.python, platform.python_version()))
-    return ", ".join(f"{name} {theirs}, this run has {ours}" for name, theirs, ours in pairs if theirs != ours)
+    return ", ".join(
+        f"{name} {worker_version}, this run has {run_version}"
+        for name, worker_version, run_version in pairs
+        if worker_version != run_version
+    )
 
 
 def _add_worker(table: dict[str, list[str]], text: str, worker: str) -> None:

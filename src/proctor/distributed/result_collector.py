@@ -145,7 +145,7 @@ class ResultCollector:
         self._dead_letter_poller = dead_letters
         self._on_result = on_result
         self._persist = persist
-        self._known = set(known_ids)
+        self._known_ids = set(known_ids)
         self._successes: set[Any] = set()
         self._errors: dict[Any, EvalResult] = {}
         # Messages of yielded results, and messages of errors by id, because they may be redelivered.
@@ -254,7 +254,7 @@ class ResultCollector:
         """Count a result; return True for the first success of its request."""
         key = _key(result)
         is_repeated_error = key in self._errors and not result.success
-        if is_repeated_error or key in self._known or key in self._successes:
+        if is_repeated_error or key in self._known_ids or key in self._successes:
             self.delivery_counts.duplicates += 1
             return False
         earlier_error = self._errors.pop(key, None)

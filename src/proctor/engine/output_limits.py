@@ -74,11 +74,11 @@ class SizeEstimator:
         size = self._leaf_size(value, type(value))
         if size is not None:
             return size
-        known = self._sizes.get(id(value), 0)
-        if known:
-            return known
+        known_size = self._sizes.get(id(value), 0)
+        if known_size:
+            return known_size
         # An entry without a size means that the value contains itself.
-        parts = None if known is None or depth > MAX_DEPTH else self._list_parts(value, type(value))
+        parts = None if known_size is None or depth > MAX_DEPTH else self._list_parts(value, type(value))
         if parts is None:
             self.is_plain = False
             return 1

@@ -75,15 +75,15 @@ def redact_command(command: Sequence[str]) -> tuple[str, ...]:
     """
     if not command:
         return ()
-    hidden = make_marker("assigned_secret")
+    marker = make_marker("assigned_secret")
     words, redaction, is_secret = [Path(command[0]).name], Redaction(), False
     for before, word in itertools.pairwise(command[:MAX_ARGUMENTS]):
         name, equals, value = word.partition("=")
         is_password = before == "-p" and _PASSWORD.fullmatch(word)
         if is_password or (is_secret and not word.startswith("--")):
-            words.append(hidden)
+            words.append(marker)
         elif equals and value and is_secret_name(name):
-            words.append(f"{name}={hidden}")
+            words.append(f"{name}={marker}")
         else:
             words.append(redaction.text(word)[:MAX_ARGUMENT_LENGTH])
         is_secret = word.startswith("-") and not equals and is_secret_name(word)

@@ -59,7 +59,7 @@ OTHER_SCHEME = (
 
 def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
     """List the changes since the run started."""
-    then, options = stored.options, current.options
+    stored_options, options = stored.options, current.options
     changes = []
     if stored.dataset.fingerprint is None or current.dataset.fingerprint is None:
         changes.append(Problem("dataset", "it can be read only once, so a change cannot be detected"))
@@ -72,12 +72,12 @@ def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
         changes.append(Problem("configurations", "they or their options have changed"))
     if stored.baseline != current.baseline:
         changes.append(Problem("baseline", f"was {stored.baseline or 'none'}, is {current.baseline or 'none'}"))
-    if then.epochs != options.epochs:
-        changes.append(Problem("epochs", f"were {then.epochs}, are {options.epochs}"))
+    if stored_options.epochs != options.epochs:
+        changes.append(Problem("epochs", f"were {stored_options.epochs}, are {options.epochs}"))
     if stored.total is not None and current.total is not None and current.total < stored.total:
         changes.append(Problem("limit", f"{stored.total} trials were planned, {current.total} are now"))
-    if options.limit is not None and then.shuffle != options.shuffle:
-        seeds = f"was {then.shuffle}, is {options.shuffle}"
+    if options.limit is not None and stored_options.shuffle != options.shuffle:
+        seeds = f"was {stored_options.shuffle}, is {options.shuffle}"
         changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
     return [*changes, *_scoring_changes(stored, current)]
 
@@ -134,11 +134,15 @@ def _incomparable_evaluators(stored: Mapping[str, EvaluatorSpec], current: Mappi
 def _describe_evaluator_change(stored: EvaluatorSpec, current: EvaluatorSpec) -> str:
     texts = []
     for term in diff_evaluators(stored, current):
-        was, now = (
+        stored_text, current_text = (
             value if len(value) <= MAX_VALUE_LENGTH else f"{value[:MAX_VALUE_LENGTH]}…"
             for value in (term.a_value, term.b_value)
         )
-        texts.append(f"{term.path} has changed" if was == now else f"{term.path} was {was}, is {now}")
+        texts.append(
+            f"{term.path} has changed"
+            if stored_text == current_text
+            else f"{term.path} was {stored_text}, is {current_text}"
+        )
     return "; ".join(texts) or describe_code_change(current)
 
 
@@ -330,9 +334,9 @@ def _resume_warnings(changes: Sequence[Problem], stored_run: RunMetadata, curren
     if changes:
         change_list = "; ".join(map(str, changes))
         yield f"resumed after a change, so the results are mixed: {change_list}"
-    then, today = stored_run.provenance, current_run.provenance
-    if then.commit is not None and then.commit != today.commit:
-        yield f"resumed with other code: started at {then.code}, now {today.code or 'unknown'}"
+    stored_origin, current_origin = stored_run.provenance, current_run.provenance
+    if stored_origin.commit is not None and stored_origin.commit != current_origin.commit:
+        yield f"resumed with other code: started at {stored_origin.code}, now {current_origin.code or 'unknown'}"
 
 
 def _incomplete_warnings(stored_run: RunMetadata, result_count: int) -> Iterator[str]:
@@ -424,11 +428,11 @@ def _load_finished(history: History, run: RunMetadata) -> LoadTrials:
     """Load the finished trials of samples that an earlier execution finished only in part."""
     finished = Counter(sample_id for _, sample_id, _, _ in history.finished_trials(run.run_id))
     expected = len(run.configurations) * run.options.epochs
-    partly = {sample_id for sample_id, count in finished.items() if count < expected}
+    partial_samples = {sample_id for sample_id, count in finished.items() if count < expected}
     results = history.results(run.run_id, run)
 
     def load(sample_id: str) -> list[Trial]:
-        return [result.trial for result in results.for_sample(sample_id)] if sample_id in partly else []
+        return [result.trial for result in results.for_sample(sample_id)] if sample_id in partial_samples else []
 
     return load
 

@@ -90,11 +90,11 @@ class WorkerPool:
         finally:
             if self._deadlines is not None:
                 self._deadlines.close()
-            leftovers = tuple(self._workers)
-            for task in leftovers:
+            remaining_workers = tuple(self._workers)
+            for task in remaining_workers:
                 task.cancel()
-            if leftovers:
-                await asyncio.wait(leftovers, timeout=CANCEL_SECONDS)
+            if remaining_workers:
+                await asyncio.wait(remaining_workers, timeout=CANCEL_SECONDS)
             self.still_running = await settle_abandoned(CANCEL_SECONDS)
 
     def interrupt(self) -> None:

@@ -223,10 +223,10 @@ def is_unspaced(text: str) -> bool:
 
 def is_code(text: str) -> bool:
     """Return True if most lines of a text are program code."""
-    outside = _FENCE.sub("\n", text) if "```" in text else text
-    if outside != text and len(_WORD.findall(outside)) < _MIN_WORDS:
+    text_outside_fences = _FENCE.sub("\n", text) if "```" in text else text
+    if text_outside_fences != text and len(_WORD.findall(text_outside_fences)) < _MIN_WORDS:
         return True
-    lines = [line for line in outside.splitlines() if line.strip()][:_MAX_CODE_LINES]
+    lines = [line for line in text_outside_fences.splitlines() if line.strip()][:_MAX_CODE_LINES]
     code = sum(_is_code_line(line[:200]) for line in lines)
     return code > 0 and code >= _MIN_CODE_SHARE * len(lines)
 

@@ -143,16 +143,16 @@ def are_related(left: str, right: str) -> bool:
 
 
 def _are_endings(short: str, long: str, *, is_long: bool) -> bool:
-    known = load_english()
-    if len(short) < min(len(long), 3) and long in known.demonym_endings:
+    english = load_english()
+    if len(short) < min(len(long), 3) and long in english.demonym_endings:
         return True
     if short == "y":
-        return long in known.after_y
+        return long in english.after_y
     if short == "e":
-        return long in known.after_e or (is_long and long in known.derivations_after_e)
+        return long in english.after_e or (is_long and long in english.derivations_after_e)
     if not short:
-        return long in known.inflections or (is_long and long in known.derivations)
-    forms = known.inflections | known.derivations_after_forms if is_long else known.inflections
+        return long in english.inflections or (is_long and long in english.derivations)
+    forms = english.inflections | english.derivations_after_forms if is_long else english.inflections
     return short in forms and long in forms
 
 

@@ -154,8 +154,8 @@ class RunFinder:
         """Return the run of a baseline."""
         rows = self._query(BASELINE_QUERY, (name,))
         if not rows:
-            known = [row[0] for row in self._query("SELECT name FROM baselines")]
-            fix = suggest_name(name, known) if known else "set one: proctor baseline set NAME RUN"
+            baseline_names = [row[0] for row in self._query("SELECT name FROM baselines")]
+            fix = suggest_name(name, baseline_names) if baseline_names else "set one: proctor baseline set NAME RUN"
             raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
         return decode_run(rows[0][0])
 

@@ -99,9 +99,9 @@ def store_properties(connection: Connection, run_key: int, run: RunMetadata) -> 
     _insert(connection, "configurations (run, name)", ((run_key, name) for name in configurations))
 
 
-def _insert(connection: Connection, into: str, values: Iterable[tuple[Any, ...]]) -> None:
-    marks = ", ".join("?" * (into.count(",") + 1))
-    connection.executemany(f"INSERT INTO {into} VALUES ({marks})", values)
+def _insert(connection: Connection, table: str, values: Iterable[tuple[Any, ...]]) -> None:
+    marks = ", ".join("?" * (table.count(",") + 1))
+    connection.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
 
 
 def encode_run(metadata: RunMetadata) -> bytes:

@@ -95,11 +95,13 @@ def _check_names(
     """Raise `ConfigError` for an unknown name, which would otherwise result in an empty trend."""
     if not tables:
         return
-    known = {configuration for _, configuration, _ in tables}
+    known_configurations = {configuration for _, configuration, _ in tables}
     for configuration in configurations or ():
-        if configuration not in known:
+        if configuration not in known_configurations:
             raise ConfigError(
-                f"no run has a configuration {configuration!r}", where="trend", fix=suggest_name(configuration, known)
+                f"no run has a configuration {configuration!r}",
+                where="trend",
+                fix=suggest_name(configuration, known_configurations),
             )
     if not has_metric:
         names = {name.removeprefix(FIELD_PREFIX) for _, _, table in tables for name in table}

@@ -286,7 +286,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         )
 
     def _read_dead_letters(self, limit: int) -> Sequence[DeadLetter]:
-        return [read_dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
+        return [read_dead_letter(entry_id, fields or ()) for entry_id, fields in self._run("letters", [limit])]
 
     def _acknowledge(self, message: LeasedMessage[Any]) -> None:
         self._run_leased("acknowledge", [message.receipt_handle])

@@ -43,10 +43,10 @@ class StoredMessage(NamedTuple):
         return cls(key, int(sent), reply_to or None, body)
 
 
-def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
+def read_dead_letter(entry_id: bytes, fields: Sequence[bytes]) -> DeadLetter:
     """Read an entry of the stream of dead letters; its key contains the time at which it was added."""
     entry = dict(zip(fields[::2], fields[1::2], strict=False))
-    died_ms = min(int(died.partition(b"-")[0]), _MAX_MILLISECONDS)
+    died_ms = min(int(entry_id.partition(b"-")[0]), _MAX_MILLISECONDS)
     record = entry.get(b"letter", b"")
     # Unreadable messages become dead letters, and other programs may write to the stream.
     default_reason = ""
@@ -54,7 +54,7 @@ def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
         letter = StoredMessage.read(record)
         enqueued_at = core.to_datetime(letter.sent_ms)
     except (ValueError, OverflowError, OSError):
-        key = _decode_text(entry.get(b"id", b"")) or died.decode()
+        key = _decode_text(entry.get(b"id", b"")) or entry_id.decode()
         letter, enqueued_at = StoredMessage(key, died_ms, None, record), core.to_datetime(died_ms)
         default_reason = core.BAD_HEADER
     deliveries = _parse_number(entry.get(b"count", b""))

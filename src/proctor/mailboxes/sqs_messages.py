@@ -164,8 +164,8 @@ class DeadLetters:
         for letter in sorted(letters, key=lambda letter: letter.died_at):
             current.setdefault(letter.id, letter)
         self._count = len(receipts)
-        known = {key: current.pop(key) for key in self._letters if key in current}
-        self._letters = known | current
+        known_letters = {key: current.pop(key) for key in self._letters if key in current}
+        self._letters = known_letters | current
 
     def _receive_all(self, receipts: dict[str, str]) -> Iterator[Delivery]:
         """Receive each letter once, in any order; `receipts` collects the receipts to release."""

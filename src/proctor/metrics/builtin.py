@@ -299,12 +299,12 @@ class RubricTotalMetric:
             partial += total is not None and is_partial(result.scores, self._columns)
             # A session whose rubrics were all skipped is not missing.
             skipped += total is None and result.success and not failed
-        known = array("d", (total.score for total in totals if total is not None))
+        known_scores = array("d", (total.score for total in totals if total is not None))
         clusters = results.clusters()
         if clusters is not None:
             clusters = list(compress(clusters, (total is not None for total in totals)))
-        missing = len(totals) - len(known) - skipped
-        column = Column(known, errors=missing, skipped=skipped, clusters=clusters)
+        missing = len(totals) - len(known_scores) - skipped
+        column = Column(known_scores, errors=missing, skipped=skipped, clusters=clusters)
         value = estimate_unbounded_mean(column)
         low, high = self._columns.scale
         interval = value.interval and (max(low, value.interval[0]), min(high, value.interval[1]))

@@ -63,8 +63,8 @@ def estimate_mean(column: Column, unit: str = "") -> MetricValue:
     if interval is not None:
         interval = max(0.0, interval[0]), interval[1] if unit else min(1.0, interval[1])
     n = len(column.values)
-    known = (mean(column.values), n, column.errors, column.skipped, interval)
-    return MetricValue(*known, kind="mean", unit=unit, note=note)
+    estimate_fields = (mean(column.values), n, column.errors, column.skipped, interval)
+    return MetricValue(*estimate_fields, kind="mean", unit=unit, note=note)
 
 
 def estimate_unbounded_mean(column: Column) -> MetricValue:

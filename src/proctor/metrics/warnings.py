@@ -205,8 +205,8 @@ def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | No
         return True, None
     specs = run.evaluators if run is not None else ()
     labels = {f"{FIELD_PREFIX}.{s.name}" if s.uses == FIELD_PREFIX else s.name: s.name for s in specs}
-    known = [label for label in labels if metric == label or metric.startswith(f"{label}.")]
-    return (True, labels[max(known, key=len)]) if known else (False, None)
+    matching_labels = [label for label in labels if metric == label or metric.startswith(f"{label}.")]
+    return (True, labels[max(matching_labels, key=len)]) if matching_labels else (False, None)
 
 
 def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:

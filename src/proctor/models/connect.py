@@ -61,8 +61,8 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
     scheme, colon, _ = address.partition(":")
     connect = plugins.load_plugin(plugins.MAILBOXES, scheme) if colon else None
     if connect is None:
-        known = plugins.plugin_names(plugins.MAILBOXES)
-        hint = "" if scheme in known else suggest_name(scheme, known)
+        known_schemes = plugins.plugin_names(plugins.MAILBOXES)
+        hint = "" if scheme in known_schemes else suggest_name(scheme, known_schemes)
         raise ConfigError(
             f"{hide_credentials(address)!r} is not the address of a mailbox",
             fix=hint if hint.startswith("did you mean") else "write it as redis://host:6379/0/NAME or sqs://NAME",
@@ -140,31 +140,31 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
         connect = plugins.load_plugin(group, scheme)
         if connect is not None:
             return _call_plugin(connect, address, options, address)
-    known = [name for name in plugins.plugin_names(group) if name != PYTHON]
+    known_schemes = [name for name in plugins.plugin_names(group) if name != PYTHON]
     if not colon:
         hint = suggest_address(address) if noun == "model" else f"write {_with_article(noun)} as PROVIDER:NAME"
         raise ModelError(
             f"{address!r} is not the address of {_with_article(noun)}",
-            fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known)}",
+            fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known_schemes)}",
         )
     try:
         target = plugins.import_object(rest if scheme == PYTHON else address)
     except UsageError as error:
-        fix = suggest_name(scheme, known)
+        fix = suggest_name(scheme, known_schemes)
         if not fix.startswith("did you mean"):
-            fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known)}) or module:attribute"
+            fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known_schemes)}) or module:attribute"
         raise ModelError(f"there is no provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
     if isinstance(target, str) and target == address:
         raise ModelError("the address refers to itself", where=address)
     return _connect(target, options, group, noun, port)
 
 
-def unknown_options_error(options: Iterable[str], known: Sequence[str], where: str) -> ModelError | None:
+def unknown_options_error(options: Iterable[str], known_options: Sequence[str], where: str) -> ModelError | None:
     """Return the error for unknown options, or None if all are known."""
-    unknown_options = [name for name in options if name not in known]
+    unknown_options = [name for name in options if name not in known_options]
     if not unknown_options:
         return None
-    fix = suggest_name(unknown_options[0], known) if known else "leave out all options"
+    fix = suggest_name(unknown_options[0], known_options) if known_options else "leave out all options"
     if misplaced := [name for name in unknown_options if name in _REQUEST_OPTIONS]:
         fix = f"set {' and '.join(misplaced)} in the judge or target that uses the model"
     nouns = "options" if len(unknown_options) > 1 else "option"
@@ -173,18 +173,18 @@ def unknown_options_error(options: Iterable[str], known: Sequence[str], where: s
 
 def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: str) -> Any:
     signature = inspect.signature(connect)
-    known = list(signature.parameters)[1:]
-    arguments = use_common_names(options, known)
-    if "of" in arguments and "source_model" in known:
+    known_options = list(signature.parameters)[1:]
+    arguments = use_common_names(options, known_options)
+    if "of" in arguments and "source_model" in known_options:
         # An earlier name of the option.
         arguments["source_model"] = arguments.pop("of")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    if not takes_any and (error := unknown_options_error(arguments, known, where)):
+    if not takes_any and (error := unknown_options_error(arguments, known_options, where)):
         raise error
     try:
         signature.bind(model, **arguments)
     except TypeError as error:
-        fix = f"choose from the options {', '.join(known)}"
+        fix = f"choose from the options {', '.join(known_options)}"
         raise ModelError(f"its options are not valid: {error}", where=where, fix=fix) from None
     try:
         return connect(model, **arguments)

@@ -286,8 +286,8 @@ class PromptTemplate(Generic[OutputT]):
     ) -> None:
         self.ns, self.key, self.name = ns, key, name or key
         self.sections = tuple(sections)
-        known = _parameter_types(self.sections) if parameters is None else [dict(parameters)]
-        problems = [*_check_sections(self.sections), *_find_conflicts(known)]
+        parameter_types = _parameter_types(self.sections) if parameters is None else [dict(parameters)]
+        problems = [*_check_sections(self.sections), *_find_conflicts(parameter_types)]
         if parameters is None:
             problems += _check_fields(self.sections)
         else:
@@ -295,7 +295,7 @@ class PromptTemplate(Generic[OutputT]):
         if problems:
             raise ModelError("the prompt is not valid", where=key, problems=problems)
         self.parameters = dict.fromkeys((n for s in self.sections for n in s.parameter_names), Any)
-        for fields in known:
+        for fields in parameter_types:
             self.parameters |= fields
         content = [[s.title, s.template, s.key, s.role, s.only_if] for s in self.sections]
         self.version = version or codec.digest(content)[:12]
@@ -397,16 +397,16 @@ class Prompt(Generic[OutputT]):
         for parameters in params:
             bound |= read_values(parameters)
         bound |= values
-        known = self.template.parameters
+        parameter_types = self.template.parameters
         problems = [
-            Problem(name, f"there is no such parameter; {suggest_name(name, known)}")
+            Problem(name, f"there is no such parameter; {suggest_name(name, parameter_types)}")
             for name in bound
-            if name not in known
+            if name not in parameter_types
         ]
         problems += [
-            Problem(name, f"expected {type_name(known[name])}, not {value!r}")
+            Problem(name, f"expected {type_name(parameter_types[name])}, not {value!r}")
             for name, value in bound.items()
-            if name in known and not is_of_type(value, known[name])
+            if name in parameter_types and not is_of_type(value, parameter_types[name])
         ]
         if problems:
             raise ModelError("the parameters do not fit the prompt", where=self.template.key, problems=problems)
@@ -470,7 +470,7 @@ def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
         fields = read_field_types(kind)
         for section in sections:
             if section.params_type is kind:
-                problems += _find_unknown(section, fields, f"a field of {type_name(kind)}")
+                problems += _find_unknown_placeholders(section, fields, f"a field of {type_name(kind)}")
         problems += [
             Problem(f"{type_name(kind)}.{name}", "the text does not use this field")
             for name in fields
@@ -481,23 +481,25 @@ def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 
 def _check_parameters(sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]) -> list[Problem]:
     """Check that every placeholder is declared, and that every declared parameter is used."""
-    problems = [problem for s in sections for problem in _find_unknown(s, parameters, "a parameter")]
+    problems = [problem for s in sections for problem in _find_unknown_placeholders(s, parameters, "a parameter")]
     used = {name for section in sections for name in section.parameter_names}
     return problems + [Problem(name, "the text does not use this parameter") for name in parameters if name not in used]
 
 
-def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
+def _find_unknown_placeholders(
+    section: MarkdownSection[Any], parameter_types: Mapping[str, Any], what: str
+) -> Iterable[Problem]:
     return [
-        Problem(section.key, f"${name} is not {what}; {suggest_name(name, known)}")
+        Problem(section.key, f"${name} is not {what}; {suggest_name(name, parameter_types)}")
         for name in dict.fromkeys(section.parameter_names)
-        if name not in known
+        if name not in parameter_types
     ]
 
 
-def _find_conflicts(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
+def _find_conflicts(parameter_types: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
     """Find fields of the same name with different types; a name must have one value."""
     first: dict[str, Any] = {}
-    for fields in known:
+    for fields in parameter_types:
         for name, kind in fields.items():
             if first.setdefault(name, kind) != kind:
                 yield Problem(name, f"it is {type_name(first[name])} in one type, but {type_name(kind)} in another")

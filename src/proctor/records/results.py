@@ -251,11 +251,11 @@ def to_array(values: Iterable[float | None]) -> array[float]:
 
 def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:
     """Make the column of one number per trial; missing numbers (NaN) count as skipped."""
-    known = bytes(map(eq, numbers, numbers))
-    if 0 not in known:
+    is_known = bytes(map(eq, numbers, numbers))
+    if 0 not in is_known:
         return Column(numbers, clusters=clusters)
-    values = array("d", compress(numbers, known))
-    return Column(values, skipped=known.count(0), clusters=_select(clusters, known))
+    values = array("d", compress(numbers, is_known))
+    return Column(values, skipped=is_known.count(0), clusters=_select(clusters, is_known))
 
 
 def find_model_usage(result: EvalResult) -> ModelUsage | None:

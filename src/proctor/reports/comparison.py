@@ -185,8 +185,8 @@ def _format_effect(g: float | None) -> str:
 
 
 def _format_verdict(delta: MetricDelta, separator: str = ", ") -> str:
-    needed = f"{separator}≈ {format_estimate(delta.more_samples)} more" if delta.more_samples else ""
-    return f"{delta.verdict}{needed}"
+    more_samples_text = f"{separator}≈ {format_estimate(delta.more_samples)} more" if delta.more_samples else ""
+    return f"{delta.verdict}{more_samples_text}"
 
 
 def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
@@ -208,12 +208,12 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
         yield styled_text(f"  {command}", "dim")
 
 
-def _count_flips(comparison: Comparison, shown: int) -> str:
-    limit = f"; the {'worst' if comparison.lost else 'first'} {shown:,}"
+def _count_flips(comparison: Comparison, shown_count: int) -> str:
+    limit = f"; the {'worst' if comparison.lost else 'first'} {shown_count:,}"
     return (
         f"{format_count(len(comparison.lost), 'sample')} passed only in {comparison.b} (lost), "
         f"{len(comparison.won):,} only in {comparison.a} (won); "
-        f"score of {comparison.b} → {comparison.a}{'' if shown == len(comparison.flips) else limit}:"
+        f"score of {comparison.b} → {comparison.a}{'' if shown_count == len(comparison.flips) else limit}:"
     )
 
 

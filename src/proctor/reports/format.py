@@ -30,9 +30,9 @@ _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\
 def excerpt(value: Any, limit: int) -> str:
     """Return a value as text of about `limit` characters; line breaks are preserved."""
     text = value if isinstance(value, str) else codec.to_text(value)
-    hidden = len(text) - limit
-    if hidden > 0:
-        text = f"{text[:limit]}… ({format_count(hidden, 'more character')})"
+    hidden_count = len(text) - limit
+    if hidden_count > 0:
+        text = f"{text[:limit]}… ({format_count(hidden_count, 'more character')})"
     return _INVISIBLE.sub(_visible_symbol, _LINE_END.sub("\n", text).replace("\t", "    "))
 
 

@@ -89,8 +89,8 @@ def find_format(name: str) -> ReportFormat:
                 fix="update or uninstall the plugin that provides it",
             ) from error
         if plugin is None:
-            known = plugins.plugin_names(plugins.REPORTERS)
-            raise ConfigError(f"there is no report format {name!r}", fix=suggest_name(name, known))
+            known_formats = plugins.plugin_names(plugins.REPORTERS)
+            raise ConfigError(f"there is no report format {name!r}", fix=suggest_name(name, known_formats))
     if not callable(getattr(plugin, "generate", plugin)):
         raise ConfigError(
             f"{name!r} is not a report format: it is neither a function nor has it a method `generate`",

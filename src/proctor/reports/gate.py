@@ -196,11 +196,11 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
             ET.SubElement(case, "skipped", {"message": f"inconclusive: {message}"})
         else:
             ET.SubElement(case, "system-out").text = message
-    hidden = len(result.lost) - FLIPS_IN_JUNIT
+    hidden_count = len(result.lost) - FLIPS_IN_JUNIT
     lines = [
         result.answer,
         *(f"lost: {flip.sample_id}" for _, flip in result.lost[:FLIPS_IN_JUNIT]),
-        *([f"… and {hidden:,} more"] if hidden > 0 else []),
+        *([f"… and {hidden_count:,} more"] if hidden_count > 0 else []),
         *(f"note: {note}" for note in result.notes),
     ]
     ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))

@@ -118,7 +118,7 @@ def _metrics(report: EvalReport) -> list[str]:
 
 
 def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
-    shown = summary.table_metrics(metrics)
+    shown_metrics = summary.table_metrics(metrics)
     rows = [
         [
             single_line(name, NAME_LIMIT),
@@ -127,10 +127,10 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
             f"{value.n:,}",
             format_missing(value),
         ]
-        for name, value in shown.items()
+        for name, value in shown_metrics.items()
     ]
-    notes = [(name, bounds) for name, value in shown.items() if (bounds := format_bounds(value))]
-    notes += [(names, note) for note, names in summary.collect_notes(shown).items()]
+    notes = [(name, bounds) for name, value in shown_metrics.items() if (bounds := format_bounds(value))]
+    notes += [(names, note) for note, names in summary.collect_notes(shown_metrics).items()]
     bullets = [markdown_bullet(single_line(names, LINE_LIMIT), single_line(note, LINE_LIMIT)) for names, note in notes]
     return [markdown_table(METRIC_COLUMNS, rows), *(["\n".join(bullets)] if bullets else [])]
 
@@ -152,15 +152,15 @@ def _distributions(report: EvalReport) -> list[str]:
 
 
 def _failures(report: EvalReport, limit: int) -> list[str]:
-    shown = summary.worst_results(report, limit)
-    if not shown:
+    shown_results = summary.worst_results(report, limit)
+    if not shown_results:
         return []
     has_configurations = len(report.by_configuration) > 1
     total = report.counts.failed + report.errors
     blocks = ["## Top Failing Examples"]
-    if len(shown) < total:
-        blocks.append(f"The worst {len(shown):,} of {total:,}.")
-    for result in shown:
+    if len(shown_results) < total:
+        blocks.append(f"The worst {len(shown_results):,} of {total:,}.")
+    for result in shown_results:
         heading = f"{_name(summary.label_result(result, has_configurations))} ({summary.describe_verdict(result)})"
         blocks += [f"### Sample: {heading}", _result_facts(result)]
     return blocks

@@ -180,8 +180,8 @@ def _describe_chart(trend: Trend) -> str:
             f"{single_line(label, SVG_LABEL_LIMIT)}: {first} on {_day(points[0])}, {last} on "
             f"{_day(points[-1])}, {format_count(len(points), 'run')}."
         )
-    hollow = " Hollow marks are runs that did not complete their plan." if _has_unfinished(trend) else ""
-    return f"{' '.join(sentences)} Bars are 95 % intervals.{hollow} Dates are in UTC."
+    hollow_note = " Hollow marks are runs that did not complete their plan." if _has_unfinished(trend) else ""
+    return f"{' '.join(sentences)} Bars are 95 % intervals.{hollow_note} Dates are in UTC."
 
 
 def _has_unfinished(trend: Trend) -> bool:
@@ -191,11 +191,11 @@ def _has_unfinished(trend: Trend) -> bool:
 def _subtitle(trend: Trend) -> str:
     runs = len({point.run_id for point in trend.points})
     bars = "; bars: 95 % intervals" if any(point.interval for point in trend.points) else ""
-    hollow = "; hollow: not complete" if _has_unfinished(trend) else ""
+    hollow_note = "; hollow: not complete" if _has_unfinished(trend) else ""
     # If the ticks show only times, add the day here.
     is_short = bool(trend.points) and _time_scale(trend).is_shorter_than(SECONDS_SCALE)
     day = f" on {_day(trend.points[0])}" if is_short else ""
-    return f"{format_count(runs, 'run')}{day}{bars}{hollow}; {'times' if is_short else 'dates'} in UTC"
+    return f"{format_count(runs, 'run')}{day}{bars}{hollow_note}; {'times' if is_short else 'dates'} in UTC"
 
 
 def _day(point: TrendPoint) -> str:

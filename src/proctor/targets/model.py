@@ -51,15 +51,15 @@ class ModelTarget:
     blocking = False
 
     def __init__(self, model: Any, *, name: str | None = None, **settings: Any) -> None:
-        known = Settings.__struct_fields__
-        others = {key: value for key, value in settings.items() if key not in known}
-        hints = {key: suggest_name(key, known) for key in others}
+        setting_names = Settings.__struct_fields__
+        others = {key: value for key, value in settings.items() if key not in setting_names}
+        hints = {key: suggest_name(key, setting_names) for key in others}
         typos = [Problem(key, hint) for key, hint in hints.items() if hint.startswith("did you mean")]
         if typos:
             raise TargetError("some keys are unknown", where=name or "", problems=typos, fix="correct these keys")
         if others:
             model = {**(model if isinstance(model, Mapping) else {"model": model}), **others}
-        own_settings = {key: value for key, value in settings.items() if key in known}
+        own_settings = {key: value for key, value in settings.items() if key in setting_names}
         self._settings = _override({"model": model, **own_settings}, Settings())
         self._adapters: dict[str, ProviderAdapter] = {}
         self._templates: dict[str, PromptTemplate[Any]] = {}
@@ -156,10 +156,12 @@ def _placeholder_values(sample_input: Any, template: PromptTemplate[Any]) -> dic
 
 
 def _override(options: Mapping[str, Any], defaults: Settings) -> Settings:
-    known = Settings.__struct_fields__
-    unknown = [str(name) for name in options if name not in known]
-    if unknown:
-        raise TargetError(f"a model target has no option {unknown[0]!r}", fix=suggest_name(unknown[0], known))
+    setting_names = Settings.__struct_fields__
+    unknown_names = [str(name) for name in options if name not in setting_names]
+    if unknown_names:
+        raise TargetError(
+            f"a model target has no option {unknown_names[0]!r}", fix=suggest_name(unknown_names[0], setting_names)
+        )
     try:
         # `model` may be any object, which msgspec would copy.
         changes = {

@@ -242,12 +242,12 @@ class RecordedTarget:
         if None in self._configurations or not self._configurations:
             return []
         names = sorted(name for name in self._configurations if name is not None)
-        wanted = options.get(CONFIGURATION, self._default)
-        if wanted in names:
+        selected = options.get(CONFIGURATION, self._default)
+        if selected in names:
             return []
         if CONFIGURATION not in options:
             return [f"the option {CONFIGURATION!r} is required to select recordings: {', '.join(names)}"]
-        return [f"there are no recordings of configuration {wanted!r}: {suggest_name(str(wanted), names)}"]
+        return [f"there are no recordings of configuration {selected!r}: {suggest_name(str(selected), names)}"]
 
 
 def add_configuration_option(configuration: Configuration) -> Configuration:

@@ -104,22 +104,22 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
     kinds = [kind for kind in _CLASSES if kind in target]
     if len(kinds) != 1:
         hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target) or "name one"
-        present = " and ".join(kinds or map(str, target)) or "nothing"
+        present_keys = " and ".join(kinds or map(str, target)) or "nothing"
         raise TargetError(
-            f"a target has exactly one of {', '.join(_CLASSES)}; this one has {present}",
+            f"a target has exactly one of {', '.join(_CLASSES)}; this one has {present_keys}",
             where=name or "target",
             fix="keep one of them" if kinds else hints,
         )
     (kind,) = kinds
-    make, known = _CLASSES[kind]
+    make, known_options = _CLASSES[kind]
     options = {str(key): target[key] for key in target if key not in (kind, *_COMMON_KEYS)}
-    unknown = [] if known is None else [key for key in options if key not in known]
-    if unknown:
-        names = (kind, *(known or ()), *_COMMON_KEYS)
+    unknown_options = [] if known_options is None else [key for key in options if key not in known_options]
+    if unknown_options:
+        names = (kind, *(known_options or ()), *_COMMON_KEYS)
         raise TargetError(
             "some keys are unknown",
             where=name or "target",
-            problems=[Problem(key, suggest_name(key, names)) for key in unknown],
+            problems=[Problem(key, suggest_name(key, names)) for key in unknown_options],
             fix="correct or leave out these keys",
         )
     return make(target[kind], **options)
@@ -311,12 +311,12 @@ def _loop_contents(target: Any) -> list[Any]:
 class Parameters(NamedTuple):
     """The options of a target.
 
-    `input_name` is the parameter for the input, if an option could have the same name; `known` are the options,
+    `input_name` is the parameter for the input, if an option could have the same name; `option_names` are the options,
     `required` the options without a default; `takes_any` is True for `**kwargs`.
     """
 
     input_name: str | None
-    known: frozenset[str]
+    option_names: frozenset[str]
     required: tuple[str, ...]
     takes_any: bool
 
@@ -329,9 +329,9 @@ class Parameters(NamedTuple):
     def _find_problem(self, name: str) -> str:
         if name == self.input_name:
             return f"the option {name!r} has the name of the parameter for the input"
-        if self.takes_any or name in self.known:
+        if self.takes_any or name in self.option_names:
             return ""
-        hint = suggest_name(name, self.known) if self.known else "the target takes no options"
+        hint = suggest_name(name, self.option_names) if self.option_names else "the target takes no options"
         return f"there is no option {name!r}: {hint}"
 
 

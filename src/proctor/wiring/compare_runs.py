@@ -167,11 +167,11 @@ def rank(
     """
     opened = [open_report(run, history) for run in runs]
     if TOTAL_SCORE in list_aliases(metric):
-        unlike = describe_scale_difference(
+        scale_difference = describe_scale_difference(
             {opened_run.label: find_total_scale(opened_run.report.metadata) for opened_run in opened}
         )
-        if unlike:
-            raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
+        if scale_difference:
+            raise ConfigError(scale_difference, where="rank", fix="rank by mean_score, which is from 0 to 1")
     ranked: dict[str, RankingEntry] = {}
     for run in opened:
         values = run.report.ranking_entries(metric)
@@ -194,11 +194,11 @@ def rank(
 def _describe_runs(opened: Sequence[OpenedRun]) -> Iterator[str]:
     """Describe which runs are incomplete, or have different evaluators from the first."""
     runs = {opened_run.label: opened_run.report.metadata for opened_run in opened}
-    known = [(name, run) for name, run in runs.items() if run is not None]
-    for name, run in known:
+    known_runs = [(name, run) for name, run in runs.items() if run is not None]
+    for name, run in known_runs:
         yield from describe_incomplete_run(name, run)
-    for name, run in known[1:]:
-        first_name, first_run = known[0]
+    for name, run in known_runs[1:]:
+        first_name, first_run = known_runs[0]
         if run.run_id != first_run.run_id:
             yield from find_evaluator_changes(run, first_run).describe(name, first_name)
 

@@ -148,9 +148,9 @@ class _Checker:
         try:
             self._values[key] = msgspec.convert(value, self._fields[key].type)
         except msgspec.ValidationError as error:
-            problem, unknown = explain(error), UNKNOWN_FIELD.search(str(error))
-            if unknown is not None and key in ENTRY_TYPES:
-                problem += f"; {suggest_name(unknown[1], ENTRY_TYPES[key].__struct_fields__)}"
+            problem, unknown_field = explain(error), UNKNOWN_FIELD.search(str(error))
+            if unknown_field is not None and key in ENTRY_TYPES:
+                problem += f"; {suggest_name(unknown_field[1], ENTRY_TYPES[key].__struct_fields__)}"
             yield f"{key}: {problem}"
 
     def _check_without_target(self) -> Iterator[Problem]:

@@ -152,18 +152,18 @@ def _find_slot(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
     if matches:
         names = ", ".join(slot.name for slot in matches)
         raise UsageError(f"several evaluators match {name!r}", fix=f"write one of: {names}")
-    known = {*(slot.name for slot in slots), *(alias for slot in slots for alias in slot.aliases)}
+    known_names = {*(slot.name for slot in slots), *(alias for slot in slots for alias in slot.aliases)}
     outer, dot, inner = name.rpartition(".")
-    if dot and outer in known:
+    if dot and outer in known_names:
         raise UsageError(
             f"{outer!r} contains no evaluator {inner!r}", fix=f"set the complete parameter: {outer}.{inner}=VALUE"
         )
     if _describe_or_none(name, describe) is not None:
         raise UsageError(
             f"this run does not use the evaluator {name!r}",
-            fix=f"add it to the evaluators, or set one of: {', '.join(sorted(known))}",
+            fix=f"add it to the evaluators, or set one of: {', '.join(sorted(known_names))}",
         )
-    raise UsageError(f"this run has no evaluator {name!r}", fix=suggest_name(name, known))
+    raise UsageError(f"this run has no evaluator {name!r}", fix=suggest_name(name, known_names))
 
 
 def _list_parts(entry: Entry, info: EvaluatorInfo | None) -> list[Any]:

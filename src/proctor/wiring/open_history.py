@@ -123,6 +123,6 @@ def select_results(
     return selected
 
 
-def _require_known(name: str, known: Sequence[str], noun: str) -> None:
-    if name not in known:
-        raise UsageError(f"the run has no {noun} {name!r}", fix=suggest_name(name, known))
+def _require_known(name: str, known_names: Sequence[str], noun: str) -> None:
+    if name not in known_names:
+        raise UsageError(f"the run has no {noun} {name!r}", fix=suggest_name(name, known_names))

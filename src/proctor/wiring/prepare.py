@@ -237,10 +237,10 @@ def check_run_options(options: Mapping[str, Any]) -> RunOptions:
 
 def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
     """Find the problems with the options of a run."""
-    known = RunOptions.__struct_fields__
+    option_names = RunOptions.__struct_fields__
     for name, value in options.items():
-        if name not in known:
-            yield Problem(str(name), "there is no such option", suggest_name(str(name), known))
+        if name not in option_names:
+            yield Problem(str(name), "there is no such option", suggest_name(str(name), option_names))
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
@@ -251,8 +251,8 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
                 expected = f"expected one of {', '.join(get_args(field_type))}"
             default = getattr(RunOptions(), name)
             fix = f"leave out {name} (default: {'none' if default is None else default})"
-            if unknown := UNKNOWN_FIELD.search(str(error)):
-                fix = suggest_name(unknown[1], Budget.__struct_fields__)
+            if unknown_field := UNKNOWN_FIELD.search(str(error)):
+                fix = suggest_name(unknown_field[1], Budget.__struct_fields__)
             yield Problem(name, f"{expected}, found {value!r}", fix)
 
 

@@ -180,11 +180,11 @@ def _estimate_more(
         return None
     # With several metrics, a failure needs more certainty than a pass.
     passes, fails = LEVEL / 2, LEVEL / 2 / family
-    known = MarginEvidence(evidence.n, distance, delta.error or 0.0, passes, fails)
+    margin_evidence = MarginEvidence(evidence.n, distance, delta.error or 0.0, passes, fails)
     if isinstance(evidence, BootstrapEvidence):
-        return estimate_more_samples(known, known.is_decided)
+        return estimate_more_samples(margin_evidence, margin_evidence.is_decided)
     if delta.error or not evidence.paired:
-        return _estimate_from_spread(delta, evidence, margin, known)
+        return _estimate_from_spread(delta, evidence, margin, margin_evidence)
     if delta.kind == "number":
         return max(1, MIN_EQUAL_SAMPLES - evidence.n)
     # No samples differ: the number of samples whose interval lies within the margin.
@@ -195,11 +195,13 @@ def _estimate_more(
     return max(1, math.ceil(enough) - evidence.n)
 
 
-def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float, known: MarginEvidence) -> int | None:
+def _estimate_from_spread(
+    delta: MetricDelta, evidence: Evidence, margin: float, margin_evidence: MarginEvidence
+) -> int | None:
     shifted = _add_margin(delta, evidence, margin)
-    error = (shifted.error if shifted is not None else None) or known.error
+    error = (shifted.error if shifted is not None else None) or margin_evidence.error
     groups = split_groups(msgspec.structs.replace(delta, error=error))
-    pass_level, fail_level = 1 - 2 * known.passes, 1 - 2 * known.fails
+    pass_level, fail_level = 1 - 2 * margin_evidence.passes, 1 - 2 * margin_evidence.fails
     passing = _find_spread(delta, evidence, margin, pass_level)
     failing = _find_spread(delta, evidence, margin, fail_level)
     if groups is None or passing is None or failing is None:
@@ -214,8 +216,8 @@ def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float,
         return pass_high - center, center - fail_low
 
     other = groups[1] if len(groups) > 1 else None
-    known = known._replace(error=groups[0].error, other_group=other, half_widths=find_half_widths)
-    return estimate_more_samples(known, known.is_decided)
+    margin_evidence = margin_evidence._replace(error=groups[0].error, other_group=other, half_widths=find_half_widths)
+    return estimate_more_samples(margin_evidence, margin_evidence.is_decided)
 
 
 def _project_interval(
@@ -231,9 +233,11 @@ def _project_interval(
     if evidence.is_binary and evidence.clusters is None:
         return _project_rates(evidence, more, confidence)
     group, other = groups[0], groups[1] if len(groups) > 1 else None
-    now, then = (project_error(group.n, group.error, n, other)[0] for n in (group.n, group.n + more))
+    current_error, projected_error = (
+        project_error(group.n, group.error, n, other)[0] for n in (group.n, group.n + more)
+    )
     center = delta.absolute or 0.0
-    low, high = (center + (end - center) * then / now for end in interval)
+    low, high = (center + (end - center) * projected_error / current_error for end in interval)
     if needs_rare_allowance(delta):
         means = mean(evidence.first) or 0.0, mean(evidence.second) or 0.0
         low = widen_for_rare_samples((low, high), means, total, confidence)[0]
@@ -440,13 +444,13 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
         return
     shared = [n for n, delta in comparison.scores.items() if delta.verdict != NOT_COMPARABLE and delta.n]
     by_shared = f"use a metric that both have: --metric {shared[0]}; " if shared else ""
-    otherwise = "" if config.accept_changes else ", or add --accept-changes"
+    alternative = "" if config.accept_changes else ", or add --accept-changes"
     raise ConfigError(
         f"{comparison.a} and {comparison.b} were not scored by the same evaluators, so "
         f"{' and '.join(incomparable)} cannot be compared: "
         f"{'; '.join(comparison.evaluator_differences or comparison.notes)}",
         where="baseline",
-        fix=f"{by_shared}make a new baseline with these evaluators{otherwise}",
+        fix=f"{by_shared}make a new baseline with these evaluators{alternative}",
     )
 
 

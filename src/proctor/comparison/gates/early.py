@@ -335,8 +335,8 @@ def conclude_early_gate(
         planned = min(length, report.metadata.options.limit or length)
     early = Early(gate.n, comparison.samples + len(comparison.only_a), planned)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
-    shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
-    return decision.conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
+    reported_comparison = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
+    return decision.conclude_gate([check], [reported_comparison], report, baseline=baseline, notes=notes, early=early)
 
 
 def replay_early_gate(

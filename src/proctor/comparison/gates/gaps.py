@@ -119,7 +119,8 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
         expected = shared & {*new.numbers, *old.numbers, *new.failed, *old.failed}
         return Gaps(new.find_gap(expected), old.find_gap(expected))
     new_share, old_share = (
-        len(known.numbers) / len(side.samples) if side.samples else 0.0 for known, side in ((new, a), (old, b))
+        len(side_numbers.numbers) / len(side.samples) if side.samples else 0.0
+        for side_numbers, side in ((new, a), (old, b))
     )
     return Gaps(
         new.find_group_gap(round(old_share * len(a.samples))), old.find_group_gap(round(new_share * len(b.samples)))

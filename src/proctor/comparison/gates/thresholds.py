@@ -112,29 +112,31 @@ def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list
     return shortfalls
 
 
-def require_known_metrics(thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()) -> None:
+def require_known_metrics(
+    thresholds: Iterable[str], known_metrics: Iterable[str], custom: Collection[str] = ()
+) -> None:
     """Raise `ConfigError` for a threshold of an unknown metric.
 
     A name that starts with the name of a `custom` metric is accepted, because the values of a custom metric are known
     only after it is computed.
     """
-    names, prefixes = set(known), tuple(f"{name}." for name in custom)
-    unknown = {
+    names, prefixes = set(known_metrics), tuple(f"{name}." for name in custom)
+    unknown_metrics = {
         metric: suggest_metric(metric, names | set(custom))
         for metric in thresholds
         if metric not in names and not f"{metric}.".startswith(prefixes)
     }
-    if len(unknown) == 1:
-        ((metric, fix),) = unknown.items()
+    if len(unknown_metrics) == 1:
+        ((metric, fix),) = unknown_metrics.items()
         raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
-    if unknown:
-        problems = [Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown.items()]
+    if unknown_metrics:
+        problems = [Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown_metrics.items()]
         raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
 
 
-def suggest_metric(metric: str, known: Iterable[str]) -> str:
+def suggest_metric(metric: str, known_metrics: Iterable[str]) -> str:
     """Suggest a metric: one of the evaluator's metrics, one with that prefix, or the nearest name."""
-    names = set(known)
+    names = set(known_metrics)
     of_evaluator = [name for suffix in ("mean", "pass_rate") if (name := f"{metric}.{suffix}") in names]
     matches = of_evaluator or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
     return f"did you mean {' or '.join(map(repr, matches))}?" if matches else suggest_name(metric, names)

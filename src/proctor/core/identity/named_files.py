@@ -248,8 +248,8 @@ class _FileCollector:
         return covered and extension != ".py"
 
     def _may_write_in(self, folder: str) -> bool:
-        inside = folder.rstrip(os.sep) + os.sep
-        return any(path == "" or f"{path}{os.sep}".startswith(inside) for path in self._output_folders)
+        folder_prefix = folder.rstrip(os.sep) + os.sep
+        return any(path == "" or f"{path}{os.sep}".startswith(folder_prefix) for path in self._output_folders)
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -303,8 +303,8 @@ def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
                 yield NamedFile(label, path, is_folder=False)
             return
         if stat.S_ISDIR(info.st_mode):
-            inside = path.rstrip(os.sep) + os.sep
-            has_code = any(f"{other}{os.sep}".startswith(inside) for other in folders)
+            folder_prefix = path.rstrip(os.sep) + os.sep
+            has_code = any(f"{other}{os.sep}".startswith(folder_prefix) for other in folders)
             yield NamedFile(label, path, is_folder=True, has_code=has_code)
             return
 

@@ -24,8 +24,8 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 def make_finding(kind: str, text: str, start: int, end: int, *, keep: int = 1, sure: bool = True) -> Finding:
     """Make a finding whose excerpt shows the first `keep` characters, at most a fifth of the match."""
-    shown = text[start : start + min(keep, (end - start) // 5)]
-    return Finding(kind, start, end, f"{shown}… ({end - start} characters)", sure)
+    visible_part = text[start : start + min(keep, (end - start) // 5)]
+    return Finding(kind, start, end, f"{visible_part}… ({end - start} characters)", sure)
 
 
 def drop_overlaps(findings: Iterable[Finding]) -> list[Finding]:

@@ -7,7 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable
 
-HIDDEN = "[hidden]"
+REPLACEMENT = "[hidden]"
 # Shorter strings are not redacted: they match by chance.
 MIN_LENGTH = 4
 # Shorter secrets are not searched for in encoded form.
@@ -58,8 +58,8 @@ class KnownSecrets:
             return body
         # Latin-1 maps every byte to itself; the secrets are ASCII.
         text = body.decode("latin-1")
-        hidden = self.redact(text)
-        return body if hidden is text or hidden == text else hidden.encode("latin-1")
+        redacted_text = self.redact(text)
+        return body if redacted_text is text or redacted_text == text else redacted_text.encode("latin-1")
 
 
 class _Secret:
@@ -77,7 +77,7 @@ class _Secret:
         for start, form in self._encoded:
             # Searching for a short string first is many times faster.
             if start in text and form in text:
-                text = text.replace(form, HIDDEN)
+                text = text.replace(form, REPLACEMENT)
         # The pattern is slow. Letters and digits are rarely escaped, so it only runs if the longest
         # run of them occurs, or if the text contains unnecessary escapes.
         if self._longest_run in text or _has_escapes(text):
@@ -86,7 +86,7 @@ class _Secret:
 
 
 def _hide_match(match: re.Match[str]) -> str:
-    return (match[1] or "") + HIDDEN
+    return (match[1] or "") + REPLACEMENT
 
 
 def _has_escapes(text: str) -> bool:

@@ -17,7 +17,7 @@ from proctor.core.redaction.findings import Finding, drop_overlaps, make_finding
 _PERMUTATION = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 _DNI_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 # Values of letters and digits at odd positions of an Italian tax code.
-_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+_ODD_POSITION_VALUES = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 _MRZ_WEIGHTS = (7, 3, 1)
 
 
@@ -73,7 +73,7 @@ def nir(number: str) -> bool:
 def codice_fiscale(code: str) -> bool:
     """Check the last letter of an Italian tax code."""
     values = [int(char) if char.isdigit() else ord(char) - ord("A") for char in code[:15]]
-    total = sum(n if i % 2 else _ODD[n] for i, n in enumerate(values))
+    total = sum(n if i % 2 else _ODD_POSITION_VALUES[n] for i, n in enumerate(values))
     return chr(ord("A") + total % 26) == code[15]
 
 

@@ -177,7 +177,7 @@ class Redaction:
         """Redact values anywhere inside a secret name, as if they were assigned to it directly."""
         if isinstance(value, str):
             findings = _find_secrets(f'{name}="{value}"')
-            return self._mark(findings[0].kind, "secret") if findings else value
+            return self._make_counted_marker(findings[0].kind, "secret") if findings else value
         if isinstance(value, Mapping):
             items = {
                 key: item if is_descriptive_name(str(key)) else self._redact_below(name, item)
@@ -188,7 +188,7 @@ class Redaction:
             return _keep_if_equal(value, [self._redact_below(name, item) for item in value])
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if is_number and value >= _MIN_PASSWORD_NUMBER and is_password_name(name):
-            return self._mark("password", "secret")
+            return self._make_counted_marker("password", "secret")
         return value
 
     def _redact_all(self, value: Any) -> Any:
@@ -198,18 +198,18 @@ class Redaction:
             return [self._redact_all(item) for item in value]
         if value is None or isinstance(value, bool) or value == "" or _is_marker(value):
             return value
-        return self._mark("assigned_secret", "secret")
+        return self._make_counted_marker("assigned_secret", "secret")
 
-    def _redact(self, text: str, findings: Iterable[Finding], of: str) -> str:
+    def _redact(self, text: str, findings: Iterable[Finding], category: str) -> str:
         pieces, position = [], 0
         for finding in findings:
-            pieces += [text[position : finding.start], self._mark(finding.kind, of)]
+            pieces += [text[position : finding.start], self._make_counted_marker(finding.kind, category)]
             position = finding.end
         return "".join([*pieces, text[position:]]) if pieces else text
 
-    def _mark(self, kind: str, of: str) -> str:
+    def _make_counted_marker(self, kind: str, category: str) -> str:
         self.counts[kind.replace("_", " ")] += 1
-        return make_marker(kind, category=of)
+        return make_marker(kind, category=category)
 
 
 def _is_marker(value: Any) -> bool:

@@ -86,7 +86,7 @@ class _OrderStatistics:
         for value in values:
             counts[int((value - low) * scale)] += 1
         for index, count in enumerate(counts):
-            if inside := {rank for rank in ranks if first <= rank < first + count}:
+            if ranks_in_bin := {rank for rank in ranks if first <= rank < first + count}:
                 bin_values = array("d", (v for v in values if int((v - low) * scale) == index))
-                self._select(bin_values, first, inside)
+                self._select(bin_values, first, ranks_in_bin)
             first += count

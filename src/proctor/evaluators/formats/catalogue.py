@@ -200,12 +200,12 @@ def _find_invalid_nodes(top: Node) -> Iterator[FormatError]:
 
 
 def _find_duplicate_keys(keys: list[Any]) -> Iterator[FormatError]:
-    seen = set()
+    seen_keys = set()
     for key in keys:
-        if (key.tag, key.value) in seen:
+        if (key.tag, key.value) in seen_keys:
             mark = key.start_mark
             yield FormatError(f"the key {key.value!r} occurs twice", mark.line + 1, mark.column + 1)
-        seen.add((key.tag, key.value))
+        seen_keys.add((key.tag, key.value))
 
 
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"

@@ -145,9 +145,9 @@ def pick_after_equals(text: str, numbers: Sequence[ParsedNumber]) -> ParsedNumbe
         [number for number in numbers if low <= number.start < high]
         for low, high in zip([0, *edges], [*edges, len(text)], strict=True)
     ]
-    single = [side[0] for side in sides if len(side) == 1]
+    single_numbers = [side[0] for side in sides if len(side) == 1]
     last = next(side for side in reversed(sides) if side)
-    return single[-1] if single and len(last) > 1 else last[0]
+    return single_numbers[-1] if single_numbers and len(last) > 1 else last[0]
 
 
 def find_candidates(text: str, decimal: Decimal) -> list[ParsedNumber]:

@@ -216,8 +216,8 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
             return _find_in_words(text)
         return _add_combinations(Answer(numbers[-1], tuple(numbers[:-1])), unlabelled, numbers)
     conclusion = sentences.find_last(concluding=True)
-    if (single := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
-        return single
+    if (standalone_number := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
+        return standalone_number
     count = len(sentences.texts)
     if conclusion is None:
         index = last
@@ -306,10 +306,10 @@ def _choose_number(
     """Choose the number of a sentence: the bold number, the number after = or a verb, or the only number."""
     bold = [m for m in _PHRASES["bold"].finditer(sentence) if find_candidates(m[1] or m[2], decimal)]
     if bold:
-        inside = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
-        if inside:
-            first = pick_after_equals(sentence, inside)
-            return first, ambiguity.find_joined_numbers(sentence, first, inside)
+        bold_numbers = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
+        if bold_numbers:
+            first = pick_after_equals(sentence, bold_numbers)
+            return first, ambiguity.find_joined_numbers(sentence, first, bold_numbers)
     if "=" in sentence and not find_assigned_numbers(sentence, numbers):
         return pick_after_equals(sentence, numbers), ()
     claimed = _drop_reasons(sentence, numbers)

@@ -218,7 +218,7 @@ _MAGNITUDE = re.compile(
 # These make the digits before them a term of an expression: 5π, 3√2.
 _SYMBOL = re.compile(r"\s?(?:\\?pi\b|π|√|\\sqrt|sqrt\b|\\cdot\s*[a-zA-Z\\]|[*·]\s?(?:π|\\pi|√|[xyz]\b))")
 # A multiple of an unknown is not a number: 2x + 1.
-_UNKNOWN = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
+_UNKNOWN_VARIABLE = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
 _BOUND = re.compile(
     r"(?:\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than(?:\s+or\s+equal\s+to)?"
     r"|at\s+(?:least|most)|over|under|above|below|up\s+to|no\s+(?:more|less|fewer)\s+than|almost"
@@ -355,7 +355,7 @@ def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
 
 
 def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> ParsedNumber | None:
-    if len(match.group()) > _MAX_LENGTH or _UNKNOWN.match(match.string, match.end()):
+    if len(match.group()) > _MAX_LENGTH or _UNKNOWN_VARIABLE.match(match.string, match.end()):
         return None
     value, alternatives = _read_digits(match["number"], decimal)
     scaled = _apply_notation(value, match)

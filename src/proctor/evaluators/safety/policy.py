@@ -88,11 +88,11 @@ def repeats_claim(sentence: str, claim: str) -> bool:
     ]
     # A single content word is weak evidence, so the words around it must match too.
     if len(content) > 1:
-        contains, needed = _contains_together, content
+        contains, required_words = _contains_together, content
     else:
-        contains, needed = _contains_verbatim, [word.text for word in claim_words]
+        contains, required_words = _contains_verbatim, [word.text for word in claim_words]
     return any(
-        contains(needed, sentence[start:end]) and _is_asserted(sentence, start, end, claim)
+        contains(required_words, sentence[start:end]) and _is_asserted(sentence, start, end, claim)
         for start, end in _list_gaps(separators, len(sentence))
     )
 
@@ -102,18 +102,18 @@ def _list_gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int,
     return list(zip(starts, ends, strict=True))
 
 
-def _contains_together(needed: Sequence[str], passage: str) -> bool:
+def _contains_together(required_words: Sequence[str], passage: str) -> bool:
     """Return whether a passage contains all words, with at most as many other words between them."""
     content = [word.text for word in split_words(passage) if word.kind in _CONTENT]
-    size = 2 * len(needed)
+    size = 2 * len(required_words)
     return any(
-        all(any(are_related(word, other) for other in content[start : start + size]) for word in needed)
+        all(any(are_related(word, other) for other in content[start : start + size]) for word in required_words)
         for start in range(max(1, len(content) - size + 1))
     )
 
 
-def _contains_verbatim(needed: Sequence[str], passage: str) -> bool:
-    return f" {' '.join(needed)} " in f" {' '.join(word.text for word in split_words(passage))} "
+def _contains_verbatim(required_words: Sequence[str], passage: str) -> bool:
+    return f" {' '.join(required_words)} " in f" {' '.join(word.text for word in split_words(passage))} "
 
 
 def _is_asserted(sentence: str, start: int, end: int, claim: str) -> bool:
@@ -317,8 +317,8 @@ def create_claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, nea
 
     async def check(case: Case) -> Ruling:
         nearest = await find_nearest(claims, case.text, text_embedder, near)
-        hidden = [*find_pii(case.text), *find_secrets(case.text)]
-        data = [_describe_nearest(sentence, case.text, hidden) for sentence in nearest]
+        masked_findings = [*find_pii(case.text), *find_secrets(case.text)]
+        data = [_describe_nearest(sentence, case.text, masked_findings) for sentence in nearest]
         matches = [sentence for sentence in nearest if sentence.makes_claim]
         findings = [
             {"kind": "claim", **item} for item, sentence in zip(data, nearest, strict=True) if sentence.makes_claim
@@ -333,11 +333,11 @@ def create_claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, nea
     return check
 
 
-def _describe_nearest(nearest: NearestSentence, text: str, hidden: Sequence[Finding]) -> dict[str, Any]:
+def _describe_nearest(nearest: NearestSentence, text: str, masked_findings: Sequence[Finding]) -> dict[str, Any]:
     """Describe the sentence nearest to a claim; its text only if nothing in it must be masked."""
     data: dict[str, Any] = {"claim": nearest.claim, "start": nearest.start, "end": nearest.end}
     data |= {"cosine": round(nearest.cosine, 3), "by": nearest.by}
-    if not any(item.start < nearest.end and nearest.start < item.end for item in hidden):
+    if not any(item.start < nearest.end and nearest.start < item.end for item in masked_findings):
         data["sentence"] = text[nearest.start : nearest.end][:_MAX_SHOWN]
     return data
 

@@ -92,9 +92,9 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
         rule = {"function": rule}
     if not isinstance(rule, Mapping) or not rule:
         raise EvaluatorError(_RULE)
-    unknown = next((key for key in rule if key not in _RULE_KEYS), None)
-    if unknown is not None:
-        raise EvaluatorError(f"there is no key {unknown!r}: {suggest_name(str(unknown), _RULE_KEYS)}")
+    unknown_key = next((key for key in rule if key not in _RULE_KEYS), None)
+    if unknown_key is not None:
+        raise EvaluatorError(f"there is no key {unknown_key!r}: {suggest_name(str(unknown_key), _RULE_KEYS)}")
     policies = []
     if "patterns" in rule or "terms" in rule:
         patterns = [_compile(pattern) for pattern in _read_texts(rule.get("patterns", ()), "patterns")]

@@ -51,8 +51,8 @@ class RelevanceScorer:
             return Score(0.0, False, "the output is empty", details)
         count = len(await run_off_loop(len(answer), split_words, answer))
         if count < MIN_ANSWER_WORDS:
-            few = "1 word is" if count == 1 else f"{count} words are"
-            return Score.skipped(f"{few} too few to compare with the input; a judge can do it", details)
+            word_count_text = "1 word is" if count == 1 else f"{count} words are"
+            return Score.skipped(f"{word_count_text} too few to compare with the input; a judge can do it", details)
         question = "\n".join(collect_texts(reference))
         size = len(answer) + len(question)
         problem = await run_off_loop(size, self._embedder.explain_unreadable, [answer, question])

@@ -51,8 +51,8 @@ async def call_user_code(
     except ProctorError:
         raise
     except TimeoutError as error:
-        within = "" if timeout is None else f" within {timeout:g} s"
-        raise CallFailed(f"{name} did not answer{within}", retryable=True) from error
+        time_limit_text = "" if timeout is None else f" within {timeout:g} s"
+        raise CallFailed(f"{name} did not answer{time_limit_text}", retryable=True) from error
     except Exception as error:
         raise to_call_failed(name, error, redact) from error
 
@@ -146,9 +146,9 @@ class ClientAdapter(WireAdapter):
         """Return the arguments for the client; unknown fields go into its `extra_body`."""
         if self._takes_any:
             return body
-        known = {key: value for key, value in body.items() if key in self._parameters}
+        known_arguments = {key: value for key, value in body.items() if key in self._parameters}
         extra = {key: value for key, value in body.items() if key not in self._parameters}
-        return {**known, "extra_body": extra} if extra else known
+        return {**known_arguments, "extra_body": extra} if extra else known_arguments
 
     def _redact(self, text: str) -> str:
         for secret in self._secrets:

@@ -298,7 +298,7 @@ class Endpoint:
     ) -> _TransientError | _FinalError:
         """Classify an error status, and pass it to the limiter and the key rejections."""
         error = read_error_body(body, self.key.redact)
-        phrase = next((known.phrase for known in HTTPStatus if known == status), "")
+        phrase = next((http_status.phrase for http_status in HTTPStatus if http_status == status), "")
         what = f"answered {status} {phrase}".rstrip()
         if error.message:
             what = f"{what}: {error.message}"

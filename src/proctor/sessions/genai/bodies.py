@@ -154,7 +154,9 @@ def _flatten(value: Any) -> Sequence[Any] | None:
     for item in value:
         items.extend(item if isinstance(item, list | tuple) else [item])
     is_known = [is_message(item) or _is_wrapped(item) for item in items]
-    is_complete = all(known or is_bare_message(entry) for known, entry in zip(is_known, items, strict=True))
+    is_complete = all(
+        is_known_message or is_bare_message(entry) for is_known_message, entry in zip(is_known, items, strict=True)
+    )
     return items if any(is_known) and is_complete else None
 
 

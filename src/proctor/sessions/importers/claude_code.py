@@ -213,7 +213,7 @@ class _SessionReader:
         self._builder = SessionBuilder()
         self._lines = lines
         self._ids: list[str] = []
-        self._seen: dict[str, tuple[int, Any]] = {}
+        self._seen_messages: dict[str, tuple[int, Any]] = {}
         self._line_tokens: Counter[str] = Counter()
         self._message_tokens: dict[Hashable, dict[str, int]] = {}
         self._progress_parts: set[tuple[Any, ...]] = set()
@@ -298,7 +298,7 @@ class _SessionReader:
         if uuid is None or (message is None and fields.get("attachment") is None):
             return False
         content = {name: fields.get(name) for name in _CONTENT_FIELDS}
-        number, previous = self._seen.setdefault(uuid, (line.number, content))
+        number, previous = self._seen_messages.setdefault(uuid, (line.number, content))
         if previous is content or previous != content:
             return False
         note = {"repeats_line": number, **omit_keys(fields, *_CONTENT_FIELDS)}

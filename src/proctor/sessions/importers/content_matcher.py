@@ -278,13 +278,13 @@ def fold_phases(steps: Sequence[Step]) -> list[Step]:
 
 def _is_inside_call(steps: Sequence[Step], by_id: Mapping[Any, int], number: int) -> bool:
     """Return True if the nearest enclosing complete call of a phase has the same type."""
-    span_call, seen = steps[number].span_call, {number}
+    span_call, visited_numbers = steps[number].span_call, {number}
     index = by_id.get(steps[number].parent or "")
-    while index is not None and index not in seen:
+    while index is not None and index not in visited_numbers:
         parent = steps[index]
         if parent.span_call is not None and not parent.phase:
             return span_call is not None and parent.span_call.call_type == span_call.call_type
-        seen.add(index)
+        visited_numbers.add(index)
         index = by_id.get(parent.parent or "")
     return False
 

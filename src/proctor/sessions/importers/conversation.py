@@ -287,8 +287,8 @@ def _find_end(atoms: Sequence[Sequence[Atom]], inputs: Sequence[Message]) -> int
     """Return the index after the last of the inputs, in order; 0 if an input is missing."""
     index = 0
     for message in inputs:
-        wanted = set(split_message(message))
-        while index < len(atoms) and not wanted <= set(atoms[index]):
+        message_atoms = set(split_message(message))
+        while index < len(atoms) and not message_atoms <= set(atoms[index]):
             index += 1
         if index == len(atoms):
             return 0

@@ -321,12 +321,12 @@ class _Rewound(dict[str, Any]):
 
 def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
     """Return the output of a tool from the response to the model, its error, and the remaining fields."""
-    only = as_mapping(as_list(result)[0] if len(as_list(result)) == 1 else None)
-    response = as_mapping(only.get("functionResponse"))
+    only_part = as_mapping(as_list(result)[0] if len(as_list(result)) == 1 else None)
+    response = as_mapping(only_part.get("functionResponse"))
     output = response.get("response")
     if not isinstance(output, dict):
         return result, None, {}
-    rest = omit_keys(response, "response") | omit_keys(only, "functionResponse")
+    rest = omit_keys(response, "response") | omit_keys(only_part, "functionResponse")
     if set(output) == {"output"}:
         return output["output"], None, rest
     error = output.get("error")

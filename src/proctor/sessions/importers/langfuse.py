@@ -133,8 +133,8 @@ def _unwrap_arguments(value: Any) -> Any:
     arguments = [item for item in value.values() if not is_blank(item)]
     if len(arguments) != 1:
         return value if arguments else None
-    (only,) = arguments
-    return only[0] if isinstance(only, list) and len(only) == 1 else only
+    (only_argument,) = arguments
+    return only_argument[0] if isinstance(only_argument, list) and len(only_argument) == 1 else only_argument
 
 
 def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSession]) -> ImportedSession:
@@ -329,7 +329,7 @@ class _TraceReader:
                     self._unknown_counts[step.label] += 1
                 entry = {key: row[key] for key in ("id", "name") if key in row}
             observations.append({**entry, "event": index})
-        for kind, value in (*stray_values, *(("odd row", item) for item in self._rows.unknown)):
+        for kind, value in (*stray_values, *(("odd row", item) for item in self._rows.unknown_values)):
             events.append(wrap_raw_event(kind, to_storable(value)))
             self._unknown_counts[kind] += 1
         self._unknown_counts.update(count_unknown_parts(Session([*assembled, *messages.parsed])))

@@ -242,7 +242,7 @@ class TraceRows:
         # Keyed by id, or by number for a row without an id.
         self.observations: dict[str | int, dict[str, Any]] = {}
         self.scores: dict[str | int, dict[str, Any]] = {}
-        self.unknown: list[Any] = []
+        self.unknown_values: list[Any] = []
 
     def add_trace(self, row: Mapping[str, Any]) -> None:
         """Add the row of the trace with its observations and scores."""
@@ -261,7 +261,7 @@ class TraceRows:
             if isinstance(item, dict):
                 _add_row(rows, normalize_keys(item))
             elif item not in ids:
-                self.unknown.append({name: item})
+                self.unknown_values.append({name: item})
 
 
 def _add_row(rows: dict[str | int, dict[str, Any]], row: Mapping[str, Any]) -> None:
@@ -390,7 +390,7 @@ def _add_session(
         rows = grouped.traces.setdefault(trace_id, TraceRows(trace_id, line))
         rows.session = rows.session or name
         if rows.session != name:
-            rows.unknown.append({"session": omit_keys(row, "traces")})
+            rows.unknown_values.append({"session": omit_keys(row, "traces")})
         rows.add_trace(trace)
 
 

@@ -178,8 +178,8 @@ class SessionFiles:
             return
         for folder, subfolders, names in os.walk(root, onerror=self._add_folder_problem):
             subfolders.sort()
-            shown = self.path / Path(folder).relative_to(root)
-            yield from (shown / name for name in sorted(names) if self._is_selected(shown / name))
+            shown_folder = self.path / Path(folder).relative_to(root)
+            yield from (shown_folder / name for name in sorted(names) if self._is_selected(shown_folder / name))
 
     def reads(self, file: Path) -> bool:
         """Return True if reading the folder reads this file, which may not exist yet."""

@@ -265,15 +265,15 @@ class _Assembler:
 
     def finish(self) -> None:
         """Add results and call ids from spans whose messages were not added."""
-        seen: set[str] = set()
+        seen_ids: set[str] = set()
         for number in self._order if self._open_calls else ():
             span_call = self._steps[number].span_call
             inputs = () if span_call is None else span_call.inputs
             results = [message for message in inputs if message.role == "tool"]
             calls = _map_results(inputs) if results else {}
             for message in results:
-                if (key := repr(message)) not in self._message_indexes and key not in seen:
-                    seen.add(key)
+                if (key := repr(message)) not in self._message_indexes and key not in seen_ids:
+                    seen_ids.add(key)
                     self._add_result(message, calls)
         for number, call_id in self._call_ids.items():
             index = self.indexes[number]

@@ -204,9 +204,9 @@ class MainLoop(Generic[InputT, OutputT]):
         self.bus.publish(PromptRendered(record.session, messages, prompt.template.id))
         output_type = _find_output_type(prompt, type(self))
         answer_format = None if output_type is None else JsonFormat(output_type)
-        known = 0
+        recorded_count = 0
         while record.turns < self.max_turns:
-            options = {**self._settings, "tools": self._toolbox.specs, "recorded_count": known}
+            options = {**self._settings, "tools": self._toolbox.specs, "recorded_count": recorded_count}
             answer = await aask(self.adapter, messages, answer_format, **cast("AskOptions", options))
             record.turns += 1
             record.forward()
@@ -219,7 +219,7 @@ class MainLoop(Generic[InputT, OutputT]):
                 # The model would not see the results, so the tools do not run.
                 break
             reply = Message("assistant", answer.text, tool_calls=answer.tool_calls)
-            known = len(messages) + 1
+            recorded_count = len(messages) + 1
             results = await self._run_tools(answer.tool_calls, record)
             messages = (*messages, reply, *map(_to_message, results))
         raise LoopStopped(f"the model still called tools in its last turn, number {self.max_turns}", limit="turns")

@@ -56,8 +56,12 @@ def make_type_arguments(record_type: Any, where: str) -> Arguments:
     schema = _make_schema(record_type, where)
 
     def parse(values: Mapping[str, Any]) -> ParsedArguments:
-        known = () if schema.get("additionalProperties") else schema.get("properties", {})
-        problems = [_unknown_parameter(name, known) for name in values if known and name not in known]
+        known_parameters = () if schema.get("additionalProperties") else schema.get("properties", {})
+        problems = [
+            _unknown_parameter(name, known_parameters)
+            for name in values
+            if known_parameters and name not in known_parameters
+        ]
         try:
             record = _decode(codec.encode(values), record_type)
         except ValueError as error:
@@ -86,8 +90,8 @@ def make_function_arguments(function: Callable[..., Any], where: str) -> Argumen
     if problems:
         fix = "give every parameter a name and a type: def search(query: str, limit: int = 5)"
         raise TargetError("the function cannot be a tool", where=where, problems=problems, fix=fix)
-    if len(parameters) == 1 and is_record(only := hints[next(iter(parameters))]):
-        return make_type_arguments(only, where)
+    if len(parameters) == 1 and is_record(record_type := hints[next(iter(parameters))]):
+        return make_type_arguments(record_type, where)
     types = {name: _describe_type(hints[name]) for name in parameters}
     required = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
     fields: list[Any] = [
@@ -171,8 +175,8 @@ def _decode(data: bytes, value_type: Any) -> Any:
     return msgspec.json.decode(data, type=value_type, dec_hook=decode_pydantic)
 
 
-def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
-    return f"there is no parameter {name!r}: {suggest_name(name, known)}"
+def _unknown_parameter(name: str, known_parameters: Mapping[str, Any] | tuple[()]) -> str:
+    return f"there is no parameter {name!r}: {suggest_name(name, known_parameters)}"
 
 
 class Tool:

@@ -73,11 +73,11 @@ def check_alias(name: Any, path: str) -> None:
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Reject keyword arguments that `Definition.evaluate` does not have."""
-    known = api.RunKwargs.__annotations__
+    known_parameters = api.RunKwargs.__annotations__
     for name in parameters:
-        if common_name(name, known) not in known:
+        if common_name(name, known_parameters) not in known_parameters:
             call = DEFINITION_CALLS.get(name)
-            fix = f"write it in the definition: {call}" if call else suggest_name(name, known)
+            fix = f"write it in the definition: {call}" if call else suggest_name(name, known_parameters)
             raise ConfigError(f"evaluate has no parameter {name!r}", fix=fix)
 
 
@@ -99,7 +99,7 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
     """Reject an invalid progress callback, and filters that match no event."""
     api.list_callbacks([callback])
     problems = []
-    for option, names, known in (
+    for option, names, known_names in (
         ("kinds", kinds, get_args(EventKind)),
         ("statuses", statuses, get_args(ProgressStatus)),
     ):
@@ -110,9 +110,9 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
                 fix=f"write {option}=[{names!r}]",
             )
         problems += [
-            Problem("on_progress", f"there are no events {name!r}; {suggest_name(name, known)}")
+            Problem("on_progress", f"there are no events {name!r}; {suggest_name(name, known_names)}")
             for name in names
-            if name not in known
+            if name not in known_names
         ]
     if problems:
         fix = "correct these names, or leave out kinds and statuses"

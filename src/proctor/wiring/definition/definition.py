@@ -43,8 +43,8 @@ from proctor.wiring.registry import Registry
 class Settings:
     """Collects the parameters that a function sets; rejects unknown parameters."""
 
-    def __init__(self, evaluator: str, known: tuple[str, ...]) -> None:
-        vars(self).update(_evaluator=evaluator, _known=known, _values={})
+    def __init__(self, evaluator: str, known_parameters: tuple[str, ...]) -> None:
+        vars(self).update(_evaluator=evaluator, _known=known_parameters, _values={})
 
     def __setattr__(self, name: str, value: Any) -> None:
         name = common_name(name, self._known)
@@ -362,7 +362,7 @@ class Definition:
             )
         selected = self._select_configurations(configurations, recorded)
         spans = convert_spans(span, recorded)
-        if target is None and spans.single:
+        if target is None and spans.is_single:
             selected = selected or tuple(map(Configuration, recorded_configurations(spans.source)))
             require_recorded_results(spans, [configuration.name for configuration in selected])
         # Pass progress=True to show progress, or None to show it on a terminal.
@@ -382,7 +382,7 @@ class Definition:
         )
         if self.history.auto_save:
             self.history.prune()
-        if spans.single:
+        if spans.is_single:
             report.require_fields()
         return report
 
@@ -446,7 +446,7 @@ class Definition:
     def _build_callbacks(self, spans: Spans, configurations: tuple[Configuration, ...]) -> list[ProgressCallback]:
         """Return the callbacks; for one span, they report configurations one after another, although these run
         concurrently."""
-        if not spans.single:
+        if not spans.is_single:
             return list(self._callbacks)
         names = [configuration.name for configuration in configurations] or [Configuration().name]
         ordered = sorted(names, key=lambda name: name != self._baseline)

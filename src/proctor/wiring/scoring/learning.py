@@ -319,7 +319,7 @@ def _agreement(pairs: Sequence[tuple[float, float, str]], held_out: int) -> Agre
         if held_out < 2:
             scored = "no session was held out" if held_out == 0 else "only one session was held out"
         return Agreement(n, f"not checked: {scored}")
-    first, second = [known for known, _, _ in pairs], [score for _, score, _ in pairs]
+    first, second = [known_score for known_score, _, _ in pairs], [score for _, score, _ in pairs]
     correlation = kendall_tau(first, second)
     if correlation is None:
         return Agreement(n, "not checked: all scores of one side are equal")

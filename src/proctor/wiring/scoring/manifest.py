@@ -153,14 +153,14 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Score
     if "recorded" in entry:
         name = entry["recorded"]
         scores: list[tuple[Any, Any]] = [(candidate, candidate.metadata.get(name)) for candidate in samples.values()]
-        known = [ScoredSession(sample, float(score)) for sample, score in scores if is_number(score)]
-        if not known:
+        scored_sessions = [ScoredSession(sample, float(score)) for sample, score in scores if is_number(score)]
+        if not scored_sessions:
             numbers = sorted(
                 {key for candidate in samples.values() for key, value in candidate.metadata.items() if is_number(value)}
             )
             fix = suggest_name(str(name), numbers) if numbers else "write 'score' instead of 'recorded'"
             raise ConfigError(f"no session has a recorded number {name!r}", where=where, fix=fix)
-        return known
+        return scored_sessions
     if len(samples) != 1:
         raise ConfigError(f"the file holds {len(samples)} sessions", where=where, fix="add 'id' to select one")
     return [ScoredSession(sample, float(entry["score"])) for sample in samples.values()]

@@ -158,14 +158,14 @@ def find_suspect_passages(text: str, words: Sequence[Word]) -> Iterator[Sequence
     ends = (match.end() for match in _SENTENCE_END.finditer(text))
     # Without duplicates, because a sentence without words is not a boundary.
     edges = list(dict.fromkeys(bisect_left(starts, end) for end in (0, *ends, len(text))))
-    suspects = [
+    suspect_sentences = [
         index
         for index in range(len(edges) - 1)
         if is_suspect([word.text for word in words[edges[index] : edges[index + 1]]])
     ]
     runs = dict.fromkeys(
         (first, last)
-        for index in suspects
+        for index in suspect_sentences
         for first in range(max(0, index - MAX_SENTENCES + 1), index + 1)
         for last in range(index + 1, min(len(edges), first + MAX_SENTENCES + 1))
     )
