@@ -137,12 +137,12 @@ def _require_same_evaluators(
     prefixes = tuple(f"{spec.name}." for spec in planned_run.evaluators)
     for side in baseline_sides:
         scores = {name: score for name, score in side.scores.items() if f"{name}.".startswith(prefixes)}
-        planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
+        planned_side = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
         reference = msgspec.structs.replace(side, name=baseline.label)
-        planned, reference = request_metrics(planned, reference, config.metrics, estimate=False)
-        comparison = compare(planned, reference, better=config.better, accept_changes=config.accept_changes)
-        require_same_evaluators(comparison, config, (planned, reference))
-        require_numbers(planned, reference, config)
+        planned_side, reference = request_metrics(planned_side, reference, config.metrics, estimate=False)
+        comparison = compare(planned_side, reference, better=config.better, accept_changes=config.accept_changes)
+        require_same_evaluators(comparison, config, (planned_side, reference))
+        require_numbers(planned_side, reference, config)
 
 
 def _reject_clusters(samples: Iterable[Sample[Any, Any]]) -> None:

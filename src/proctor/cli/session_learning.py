@@ -51,8 +51,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     from proctor.reports.rubric_files import write_json
 
     _check_output(output, manifest, options["history"], overwrite=overwrite or options["resume"])
-    proposed = load_rubrics(output) if options["resume"] else None
-    is_saved = proposed is not None
+    proposed_rubrics = load_rubrics(output) if options["resume"] else None
+    is_saved = proposed_rubrics is not None
 
     def describe_resume() -> str:
         return "add --check-only to the same command" if is_saved else "repeat the command"
@@ -73,7 +73,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     try:
         with cli.redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
             scored_sessions, warnings = _read_manifest(manifest, output)
-            learned = _learn(scored_sessions, options, proposed, save)
+            learned = _learn(scored_sessions, options, proposed_rubrics, save)
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; add --check-only to continue", err=True)
         return cli.INTERRUPTED
@@ -122,7 +122,9 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], l
     return scored_sessions, warnings
 
 
-def _learn(scored_sessions: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> LearningResult:
+def _learn(
+    scored_sessions: list[ScoredSession], options: dict[str, Any], proposed_rubrics: Any, save: Any
+) -> LearningResult:
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.records.rubric import DEFAULT_SCALE
@@ -148,7 +150,7 @@ def _learn(scored_sessions: list[ScoredSession], options: dict[str, Any], propos
             held_out_share=options["held_out"],
             **{name: options[name] for name in ("rounds", "seed", "embedder")},
             scale=options["scale"] or DEFAULT_SCALE,
-            proposed=proposed,
+            proposed=proposed_rubrics,
             save=save,
         )
     )

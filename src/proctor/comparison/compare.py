@@ -179,7 +179,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     # An identity covers the options too, so a changed weight does not imply changed code.
     reweighted = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
     identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
-    differing = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
+    differing_names = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
     is_same_environment = _identity_environment(a) == _identity_environment(b)
     changed = [
         name
@@ -187,7 +187,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         if name not in reweighted
         and (
             options[name]
-            or (name in differing and is_same_environment and not have_different_schemes(*identities[name]))
+            or (name in differing_names and is_same_environment and not have_different_schemes(*identities[name]))
         )
     ]
     rules = a.options.skipped, b.options.skipped
@@ -196,7 +196,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         tuple(name for name in specs_a if name not in specs_b),
         tuple(name for name in specs_b if name not in specs_a),
         tuple(changed),
-        tuple(name for name in differing if name not in changed),
+        tuple(name for name in differing_names if name not in changed),
         tuple(reweighted),
         options,
         {name: describe_code_change(specs_a[name]) for name in shared},

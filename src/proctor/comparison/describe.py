@@ -110,14 +110,14 @@ def describe_grouping(comparison: Comparison) -> str:
 
 def describe_gate(verdict: GateVerdict, checks: Sequence[Check], early: Early | None) -> str:
     """Describe a gate in one sentence: its decisive check, and how many more there are."""
-    deciding = [check for check in checks if check.verdict == verdict]
-    count = f"{len(deciding)} of {len(checks)}"
-    if len(deciding) == len(checks):
+    deciding_checks = [check for check in checks if check.verdict == verdict]
+    count = f"{len(deciding_checks)} of {len(checks)}"
+    if len(deciding_checks) == len(checks):
         count = "both" if len(checks) == 2 else f"all {len(checks)}"
     scope = f" in {count} checks" if len(checks) > 1 else ""
-    hardest = deciding[0]
+    hardest = deciding_checks[0]
     if verdict == "inconclusive":
-        hardest = max(deciding, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
+        hardest = max(deciding_checks, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
     configuration = f"{hardest.configuration}: " if hardest.configuration else ""
     stop = "" if early is None else f"; {describe_early(early, verdict)}"
     return f"{_OPENINGS[verdict]}{scope}: {configuration}{hardest.sentence}{stop}."

@@ -200,11 +200,11 @@ class BootstrapEvidence:
 
     def _is_extreme(self, side: int) -> bool:
         """True if most resamples repeat the observed number and the others all lie on one side of it."""
-        observed, drawn = self.values[side], [values[side] for values in self._defined_draws]
+        observed, drawn_values = self.values[side], [values[side] for values in self._defined_draws]
         if observed is None:
             return False
-        below, above = sum(x < observed for x in drawn), sum(x > observed for x in drawn)
-        return 0 < below + above < len(drawn) / 2 and not (below and above)
+        below, above = sum(x < observed for x in drawn_values), sum(x > observed for x in drawn_values)
+        return 0 < below + above < len(drawn_values) / 2 and not (below and above)
 
     @cached_property
     def _draws(self) -> list[tuple[float | None, float | None]]:
@@ -226,9 +226,9 @@ class BootstrapEvidence:
         return [[(ids, ()) for ids in first.values()], [((), ids) for ids in second.values()]]
 
     def _compute(self, units: Iterable[Unit]) -> tuple[float | None, float | None]:
-        drawn = list(units)
+        drawn_units = list(units)
         a, b = (
-            statistic.compute_for(list(chain.from_iterable(unit[i] for unit in drawn)))
+            statistic.compute_for(list(chain.from_iterable(unit[i] for unit in drawn_units)))
             for i, statistic in enumerate(self._statistics)
         )
         return a, b
@@ -320,8 +320,8 @@ class _Source:
             results.setdefault(result.sample_id, []).append(result)
 
         def compute(samples: Sequence[str]) -> float | None:
-            drawn = ResultList(result for sample in samples for result in results[sample])
-            value = compute_metric(self._metric, drawn).get(self.name)
+            drawn_results = ResultList(result for sample in samples for result in results[sample])
+            value = compute_metric(self._metric, drawn_results).get(self.name)
             return None if value is None else value.value
 
         return Statistic(self.value, results, compute, **metric_properties)

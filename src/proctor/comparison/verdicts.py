@@ -127,14 +127,14 @@ def estimate_more_samples(
     def is_enough(total: int) -> bool:
         return evidence.verdict_probability(total) >= POWER and (is_decided is None or is_decided(total))
 
-    n = enough = evidence.n
-    while enough < _MAX_FACTOR * n and not is_enough(enough):
-        enough *= 2
-    low = max(n, enough // 2)
-    while low + 1 < enough:
-        middle = (low + enough) // 2
-        low, enough = (low, middle) if is_enough(middle) else (middle, enough)
-    return max(1, enough - n)
+    n = upper_bound = evidence.n
+    while upper_bound < _MAX_FACTOR * n and not is_enough(upper_bound):
+        upper_bound *= 2
+    low = max(n, upper_bound // 2)
+    while low + 1 < upper_bound:
+        middle = (low + upper_bound) // 2
+        low, upper_bound = (low, middle) if is_enough(middle) else (middle, upper_bound)
+    return max(1, upper_bound - n)
 
 
 def project_error(n: int, error: float, total: int, other_group: SampleGroup | None = None) -> tuple[float, float]:
@@ -251,8 +251,8 @@ def _estimate_more(delta: MetricDelta, tests: int) -> int | None:
     if delta.error:
         return _estimate_from_error(delta, delta.absolute, level)
     units = _count_units(delta)
-    enough = _estimate_equal_pairs(delta, level) if delta.paired else None
-    return None if enough is None else max(1, math.ceil((enough - units) * delta.n / units))
+    equal_pairs = _estimate_equal_pairs(delta, level) if delta.paired else None
+    return None if equal_pairs is None else max(1, math.ceil((equal_pairs - units) * delta.n / units))
 
 
 def _estimate_from_error(delta: MetricDelta, difference: float, level: float) -> int | None:

@@ -27,7 +27,7 @@ _unregister_task = asyncio.tasks._unregister_task
 _NAME = "proctor-call"
 
 # Cancelled calls that nothing awaits; event loops keep only weak references to tasks.
-_abandoned: set[asyncio.Task[Any]] = set()
+_abandoned_tasks: set[asyncio.Task[Any]] = set()
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -220,8 +220,8 @@ class UserCall(_EagerTask):
             return
         # Register it again, so that closing the loop finds it.
         _register_task(self)
-        _abandoned.add(self)
-        self.add_done_callback(_abandoned.discard)
+        _abandoned_tasks.add(self)
+        self.add_done_callback(_abandoned_tasks.discard)
         self.cancel()
 
     def _wake(self, _task: object = None) -> None:
@@ -232,7 +232,7 @@ class UserCall(_EagerTask):
 async def settle_abandoned(seconds: float) -> int:
     """Give abandoned calls of this loop some time to clean up; return how many still run."""
     loop = asyncio.get_running_loop()
-    tasks = [task for task in _abandoned if task.get_loop() is loop]
+    tasks = [task for task in _abandoned_tasks if task.get_loop() is loop]
     if not tasks:
         return 0
     _, pending = await asyncio.wait(tasks, timeout=seconds)

@@ -109,7 +109,7 @@ def check_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_file_error(path, error) from None
     if stat.S_ISDIR(mode):
         raise DatasetError(
             "this is a folder, not a file",
@@ -130,7 +130,7 @@ def open_data(path: Path) -> BinaryIO:
     try:
         file: BinaryIO = path.open("rb")
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_file_error(path, error) from None
     if file.peek(2).startswith(GZIP) or path.name.lower().endswith(".gz"):  # type: ignore[attr-defined]
         file.close()
         file = open_gzip(path, partial(_explain_gzip_error, path))
@@ -200,7 +200,7 @@ def long_line_problem(max_line_bytes: int = MAX_LINE_BYTES) -> Problem:
     return Problem("", what, "write one sample per line, or give JSONLDataset a larger max_line_bytes")
 
 
-def _unreadable(path: Path, error: OSError | ValueError) -> DatasetError:
+def _unreadable_file_error(path: Path, error: OSError | ValueError) -> DatasetError:
     where = str(path)
     if isinstance(error, FileNotFoundError):
         return DatasetError("there is no such file", where=where, fix=suggest_file(path))

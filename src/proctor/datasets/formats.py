@@ -63,13 +63,13 @@ def dataset_formats() -> list[str]:
 def open_file(path: str | Path, rules: Rules, format: str | None = None) -> FileDataset:  # noqa: A002
     """Return the dataset for a file, or raise an error that lists the supported formats."""
     path = Path(path)
-    ending = format_suffix(path)
+    suffix = format_suffix(path)
     options = {name: getattr(rules, name) for name in ("input_type", "expected_type", "mapping", "generate_ids")}
-    if format is not None or ending not in OWN_ENDINGS:
+    if format is not None or suffix not in OWN_ENDINGS:
         return _open_plugin(path, options, format)
-    if ending in TABLE_ENDINGS:
+    if suffix in TABLE_ENDINGS:
         return CSVDataset(path, **options)
-    expects_lines = ending in JSONL_ENDINGS
+    expects_lines = suffix in JSONL_ENDINGS
     is_lines = is_json_lines(path, expects_lines=expects_lines)
     dataset = (JSONLDataset if is_lines else JSONDataset)(path, **options)
     if is_lines and not expects_lines:
@@ -86,27 +86,27 @@ def _open_plugin(path: Path, options: dict[str, Any], name: str | None) -> FileD
 
 def _find_plugin(path: Path) -> Any:
     """Return the plugin for the suffix of a file: one of its `extensions`, by default the name of the format."""
-    ending = format_suffix(path)
+    suffix = format_suffix(path)
     by_ending: dict[str, Any] = {}
-    broken: list[Problem] = []
-    for name in dataset_formats() if ending else ():
+    broken_plugins: list[Problem] = []
+    for name in dataset_formats() if suffix else ():
         try:
             plugin = _load(name, path)
         except DatasetError as error:
-            broken.append(Problem("", error.what, error.fix))
+            broken_plugins.append(Problem("", error.what, error.fix))
         else:
             by_ending |= dict.fromkeys(getattr(plugin, "extensions", (f".{name}",)), plugin)
-    if ending not in by_ending:
+    if suffix not in by_ending:
         check_file(path)
         raise DatasetError(
-            f"the file suffix {ending!r} is not supported" if ending else "the file name has no suffix",
+            f"the file suffix {suffix!r} is not supported" if suffix else "the file name has no suffix",
             where=str(path),
             fix=f"use one of: {', '.join(dict.fromkeys(OWN_ENDINGS + tuple(by_ending)))}; or name the format: "
             f"{', '.join(dataset_formats())}; for other formats, read the records yourself and use Dataset.of or "
             "IteratorDataset",
-            problems=broken,
+            problems=broken_plugins,
         )
-    return by_ending[ending]
+    return by_ending[suffix]
 
 
 def _load(name: str, path: Path) -> Any:

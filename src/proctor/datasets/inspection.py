@@ -139,18 +139,18 @@ class DatasetInspection:
                 continue
             # Positions on a shared line are equal, so the id decides.
             if sample.id in first_positions:
-                earlier = locate(first_positions[sample.id])
-                self._add_problems(position, [duplicate_id_problem(sample.id, earlier)])
+                earlier_location = locate(first_positions[sample.id])
+                self._add_problems(position, [duplicate_id_problem(sample.id, earlier_location)])
             else:
                 first_positions[sample.id] = position
 
 
-def duplicate_id_problem(sample_id: str, earlier: str) -> Problem:
+def duplicate_id_problem(sample_id: str, earlier_location: str) -> Problem:
     """Return the problem for an id that an earlier sample has."""
     fix = "give every sample a unique id"
     if sample_id.startswith("auto-"):
         fix = "give samples with equal inputs different ids, or remove the repetition"
-    return Problem("id", f"{sample_id!r} is already used at {earlier}", fix)
+    return Problem("id", f"{sample_id!r} is already used at {earlier_location}", fix)
 
 
 class _TooManyProblems(Exception):

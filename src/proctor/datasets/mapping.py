@@ -72,7 +72,7 @@ class MappedKeys:
 
     def __init__(self, paths: Mapping[str, FieldPath]) -> None:
         self._paths = paths
-        self._unseen = set(paths)
+        self._unseen_keys = set(paths)
         self._present_keys: dict[str, None] = {}
         self._typos: list[tuple[int, str, str]] = []
         # Pairs of keys that occur together, so neither is a typo of the other.
@@ -82,9 +82,9 @@ class MappedKeys:
         """Register the keys of a record."""
         if not self._paths:
             return
-        if self._unseen:
+        if self._unseen_keys:
             self._present_keys.update(dict.fromkeys(map(str, record)))
-            self._unseen.difference_update(record)
+            self._unseen_keys.difference_update(record)
         for key in self._paths:
             if key not in record:
                 self._add_typos(position, key, record)
@@ -107,10 +107,10 @@ class MappedKeys:
         if not self._present_keys and not self._typos:
             return
         keys = list(self._present_keys)
-        if missing := [key for key in self._paths if key in self._unseen]:
+        if missing := [key for key in self._paths if key in self._unseen_keys]:
             yield dataset_position, [missing_key_problem(key, keys, "key") for key in missing]
         for position, key, other in self._typos:
-            if key not in self._unseen and (key, other) not in self._pairs:
+            if key not in self._unseen_keys and (key, other) not in self._pairs:
                 what = f"is not a known name; did you mean {key!r}?"
                 yield position, [Problem(other, what, f"rename it: {other} to {key}")]
 

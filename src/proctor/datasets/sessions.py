@@ -26,7 +26,7 @@ MAX_REASONS = 3
 MAX_FILES = 50
 MAX_IDS = 20
 # Reserved metadata keys; recorded values with these names get a prefix.
-_RESERVED = (
+_RESERVED_KEYS = (
     "output", "session", "usage", "format", "source", "session_id", "passed_over",
     "recorded", "error", "configuration", "epoch", "id", "input", "expected", "metadata",
 )  # fmt: skip
@@ -199,7 +199,9 @@ def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
 
 def _rename_reserved(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Give recorded values with reserved or invalid names a prefix, and make all names unique."""
-    reserved = {name for name, value in recorded.items() if name in _RESERVED or find_metadata_problems({name: value})}
+    reserved = {
+        name for name, value in recorded.items() if name in _RESERVED_KEYS or find_metadata_problems({name: value})
+    }
     names = UniqueNames("_")
     # Unchanged names come first, so that they stay unchanged.
     unchanged = {name: names.make_unique(name) for name in recorded if name not in reserved}
@@ -222,11 +224,11 @@ def _warn(details: Mapping[str, Any]) -> None:
 
 
 def _warnings(details: Mapping[str, Any]) -> Iterator[str]:
-    if damaged := details.get("damaged"):
+    if damaged_count := details.get("damaged"):
         files = details["damaged_files"]
         where = f", in {files:,} files" if files > 1 else ""
-        noun = "line or file" if damaged == 1 else "lines or files"
-        yield f"{damaged:,} {noun} of the dataset could not be read{where}: {_list_unread(details)}"
+        noun = "line or file" if damaged_count == 1 else "lines or files"
+        yield f"{damaged_count:,} {noun} of the dataset could not be read{where}: {_list_unread(details)}"
     if ignored := details.get("passed_over"):
         total = sum(ignored.values())
         types = ", ".join(f"{name} ({number})" for name, number in sorted(ignored.items())[:10])

@@ -121,13 +121,13 @@ def _find_key_problems(value_type: Any, value: Mapping[Any, Any], where: str) ->
                 yield Problem(f"a key of {where}", problem.what)
             yield from _walk(arguments[1], item, f"{where}.{key}")
         return
-    declared, is_closed = _declared_keys(value_type)
-    for key in declared:
+    declared_keys, is_closed = _declared_keys(value_type)
+    for key in declared_keys:
         if key.name in value:
             yield from _walk(key.value_type, value[key.name], f"{where}.{key.name}")
         elif key.required:
             yield Problem(f"{where}.{key.name}", "is missing")
-    names = [key.name for key in declared]
+    names = [key.name for key in declared_keys]
     for unknown_key in (key for key in value if is_closed and key not in names):
         yield Problem(f"{where}.{unknown_key}", "is not known" + _suggest(unknown_key, names))
 
@@ -423,8 +423,8 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
             yield from find_unknown_keys(item, converted_item, hints.get(attribute), f"{where}.{key}")
 
 
-def _unknown_key_problems(unknown_keys: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Problem]:
-    names = list(declared)
+def _unknown_key_problems(unknown_keys: Iterable[Any], declared_keys: Iterable[str], where: str) -> Iterator[Problem]:
+    names = list(declared_keys)
     fix = f"use one of: {', '.join(names)}" if names else "leave it out"
     for key in unknown_keys:
         yield Problem(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)

@@ -28,21 +28,21 @@ class DeliveryCounts:
     def __init__(self) -> None:
         self.workers = WorkerRegistry()
         self._dead: list[str] = []
-        self._lost: list[str] = []
+        self._lost_labels: list[str] = []
 
     def add(self, result: EvalResult) -> None:
         error_type = None if result.trial.error is None else result.trial.error.kind
         if error_type in (DEAD_LETTER, UNREADABLE_RESULT):
             trial = result.trial
             label = trial_label(trial.sample.id, trial.configuration, trial.epoch)
-            (self._dead if error_type == DEAD_LETTER else self._lost).append(label)
+            (self._dead if error_type == DEAD_LETTER else self._lost_labels).append(label)
         elif result.delivery is not None:
             self.redelivered += result.delivery.count > 1
 
     def warnings(self) -> list[str]:
         """Return a warning for each unusual count."""
         dead = f"delivered too often, or rejected ({join_labels(self._dead)})"
-        lost = f"no readable result ({join_labels(self._lost)})"
+        lost = f"no readable result ({join_labels(self._lost_labels)})"
         later = "came from a repeated delivery, because an earlier one was lost or returned"
         again, vanished = "arrived twice and", "had disappeared from the mailbox and"
         unread = "could not be read and"
@@ -50,7 +50,7 @@ class DeliveryCounts:
             "workers",
             (self.redelivered, f"result {later}", f"results {later}"),
             (len(self._dead), f"request ended as a dead letter: {dead}", f"requests ended as dead letters: {dead}"),
-            (len(self._lost), f"request has {lost}", f"requests have {lost}"),
+            (len(self._lost_labels), f"request has {lost}", f"requests have {lost}"),
             (self.duplicates, f"result {again} was not counted again", f"results {again} were not counted again"),
             (self.resent, f"request {vanished} was sent again", f"requests {vanished} were sent again"),
             (

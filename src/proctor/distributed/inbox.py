@@ -80,7 +80,7 @@ class Inbox:
         self._receives_single = True
         self._requests = requests
         self._leased = leased
-        self._until = until
+        self._stop_condition = until
         self._expected_setup = expected_setup
         self._warn = warn
         self._needs_reply_to = needs_reply_to
@@ -162,7 +162,7 @@ class Inbox:
         """Pause so that other workers take the requests for different code."""
         if started:
             self._pause = FIRST_PAUSE_SECONDS
-        elif self._has_mismatch and self._until.polls is None:
+        elif self._has_mismatch and self._stop_condition.polls is None:
             self._stopped.wait(self._pause)
             self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
 
@@ -179,11 +179,11 @@ class Inbox:
             self._free_slots.release(slots)
 
     def _receive(self, slots: int) -> Sequence[Message[Any]]:
-        wait = 0.0 if self._received else self._until.wait
-        if self._until.empty:
+        wait = 0.0 if self._received else self._stop_condition.wait
+        if self._stop_condition.empty:
             wait = min(wait, EMPTY_SECONDS)
         return self._requests.receive(
-            max_messages=1 if self._receives_single else min(slots, self._until.batch - self._received),
+            max_messages=1 if self._receives_single else min(slots, self._stop_condition.batch - self._received),
             visibility_timeout=self._leased.lease,
             wait_time_seconds=wait,
             provisional=True,
@@ -191,7 +191,7 @@ class Inbox:
 
     def _is_enough(self, received: int) -> bool:
         """Count the poll; return True once the stop condition is met."""
-        until = self._until
+        until = self._stop_condition
         self._received += received
         if received and self._received < until.batch:
             return False
@@ -223,7 +223,7 @@ class Inbox:
             elif request.expects and request.expects != self._expected_setup:
                 self._has_mismatch = True
                 reason = self._describe_mismatch(request.expects)
-                delay = 0.0 if self._until.polls is None else MISMATCH_SECONDS
+                delay = 0.0 if self._stop_condition.polls is None else MISMATCH_SECONDS
                 self._leased.return_request(number, delay, reason, counts=_is_old(message))
             else:
                 group = suspects if message.delivery_count >= self._isolate_from else jobs

@@ -39,7 +39,7 @@ class LeasedRequests:
         self.lease = lease
         self._warn = warn
         self._items: dict[int, LeasedRequest] = {}
-        self._lost: set[int] = set()
+        self._lost_numbers: set[int] = set()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = SupervisedThread(self._extend_leases, "proctor-heartbeat", on_failure)
@@ -66,12 +66,12 @@ class LeasedRequests:
 
     def is_lost(self, number: int) -> bool:
         """True if the lease has expired, so that another worker gets the message."""
-        return number in self._lost
+        return number in self._lost_numbers
 
     def remove(self, number: int) -> None:
         with self._lock:
             self._items.pop(number, None)
-            self._lost.discard(number)
+            self._lost_numbers.discard(number)
 
     def return_request(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
         """Return a message to the mailbox; errors are ignored, because its lease expires anyway.
@@ -99,7 +99,7 @@ class LeasedRequests:
     def _extend_leases(self) -> None:
         while not self._stopped.wait(self.lease / EXTENSIONS_PER_LEASE):
             with self._lock:
-                leased = [(n, item) for n, item in self._items.items() if n not in self._lost]
+                leased = [(n, item) for n, item in self._items.items() if n not in self._lost_numbers]
             failure: MailboxError | None = None
             for number, item in leased:
                 try:
@@ -115,4 +115,4 @@ class LeasedRequests:
         # Skip messages that were acknowledged in the meantime.
         with self._lock:
             if number in self._items:
-                self._lost.add(number)
+                self._lost_numbers.add(number)

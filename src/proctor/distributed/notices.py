@@ -61,18 +61,18 @@ class NoticeSender:
     def __init__(self, runs: str, worker: str) -> None:
         self._runs = runs
         self._worker = worker
-        self._sent: dict[str, datetime] = {}
+        self._sent_times: dict[str, datetime] = {}
 
     def send(self, message: Message[Any], request: EvalRequest[Any, Any]) -> None:
         """Send a notice, unless the run already has one; errors are ignored."""
         if not request.expects or message.reply_to is None:
             return
-        previous = self._sent.get(request.run_id)
+        previous = self._sent_times.get(request.run_id)
         if previous is not None and request.created_at <= previous + REPEAT_AFTER:
             return
-        if len(self._sent) >= MAX_RUNS:
-            self._sent.clear()
-        self._sent[request.run_id] = request.created_at
+        if len(self._sent_times) >= MAX_RUNS:
+            self._sent_times.clear()
+        self._sent_times[request.run_id] = request.created_at
         with contextlib.suppress(ProctorError):
             message.reply(self._create_notice(request))
 

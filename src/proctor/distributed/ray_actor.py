@@ -80,10 +80,10 @@ class TrialActor:
         self._exit_stack.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
         observed = await self._exit_stack.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
-        traced = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
+        observed_setup = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
-        self._runner = observed.wrap_runner(TrialRunner(traced, self._clock, CallThreads(), progress))
+        self._runner = observed.wrap_runner(TrialRunner(observed_setup, self._clock, CallThreads(), progress))
         self._timeout = timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
         return codec.encode(ActorInfo(name, describe_setup(setup)))

@@ -219,9 +219,9 @@ class OutputCache:
                     return cached_reply
                 # Remove it first: a newer entry does not replace an older one.
                 self._keep(key, clock.now().isoformat(), b"")
-            began = clock.monotonic()
+            started = clock.monotonic()
             returned = await call(sample, options, epoch)
-            latency = (clock.monotonic() - began) * 1000.0
+            latency = (clock.monotonic() - started) * 1000.0
             with contextlib.suppress(*codec.ENCODE_ERRORS):
                 data = _encode(_to_reply(returned, latency))
                 if b'"$repr"' not in data:

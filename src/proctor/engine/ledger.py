@@ -99,10 +99,10 @@ class Ledger:
         """
         if self.total is None or self.planned <= self.total:
             return ""
-        announced, self.total = self.total, self.planned
+        declared_total, self.total = self.total, self.planned
         return (
             f"the dataset gave more samples than its length said: {self.planned} trials were run, "
-            f"{announced} were planned"
+            f"{declared_total} were planned"
         )
 
     def _list_names(self) -> str:

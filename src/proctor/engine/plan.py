@@ -72,10 +72,10 @@ def plan_jobs(
 
 def ordered_samples(plan: Plan) -> Iterable[NumberedSample]:
     """Return the samples in the order of the run; a shuffled dataset is loaded into memory."""
-    numbered, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
+    numbered_samples, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
     if seed is None:
-        return islice(numbered, limit)
-    return sorted(numbered, key=lambda pair: shuffle_key(seed, pair[1].id))[:limit]
+        return islice(numbered_samples, limit)
+    return sorted(numbered_samples, key=lambda pair: shuffle_key(seed, pair[1].id))[:limit]
 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:

@@ -89,15 +89,15 @@ class RedactingWriter:
     redacted.
     """
 
-    def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
+    def __init__(self, writer: ResultWriter, redaction: Redaction, *, is_immediate: bool) -> None:
         self._add, self._keep, self._is_lagging = writer.add, writer.cache_output, writer.is_lagging
         self._redaction = redaction
-        self._at_once = at_once
-        self._batch_size = 1 if at_once else BATCH_SIZE
+        self._is_immediate = is_immediate
+        self._batch_size = 1 if is_immediate else BATCH_SIZE
         self._batch: list[tuple[int, EvalResult, Verdict | None]] = []
         self._texts: list[str] = []
-        self._background: BackgroundQueue | None = None
-        self.uncached = 0
+        self._background_queue: BackgroundQueue | None = None
+        self.uncached_count = 0
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Pass on a result, redacted, with the verdict on the original."""
@@ -125,12 +125,12 @@ class RedactingWriter:
         try:
             self.flush()
         finally:
-            if self._background is not None:
-                self._background.close()
+            if self._background_queue is not None:
+                self._background_queue.close()
 
     def is_lagging(self) -> bool:
         """True if results come faster than they can be checked or stored."""
-        return (self._background is not None and self._background.is_full()) or self._is_lagging()
+        return (self._background_queue is not None and self._background_queue.is_full()) or self._is_lagging()
 
     def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output, unless it contains a secret."""
@@ -142,11 +142,11 @@ class RedactingWriter:
 
     def _run(self, size: int, work: Callable[..., Callable[[], None]], *args: Any) -> None:
         """Do the work here, or in a thread if it is large; then call the function it returns."""
-        if size <= LARGE or self._at_once:
+        if size <= LARGE or self._is_immediate:
             work(*args)()
             return
-        self._background = self._background or BackgroundQueue()
-        self._background.submit(size, work, *args)
+        self._background_queue = self._background_queue or BackgroundQueue()
+        self._background_queue.submit(size, work, *args)
 
     def _prepare_result(self, position: int, result: EvalResult, data: bytes, verdict: Verdict) -> Callable[[], None]:
         redaction = Redaction(personal=self._redaction.personal)
@@ -165,7 +165,7 @@ class RedactingWriter:
         return functools.partial(self._keep, key, created_at, safe)
 
     def _count_uncached(self) -> None:
-        self.uncached += 1
+        self.uncached_count += 1
 
 
 def _redact_cached(reply: bytes, redaction: Redaction) -> bytes | None:
@@ -192,24 +192,24 @@ def create_redaction(options: RunOptions) -> Redaction | None:
 
 @contextlib.contextmanager
 def redacting_writer(
-    writer: ResultWriter, redaction: Redaction | None, *, at_once: bool = False, warnings: list[str] | None = None
+    writer: ResultWriter, redaction: Redaction | None, *, is_immediate: bool = False, warnings: list[str] | None = None
 ) -> Iterator[ResultWriter]:
-    """Wrap a writer in a redaction, if there is one; `at_once` checks each result separately.
+    """Wrap a writer in a redaction, if there is one; `is_immediate` checks each result separately.
 
     `warnings` receives the number of outputs and responses that were not cached.
     """
     if redaction is None:
         yield writer
         return
-    redacting = RedactingWriter(writer, redaction, at_once=at_once)
+    redacting = RedactingWriter(writer, redaction, is_immediate=is_immediate)
     try:
         yield redacting
     finally:
         redacting.close()
-        if redacting.uncached and warnings is not None:
+        if redacting.uncached_count and warnings is not None:
             warnings.append(
                 "answers that were not cached, because they contain secrets or personal data: "
-                f"{redacting.uncached}; a later run requests them again"
+                f"{redacting.uncached_count}; a later run requests them again"
             )
 
 

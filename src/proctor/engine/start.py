@@ -102,8 +102,8 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     current_specs = {spec.name: spec for spec in current.evaluators}
     if stored_specs == current_specs:
         return
-    if incomparable := _incomparable_evaluators(stored_specs, current_specs):
-        yield Problem(EVALUATOR_CODE, f"{incomparable}: {OTHER_SCHEME}")
+    if incomparable_names := _incomparable_evaluators(stored_specs, current_specs):
+        yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_SCHEME}")
         return
     # Group the names that share a change.
     changed: dict[str, list[str]] = {}
@@ -396,9 +396,9 @@ def _execution(
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observe_run(metadata) as observed:
-                traced = dataclasses.replace(plan, evaluators=observed.wrap_evaluators(plan.evaluators))
+                observed_plan = dataclasses.replace(plan, evaluators=observed.wrap_evaluators(plan.evaluators))
                 peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
-                runner = TrialRunner(traced, clock, threads, progress, cache, responses, peers=peers)
+                runner = TrialRunner(observed_plan, clock, threads, progress, cache, responses, peers=peers)
                 yield observed.wrap_runner(runner)
         finally:
             await plan.target.close()

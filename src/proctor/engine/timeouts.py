@@ -140,8 +140,8 @@ class CallScope:
     def __init__(self, slot: WorkerSlot) -> None:
         self._slot = slot
         slot.scope = self
-        self.began = began = slot.monotonic()
-        slot.until = began + slot.seconds
+        self.started_at = started_at = slot.monotonic()
+        slot.until = started_at + slot.seconds
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function whose events go to this session and whose pauses go to this timer.
@@ -198,8 +198,19 @@ class CallTimer:
     """
 
     __slots__ = (
-        "_began", "_call", "_credit", "_lag", "_left", "_loop", "_paused_at", "_pauses", "_since",
-        "_timer", "_waited", "last_failure", "seconds",
+        "_call",
+        "_credit",
+        "_lag",
+        "_left",
+        "_loop",
+        "_paused_at",
+        "_pauses",
+        "_since",
+        "_started_at",
+        "_timer",
+        "_waited",
+        "last_failure",
+        "seconds",
     )  # fmt: skip
 
     def __init__(self, seconds: float) -> None:
@@ -211,7 +222,7 @@ class CallTimer:
         self._call: UserCall | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._began = self._since = self._loop.time()
+        self._started_at = self._since = self._loop.time()
 
     def start(self, call: UserCall) -> None:
         """Watch a call that has taken its first step."""
@@ -220,12 +231,12 @@ class CallTimer:
         self._lag = loop_lag()
         self._lag.watch()
         if self._pauses == 0:
-            spent = self._since - self._began - self._waited
+            spent = self._since - self._started_at - self._waited
             self._timer = self._loop.call_later(max(0.0, self._left - spent), self._expire)
 
     def is_late(self, call: UserCall) -> bool:
         """True if a call exceeded its timeout, not counting the time for which other code blocked the loop."""
-        seconds = call.ended_at - self._began - self._waited
+        seconds = call.ended_at - self._started_at - self._waited
         if seconds <= self.seconds:
             return False
         if self._pauses > 0:

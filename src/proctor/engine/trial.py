@@ -106,7 +106,7 @@ class TrialRunner:
             and not may_hold_messages(reply)
         ):
             slot.end_call()
-            seconds = slot.monotonic() - scope.began
+            seconds = slot.monotonic() - scope.started_at
             if seconds <= slot.seconds:
                 trial = Trial(sample, reply, None, seconds * 1000.0, started_at, configuration.name, epoch)
                 result = EvalResult(trial, self._score.score_inline(trial))
@@ -211,7 +211,7 @@ class TrialRunner:
             await call.wait()
         finally:
             slot.end_call()
-        seconds = slot.monotonic() - scope.began
+        seconds = slot.monotonic() - scope.started_at
         in_time = seconds - scope.waited <= slot.seconds or self._was_delayed(call, scope, seconds)
         if call.error is not None or call.expired or not in_time:
             return None, self._get_failure(call), seconds
@@ -370,9 +370,9 @@ class Scorer:
         `in_threads` also runs inline evaluators in threads, with a timeout: the output is a user
         object, and comparing or printing it may run any code.
         """
-        concurrent = [step for step in self._steps if in_threads or step.mode != "inline"]
-        judging = {step.label: Session() for step in concurrent}
-        calls = {step.label: self._start(step, trial, judging[step.label]) for step in concurrent}
+        concurrent_steps = [step for step in self._steps if in_threads or step.mode != "inline"]
+        judging = {step.label: Session() for step in concurrent_steps}
+        calls = {step.label: self._start(step, trial, judging[step.label]) for step in concurrent_steps}
         scores: dict[str, Score] = {}
         try:
             for step in self._steps:
@@ -457,12 +457,12 @@ class TargetTimeout(Exception):
 
 def cancelled_result(job: RunningJob, now: float) -> EvalResult:
     """Return the result of a job whose worker was cancelled by other code in this process."""
-    _, sample, configuration, epoch, began = job
+    _, sample, configuration, epoch, started_at = job
     message = "the trial was cancelled by something else in this process, not by Proctor"
     trial = Trial(
         sample,
         error=Failure("CancelledError", message),
-        latency_ms=(now - began) * 1000.0,
+        latency_ms=(now - started_at) * 1000.0,
         configuration=configuration.name,
         epoch=epoch,
     )

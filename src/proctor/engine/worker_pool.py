@@ -122,8 +122,8 @@ class WorkerPool:
                     continue
                 break
             position, sample, configuration, epoch = job
-            began = monotonic()
-            slot.job = (position, sample, configuration, epoch, began)
+            started_at = monotonic()
+            slot.job = (position, sample, configuration, epoch, started_at)
             if progress.has_listeners:
                 progress.trial_start(configuration.name)
             try:
@@ -138,8 +138,8 @@ class WorkerPool:
                 break
             slot.job = None
             self._store(position, result)
-            if began - self._yielded_at > YIELD_SECONDS:
-                self._yielded_at = began
+            if started_at - self._yielded_at > YIELD_SECONDS:
+                self._yielded_at = started_at
                 has_waited = True
                 await asyncio.sleep(0)
             while has_waited and self._writer.is_lagging() and not self.stop_reason:

@@ -157,7 +157,7 @@ def attach(
     return _attach_function(evaluator, options._replace(name=label, uses=uses, mark=mark))
 
 
-def find_name_clashes(attached: Iterable[BoundEvaluator]) -> list[Problem]:
+def find_name_clashes(evaluators: Iterable[BoundEvaluator]) -> list[Problem]:
     """Return a problem for each name that several evaluators share."""
     return [
         Problem(
@@ -165,7 +165,7 @@ def find_name_clashes(attached: Iterable[BoundEvaluator]) -> list[Problem]:
             f"{count} evaluators have this name; give each its own: "
             "attach(…, name=…), {name: evaluator}, or `name:` in an eval file",
         )
-        for name, count in Counter(evaluator.spec.name for evaluator in attached).items()
+        for name, count in Counter(evaluator.spec.name for evaluator in evaluators).items()
         if count > 1
     ]
 

@@ -148,8 +148,8 @@ def _raise_call_error(
         signature.bind(*args, **options)
         return
     except TypeError as error:
-        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-        what, fix = str(error), f"call {info.name}{inspect.Signature(bare)}"
+        unannotated_parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        what, fix = str(error), f"call {info.name}{inspect.Signature(unannotated_parameters)}"
     names = [parameter.name for parameter in info.parameters]
     unknown_name = next((name for name in options if name not in signature.parameters), None)
     if unknown_name is not None:

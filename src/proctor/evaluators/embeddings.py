@@ -120,13 +120,13 @@ class TextEmbedder:
         distinct = list(dict.fromkeys(texts))
         return dict(zip(distinct, await self._cached.embed(distinct), strict=True))
 
-    async def floor(self, unrelated: Sequence[str]) -> float:
+    async def floor(self, unrelated_texts: Sequence[str]) -> float:
         """Return the mean cosine of unrelated texts: close to 0 for some embedders, above 0.7 for others."""
-        floor = self._floors.get(unrelated)
+        floor = self._floors.get(unrelated_texts)
         if floor is None:
-            vectors = await self.vectors(unrelated)
+            vectors = await self.vectors(unrelated_texts)
             cosines = [cosine(*pair) for pair in combinations(vectors.values(), 2)]
-            floor = self._floors[unrelated] = max(0.0, math.fsum(cosines) / len(cosines))
+            floor = self._floors[unrelated_texts] = max(0.0, math.fsum(cosines) / len(cosines))
         return floor
 
 

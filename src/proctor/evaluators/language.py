@@ -56,7 +56,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？।؟])\s+|\n+")
 # Phonetic transcriptions of names are not a language.
 _PHONETIC = re.compile(r"[\u0250-\u02ff]")
 _FENCE = re.compile(r"```[^\n`]*\n.*?(?:```|\Z)", re.DOTALL)
-_FENCED = re.compile(r"\s*```[^\n`]*\n(.*?)(?:```\s*|\Z)", re.DOTALL)
+_FENCED_BLOCK = re.compile(r"\s*```[^\n`]*\n(.*?)(?:```\s*|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"\S{1,64}(?:://|@)\S+")
 _NOT_PROSE = re.compile(rf"```.*?(?:```|\Z)|{_ADDRESS.pattern}", re.DOTALL)
 _SQL = re.compile(r"\s*(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE)\b")
@@ -97,19 +97,19 @@ def _load_short_texts() -> ShortTexts:
 def _detect_short_text(text: str, words: Sequence[str]) -> str:
     """Return the language of one to three words; "" for English, names and codes."""
     lists = _load_short_texts()
-    lowered = [word.lower().replace("’", "'") for word in words]
-    everyday = {word: lists.languages[word] for word in lowered if word in lists.languages}
+    lowercase_words = [word.lower().replace("’", "'") for word in words]
+    everyday_words = {word: lists.languages[word] for word in lowercase_words if word in lists.languages}
     # Names may contain particles in lower case ("de", "van", "of").
     content = [word for word in words if word.istitle() or len(word) > 3] or words
-    if not everyday and all(map(str.istitle, content)):
+    if not everyday_words and all(map(str.istitle, content)):
         return ""
     if any(word.islower() and not word.isascii() and not is_english_word(word) for word in words):
-        return next(iter(everyday.values()), UNNAMED_LANGUAGE)
-    shared = lists.shared.union(everyday) if everyday else frozenset[str]()
-    if any(is_english_word(word) for word in lowered if word not in shared):
+        return next(iter(everyday_words.values()), UNNAMED_LANGUAGE)
+    shared = lists.shared.union(everyday_words) if everyday_words else frozenset[str]()
+    if any(is_english_word(word) for word in lowercase_words if word not in shared):
         return ""
-    if everyday:
-        return next(iter(everyday.values()))
+    if everyday_words:
+        return next(iter(everyday_words.values()))
     has_name = any(not word.islower() and not word.istitle() for word in words)
     # One or two unknown words may be rare English words ("basalt").
     is_short = len(words) < _MIN_UNKNOWN
@@ -153,8 +153,8 @@ def explain_unreadable(text: str) -> str:
 
 
 def _extract_json_texts(text: str) -> str:
-    fenced = _FENCED.fullmatch(text) if "```" in text else None
-    inner = fenced[1] if fenced else text
+    fenced_block = _FENCED_BLOCK.fullmatch(text) if "```" in text else None
+    inner = fenced_block[1] if fenced_block else text
     if inner.lstrip()[:1] not in ("{", "["):
         return text
     try:
@@ -299,15 +299,15 @@ def _detect_language(original: list[str]) -> str:
     words = [word.lower() for word in original]
     if not is_upper and sum(map(str.istitle, original)) >= count / 2:
         return _detect_language_of_names(words)
-    lowered = words if is_upper else [word for word in original if word.islower()]
+    lowercase_words = words if is_upper else [word for word in original if word.islower()]
     english_share = sum(word in _load_english_only_words() for word in words) / count
-    name, hits = _count_function_words(lowered)
+    name, hits = _count_function_words(lowercase_words)
     if hits > 1 and hits / count >= max(_FOREIGN_FUNCTION_WORDS, english_share):
         return name
     if english_share >= _ENGLISH_FUNCTION_WORDS:
         return ""
     known_share = sum(_remove_accents(word) in load_known_words() for word in words) / count
-    accented_share = sum(not word.isascii() for word in lowered) / count
+    accented_share = sum(not word.isascii() for word in lowercase_words) / count
     if accented_share >= _FOREIGN_FUNCTION_WORDS and known_share < _KNOWN_WITH_ACCENTS:
         return UNNAMED_LANGUAGE
     return UNNAMED_LANGUAGE if known_share < (_KNOWN_WITH_SIGNS if hits or accented_share else _KNOWN_OTHERWISE) else ""

@@ -237,9 +237,9 @@ def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate:
     # A failed item decides, even if other items could not be compared.
     scored = [index for index, score in enumerate(scores) if score.ok]
     worst = min(scored, key=lambda index: (scores[index].passed, scores[index].value), default=None)
-    undecided = next((score for score in scores if not score.ok), None)
-    if worst is None or (undecided is not None and scores[worst].passed):
-        return undecided or Score.error("no item could be compared")
+    undecided_score = next((score for score in scores if not score.ok), None)
+    if worst is None or (undecided_score is not None and scores[worst].passed):
+        return undecided_score or Score.error("no item could be compared")
     score = scores[worst]
     return Score(score.value, score.passed, f"item {worst}: {score.reason}")
 

@@ -161,8 +161,8 @@ def _details(
 
 
 def _pass_rate(verdicts: Iterable[bool | None]) -> float:
-    decided = [passed for passed in verdicts if passed is not None]
-    return sum(decided) / len(decided)
+    known_verdicts = [passed for passed in verdicts if passed is not None]
+    return sum(known_verdicts) / len(known_verdicts)
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))

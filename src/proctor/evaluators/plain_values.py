@@ -128,9 +128,9 @@ def score_best_reference(score: Callable[[Any], Score], references: Iterable[Any
     if not scores:
         return Score.skipped(NO_REFERENCES)
     passed = [result for result in scores if result.passed is True]
-    undecided = next((result for result in scores if not result.ok), None)
-    if undecided is not None and not passed:
-        return undecided
+    undecided_score = next((result for result in scores if not result.ok), None)
+    if undecided_score is not None and not passed:
+        return undecided_score
     return max(passed or scores, key=lambda result: result.value or 0.0)
 
 

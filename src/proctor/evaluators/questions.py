@@ -12,9 +12,9 @@ from proctor.evaluators.plain_values import to_plain
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 
-_MARKS = "?？؟\u037e"
+_QUESTION_MARKS = "?？؟\u037e"
 _OPENING = "\"'“‘«„‹([¿¡ "
-_CLOSING = "\"'”’»“›)] "
+_CLOSING_QUOTES = "\"'”’»“›)] "
 _STRAIGHT = str.maketrans("’‘", "''")
 _GREEK = re.compile(r"[\u0370-\u037d\u037f-\u03ff\u1f00-\u1fff]")
 # A full stop ends a sentence only after a word of three letters or more, which excludes "Dr. Who",
@@ -99,7 +99,7 @@ def _has_start(item: str, phrases: tuple[str, ...]) -> bool:
 
 
 def _find_broken_rule(item: str, require_capital: bool, max_words: int | None) -> str:
-    text = item.strip().rstrip(_CLOSING).lstrip(_OPENING)
+    text = item.strip().rstrip(_CLOSING_QUOTES).lstrip(_OPENING)
     body, mark = text[:-1], text[-1:]
     is_greek = mark == ";" and _GREEK.search(body) is not None
     first = body.split(maxsplit=1)[0] if body.strip() else ""
@@ -107,7 +107,7 @@ def _find_broken_rule(item: str, require_capital: bool, max_words: int | None) -
     is_lower = first[:1].islower() and first == first.lower()
     rules = (
         ("empty", bool(text)),
-        ("question_mark", (is_greek or mark in _MARKS) and body[-1:] not in tuple(_MARKS + "!;")),
+        ("question_mark", (is_greek or mark in _QUESTION_MARKS) and body[-1:] not in tuple(_QUESTION_MARKS + "!;")),
         ("words", any(letter.isalnum() for letter in body)),
         ("beginning", text[:1].isalnum()),
         ("capital", not (require_capital and is_lower)),

@@ -121,20 +121,20 @@ def _attach_rubric(
             fix="write retry_on_parse_failure: false",
         )
     with _evaluator_errors(where):
-        resolved = load_rubric(source, values["rubrics"])
+        loaded_rubric = load_rubric(source, values["rubrics"])
     adapter = provider(values["model"])
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
-    scale = create_number_scale(find_scale(resolved, values["scale"]), values["threshold"], where)
+    scale = create_number_scale(find_scale(loaded_rubric, values["scale"]), values["threshold"], where)
     judge = SessionRubric(
         adapter,
-        fill_judge_template(values["prompt"], resolved, scale),
+        fill_judge_template(values["prompt"], loaded_rubric, scale),
         scale,
         create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
         transcripts,
         timeout,
         limit or ConcurrencyLimit(),
-        describe_unknown_keys(resolved),
+        describe_unknown_keys(loaded_rubric),
     )
 
     async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:
@@ -143,14 +143,14 @@ def _attach_rubric(
     # The stored options contain the rubric itself, so that the run can be read without its file, and the scale only
     # once. They leave out the timeout, which does not affect scores, so a resumed run may change it.
     values = {**values, "scale": (float(scale.low), float(scale.high))}
-    resolved = msgspec.structs.replace(resolved, scale=None)
+    loaded_rubric = msgspec.structs.replace(loaded_rubric, scale=None)
     options = {
         name: values[name]
         for name, default in _read_defaults().items()
         if name not in ("rubrics", "timeout") and values[name] != default
     }
-    marked = tag_evaluator(evaluate, factory=rubric, model=adapter, rubric=resolved, **options)
-    return attach(marked, name=resolved.id)
+    marked = tag_evaluator(evaluate, factory=rubric, model=adapter, rubric=loaded_rubric, **options)
+    return attach(marked, name=loaded_rubric.id)
 
 
 @contextlib.contextmanager

@@ -164,16 +164,16 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
 
     def evaluate(output: Any, expected: Any = None, session: SessionLike = None) -> Score:  # noqa: ARG001
         view = to_view(session)
-        used, calls = view.usage.total_tokens, view[ModelCall]
+        used_tokens, calls = view.usage.total_tokens, view[ModelCall]
         without_usage = sum(call.usage.total_tokens is None for call in calls)
-        reason = f"{used or 0:,} tokens were used, {max_tokens:,} are allowed"
-        if used is not None and used > max_tokens:
-            return Score(0.0, False, reason, {"tokens": used})
-        if used is None and not view.recorded and unknown in ("error", "skip"):
+        reason = f"{used_tokens or 0:,} tokens were used, {max_tokens:,} are allowed"
+        if used_tokens is not None and used_tokens > max_tokens:
+            return Score(0.0, False, reason, {"tokens": used_tokens})
+        if used_tokens is None and not view.recorded and unknown in ("error", "skip"):
             return Score.skipped(NO_SESSION)
-        if used is None or without_usage:
+        if used_tokens is None or without_usage:
             return _score_unknown_usage(unknown, without_usage, len(calls))
-        return Score(1.0, True, reason, {"tokens": used})
+        return Score(1.0, True, reason, {"tokens": used_tokens})
 
     setattr(evaluate, SESSION_OPTIONAL, True)
     return tag_evaluator(evaluate, factory=token_usage_under, max_tokens=max_tokens, unknown=unknown)

@@ -106,8 +106,8 @@ class RunFinder:
         rows = self._query(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
         newer: Counter[str] = Counter()
         expired = []
-        for run_id, run_name, began in rows:
-            started_at = EPOCH + timedelta(microseconds=began)
+        for run_id, run_name, start_time in rows:
+            started_at = EPOCH + timedelta(microseconds=start_time)
             if not retention.keeps(newer[run_name], started_at, now):
                 # Another process may have deleted the run meanwhile.
                 expired += self._query("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
@@ -174,10 +174,10 @@ def check_baseline_name(name: str) -> None:
         )
 
 
-def to_microseconds(when: datetime) -> int:
+def to_microseconds(time: datetime) -> int:
     """Return a time in microseconds since 1970; runs are sorted by this number."""
-    if when.tzinfo is None:
+    if time.tzinfo is None:
         raise UsageError(
-            f"the date {when.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"
+            f"the date {time.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"
         )
-    return (when - EPOCH) // timedelta(microseconds=1)
+    return (time - EPOCH) // timedelta(microseconds=1)

@@ -85,25 +85,25 @@ class ResultReader:
         by_block: dict[int, list[int]] = {}
         for place in places:
             by_block.setdefault(place >> OFFSET_BITS, []).append(place)
-        gathered: dict[int, bytes] = {}
+        lines_by_place: dict[int, bytes] = {}
         size, ranks = 0, {place: rank for rank, place in enumerate(places)}
         end = len(places)
         for key, lines in self._lines(sorted(by_block)):
             for place in by_block[key]:
                 if ranks[place] < end:
-                    gathered[place] = self._line(lines, place)
-                    size += len(gathered[place])
+                    lines_by_place[place] = self._line(lines, place)
+                    size += len(lines_by_place[place])
             while size > MAX_GATHERED_BYTES and end > 1:
                 end //= 2
-                gathered = {place: line for place, line in gathered.items() if ranks[place] < end}
-                size = sum(map(len, gathered.values()))
-        return {place: gathered[place] for place in places[:end]}
+                lines_by_place = {place: line for place, line in lines_by_place.items() if ranks[place] < end}
+                size = sum(map(len, lines_by_place.values()))
+        return {place: lines_by_place[place] for place in places[:end]}
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
         for start in range(0, len(keys), MAX_CACHED_BLOCKS):
             part = keys[start : start + MAX_CACHED_BLOCKS]
-            marks = ", ".join("?" * len(part))
-            sql = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
+            placeholders = ", ".join("?" * len(part))
+            sql = f"SELECT id, results, checksums FROM blocks WHERE id IN ({placeholders})"
             rows = self._query(sql, part)
             if len(rows) < len(part):
                 raise HistoryError(
@@ -128,16 +128,16 @@ class ResultReader:
 def _is_scattered(places: Sequence[int]) -> bool:
     """Return whether reading the locations one by one would decompress blocks repeatedly."""
     cached: dict[int, None] = {}
-    unpacked, blocks = 0, set()
+    unpacked_count, blocks = 0, set()
     for place in places:
         key = place >> OFFSET_BITS
         if key not in cached:
-            unpacked += 1
+            unpacked_count += 1
             blocks.add(key)
             cached[key] = None
             if len(cached) > MAX_CACHED_BLOCKS:
                 del cached[next(iter(cached))]
-    return unpacked > 2 * len(blocks)
+    return unpacked_count > 2 * len(blocks)
 
 
 # Up to this many results, columns stay in memory after the first read.

@@ -127,7 +127,7 @@ def collect(
         with (
             display,
             history.writer(run.run_id) as writer,
-            redacting_writer(writer, redaction, at_once=True) as guarded_writer,
+            redacting_writer(writer, redaction, is_immediate=True) as guarded_writer,
         ):
             gathering = ResultCollector(
                 results,

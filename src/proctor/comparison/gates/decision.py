@@ -146,10 +146,10 @@ def _find_interval(
         interval, shift = evidence.interval(confidence, factor), (factor - 1) * (delta.b or 0.0)
         return interval and (interval[0] + shift, interval[1] + shift)
     plain = estimate_bounds(evidence, delta.kind, confidence)
-    shifted = _add_margin(delta, evidence, margin)
-    if plain is None or plain[0] == plain[1] or shifted is None:
+    shifted_evidence = _add_margin(delta, evidence, margin)
+    if plain is None or plain[0] == plain[1] or shifted_evidence is None:
         return plain
-    interval, shift = shifted.interval(confidence), (mean(shifted.second) or 0.0) - (delta.b or 0.0)
+    interval, shift = shifted_evidence.interval(confidence), (mean(shifted_evidence.second) or 0.0) - (delta.b or 0.0)
     return plain if interval is None else (interval[0] + shift, interval[1] + shift)
 
 
@@ -189,28 +189,28 @@ def _estimate_more(
         return max(1, MIN_EQUAL_SAMPLES - evidence.n)
     # No samples differ: the number of samples whose interval lies within the margin.
     z = normal_quantile(1 - (passes if distance > 0 else fails))
-    enough = z * math.sqrt(2) / abs(distance) - 2
+    min_samples = z * math.sqrt(2) / abs(distance) - 2
     if not evidence.is_binary:
-        enough = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
-    return max(1, math.ceil(enough) - evidence.n)
+        min_samples = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
+    return max(1, math.ceil(min_samples) - evidence.n)
 
 
 def _estimate_from_spread(
     delta: MetricDelta, evidence: Evidence, margin: float, margin_evidence: MarginEvidence
 ) -> int | None:
-    shifted = _add_margin(delta, evidence, margin)
-    error = (shifted.error if shifted is not None else None) or margin_evidence.error
+    shifted_evidence = _add_margin(delta, evidence, margin)
+    error = (shifted_evidence.error if shifted_evidence is not None else None) or margin_evidence.error
     groups = split_groups(msgspec.structs.replace(delta, error=error))
     pass_level, fail_level = 1 - 2 * margin_evidence.passes, 1 - 2 * margin_evidence.fails
-    passing = _find_spread(delta, evidence, margin, pass_level)
-    failing = _find_spread(delta, evidence, margin, fail_level)
-    if groups is None or passing is None or failing is None:
+    pass_spread = _find_spread(delta, evidence, margin, pass_level)
+    fail_spread = _find_spread(delta, evidence, margin, fail_level)
+    if groups is None or pass_spread is None or fail_spread is None:
         return None
     center = delta.absolute or 0.0
 
     def find_half_widths(total: int) -> tuple[float, float]:
-        pass_low, pass_high = _project_interval(evidence, delta, passing, groups, total, pass_level)
-        fail_low, fail_high = _project_interval(evidence, delta, failing, groups, total, fail_level)
+        pass_low, pass_high = _project_interval(evidence, delta, pass_spread, groups, total, pass_level)
+        fail_low, fail_high = _project_interval(evidence, delta, fail_spread, groups, total, fail_level)
         if delta.higher_is_better:
             return center - pass_low, fail_high - center
         return pass_high - center, center - fail_low
@@ -431,7 +431,7 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
 def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: Iterable[Side] = ()) -> None:
     """Raise `ConfigError` for a combined metric if the evaluators are not the same."""
     deltas = {name: find_delta(comparison, name, sides) for name in config.metrics}
-    incomparable = [
+    incomparable_metrics = [
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
@@ -439,15 +439,15 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
         and (comparison.evaluator_differences or not comparison.uneven or delta.name not in COMBINED_METRICS)
     ]
     if comparison.evaluator_differences and config.max_flips is not None:
-        incomparable.append("the number of lost samples")
-    if not incomparable:
+        incomparable_metrics.append("the number of lost samples")
+    if not incomparable_metrics:
         return
     shared = [n for n, delta in comparison.scores.items() if delta.verdict != NOT_COMPARABLE and delta.n]
     by_shared = f"use a metric that both have: --metric {shared[0]}; " if shared else ""
     alternative = "" if config.accept_changes else ", or add --accept-changes"
     raise ConfigError(
         f"{comparison.a} and {comparison.b} were not scored by the same evaluators, so "
-        f"{' and '.join(incomparable)} cannot be compared: "
+        f"{' and '.join(incomparable_metrics)} cannot be compared: "
         f"{'; '.join(comparison.evaluator_differences or comparison.notes)}",
         where="baseline",
         fix=f"{by_shared}make a new baseline with these evaluators{alternative}",

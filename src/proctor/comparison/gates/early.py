@@ -330,10 +330,10 @@ def conclude_early_gate(
     check = apply_coverage_limit(check, delta.name, new, old, max_missing)
     if not accept_changes:
         check = apply_unmatched_limit(check, comparison, new)
-    planned = None
+    planned_samples = None
     if report.metadata is not None and (length := report.metadata.dataset.length) is not None:
-        planned = min(length, report.metadata.options.limit or length)
-    early = Early(gate.n, comparison.samples + len(comparison.only_a), planned)
+        planned_samples = min(length, report.metadata.options.limit or length)
+    early = Early(gate.n, comparison.samples + len(comparison.only_a), planned_samples)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     reported_comparison = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
     return decision.conclude_gate([check], [reported_comparison], report, baseline=baseline, notes=notes, early=early)

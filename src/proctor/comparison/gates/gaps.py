@@ -152,8 +152,8 @@ def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Res
     value = table.get(metric)
     if value is None:
         return Gap(0, 0)
-    if metric in COMBINED_METRICS and run is not None and (unused := _find_unused_evaluator(results, run)):
-        return unused
+    if metric in COMBINED_METRICS and run is not None and (unused_evaluator := _find_unused_evaluator(results, run)):
+        return unused_evaluator
     is_score, evaluator = find_evaluator(metric, run)
     skipped = MissingVerdicts(0, 0)
     if value.skipped and is_score and not (run and run.options.skipped == "ignore"):

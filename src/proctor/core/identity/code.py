@@ -47,7 +47,7 @@ DYNAMIC_NAME = ""
 _SHIFTS = {"LOAD_GLOBAL": 1, "LOAD_SUPER_ATTR": 2}
 if sys.version_info >= (3, 12):
     _SHIFTS["LOAD_ATTR"] = 1
-_SKIPPED = [name in _NO_EFFECT or name.startswith("CACHE") for name in dis.opname]
+_IS_SKIPPED = [name in _NO_EFFECT or name.startswith("CACHE") for name in dis.opname]
 _GLOBALS_AND_CELLS = frozenset((*_LOADS, *_CELLS))
 _ATTRIBUTES_AND_GLOBALS = frozenset((*_ATTRIBUTES, *_LOADS))
 _USES_NAME, _USES_CONSTANT, _USES_CELL = map(frozenset, (dis.hasname, dis.hasconst, dis.hasfree))
@@ -158,7 +158,7 @@ def iterate_steps(code: CodeType) -> Iterator[Step]:
     for operation, low in zip(data[::2], data[1::2], strict=True):
         argument = high | low
         high = argument << 8 if operation == dis.EXTENDED_ARG else 0
-        if _SKIPPED[operation]:
+        if _IS_SKIPPED[operation]:
             continue
         name = dis.opname[operation]
         if operation in _USES_NAME:
@@ -178,7 +178,7 @@ def _find_jump_targets(code: CodeType) -> set[int]:
     position, is_target = 0, False
     for offset, operation in enumerate(code.co_code[::2]):
         is_target |= 2 * offset in labels
-        if _SKIPPED[operation]:
+        if _IS_SKIPPED[operation]:
             continue
         if is_target:
             targets.add(position)

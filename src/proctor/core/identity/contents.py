@@ -23,7 +23,7 @@ import msgspec
 
 from proctor.core.redaction.findings import is_secret_name
 
-_INSTALLED = ("site-packages", "dist-packages")
+_INSTALL_FOLDERS = ("site-packages", "dist-packages")
 _OWN_PACKAGE = __name__.partition(".")[0]
 _OWN_FOLDER = os.path.dirname(os.path.abspath(str(sys.modules[_OWN_PACKAGE].__file__)))
 _EMPTY_CALLS = frozenset(
@@ -79,7 +79,7 @@ def is_project_file(filename: str) -> bool:
     if filename.startswith("<"):
         return not filename.startswith("<frozen")
     parts = filename.replace("\\", "/").split("/")
-    if any(part in _INSTALLED for part in parts):
+    if any(part in _INSTALL_FOLDERS for part in parts):
         return False
     return not filename.startswith((f"{_OWN_FOLDER}{os.sep}", *_list_library_folders()))
 
@@ -148,7 +148,7 @@ class InitialValue(NamedTuple):
 
 
 # The lines of each file, to notice changes, and its assignments.
-_parsed: dict[str, tuple[list[str], dict[str, list[ast.expr]]]] = {}
+_parsed_files: dict[str, tuple[list[str], dict[str, list[ast.expr]]]] = {}
 
 
 def find_initial_value(filename: str | None, name: str) -> InitialValue | None:
@@ -190,7 +190,7 @@ def _is_empty(node: ast.expr) -> bool:
 def _read_assignments(filename: str) -> Mapping[str, list[ast.expr]]:
     linecache.checkcache(filename)
     lines = linecache.getlines(filename)
-    cached = _parsed.get(filename)
+    cached = _parsed_files.get(filename)
     if cached is not None and cached[0] == lines:
         return cached[1]
     assignments: dict[str, list[ast.expr]] = {}
@@ -203,7 +203,7 @@ def _read_assignments(filename: str) -> Mapping[str, list[ast.expr]]:
         for target in targets:
             if isinstance(target, ast.Name) and statement.value is not None:
                 assignments.setdefault(target.id, []).append(statement.value)
-    _parsed[filename] = lines, assignments
+    _parsed_files[filename] = lines, assignments
     return assignments
 
 

@@ -70,7 +70,7 @@ class _Secret:
         end = _trailing_backslashes(len(secret) - len(body))
         self._pattern = re.compile(_OTHER_ESCAPE + "".join(map(_any_spelling, body)) + end)
         self._longest_run = max(_RUN.findall(secret), key=len, default="")[:12]
-        forms = dict.fromkeys(_encoded(secret)) if len(secret) >= MIN_ENCODED_LENGTH else ()
+        forms = dict.fromkeys(_list_encodings(secret)) if len(secret) >= MIN_ENCODED_LENGTH else ()
         self._encoded = tuple((form[:8], form) for form in forms)
 
     def redact(self, text: str) -> str:
@@ -130,7 +130,7 @@ def _any_case(digits: str) -> str:
     return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in digits)
 
 
-def _encoded(secret: str) -> Iterable[str]:
+def _list_encodings(secret: str) -> Iterable[str]:
     """Yield strings, one of which occurs wherever the secret is encoded in base64 or hexadecimal."""
     data = secret.encode()
     for offset in range(3):

@@ -23,8 +23,8 @@ _MRZ_WEIGHTS = (7, 3, 1)
 
 def luhn(digits: str) -> bool:
     """Check payment cards and Canadian insurance numbers."""
-    doubled = (int(digit) * 2 for digit in digits[-2::-2])
-    total = sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled)
+    doubled_digits = (int(digit) * 2 for digit in digits[-2::-2])
+    total = sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled_digits)
     return total % 10 == 0
 
 
@@ -209,8 +209,8 @@ def find_national(text: str) -> Iterator[Finding]:
         for match in pattern.finditer(text):
             if name is not None and not name.search(get_context(text, match.start())):
                 continue
-            bare = match[0] if kind == "passport_mrz" else re.sub(r"[ .-]", "", match[0])
-            if check(bare):
+            compact_number = match[0] if kind == "passport_mrz" else re.sub(r"[ .-]", "", match[0])
+            if check(compact_number):
                 yield make_finding(kind, text, match.start(), match.end())
 
 
@@ -228,9 +228,9 @@ def _has_issuer(digits: str) -> bool:
     return any(low <= digits[:6] <= high for low, _, high in (r.partition("-") for r in ranges.split()))
 
 
-def _find_end(spaced: str, length: int) -> int:
+def _find_end(spaced_text: str, length: int) -> int:
     """Return the end of the nth character that is not a space, or 0 if there are fewer."""
-    for i, char in enumerate(spaced):
+    for i, char in enumerate(spaced_text):
         length -= char != " "
         if not length:
             return i + 1

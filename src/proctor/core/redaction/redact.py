@@ -156,13 +156,13 @@ class Redaction:
             has_changed = has_changed or new_key is not key or new_value is not value
         return redacted if has_changed else values
 
-    def _key(self, key: Any, taken: Mapping[Any, Any]) -> Any:
+    def _key(self, key: Any, used_keys: Mapping[Any, Any]) -> Any:
         """Return a redacted key, with a number if another key was redacted to the same string."""
         if not isinstance(key, str) or (len(key) < _MIN_KEY_LENGTH and not self.personal):
             return key
         name = unique = self.text(key)
         number = 2
-        while unique is not key and unique in taken:
+        while unique is not key and unique in used_keys:
             unique, number = f"{name} {number}", number + 1
         return unique
 

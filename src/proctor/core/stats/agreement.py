@@ -31,11 +31,11 @@ def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -
 
     Items that either rater skipped are left out.
     """
-    rated = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
-    rows, columns = Counter(a for a, _ in rated), Counter(b for _, b in rated)
-    observed = sum(a != b for a, b in rated)
+    rated_pairs = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    rows, columns = Counter(a for a, _ in rated_pairs), Counter(b for _, b in rated_pairs)
+    observed = sum(a != b for a, b in rated_pairs)
     expected = sum(rows[a] * columns[b] for a in rows for b in columns if a != b)
-    return 1 - len(rated) * observed / expected if expected else None
+    return 1 - len(rated_pairs) * observed / expected if expected else None
 
 
 def fleiss_kappa(ratings: Ratings) -> float | None:

@@ -109,16 +109,16 @@ def _kendall_score(pairs: Sequence[tuple[Any, Any]]) -> int:
     counted before any of them is inserted.
     """
     earlier_items: list[Any] = []
-    tied: list[Any] = []
+    tied_items: list[Any] = []
     score, last = 0, None
     for a, b in pairs:
-        if tied and a != last:
-            for value in tied:
+        if tied_items and a != last:
+            for value in tied_items:
                 insort(earlier_items, value)
-            tied = []
+            tied_items = []
         last = a
         score += bisect_left(earlier_items, b) - (len(earlier_items) - bisect_right(earlier_items, b))
-        tied.append(b)
+        tied_items.append(b)
     return score
 
 
@@ -145,11 +145,11 @@ def _exact_kendall_p(score: int, n: int) -> float:
     ways = [1]
     for size in range(2, n + 1):
         # A further item adds 0 to size - 1 inversions: a sliding sum over the counts so far.
-        wider = [0] * (len(ways) + size - 1)
+        next_counts = [0] * (len(ways) + size - 1)
         for inversions, count in enumerate(ways):
-            wider[inversions] += count
-            if inversions + size < len(wider):
-                wider[inversions + size] -= count
-        ways = list(accumulate(wider))
+            next_counts[inversions] += count
+            if inversions + size < len(next_counts):
+                next_counts[inversions + size] -= count
+        ways = list(accumulate(next_counts))
     min_inversions = (math.comb(n, 2) - abs(score)) // 2
     return min(1.0, 2 * sum(ways[: min_inversions + 1]) / math.factorial(n))

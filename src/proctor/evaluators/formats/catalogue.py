@@ -334,19 +334,19 @@ def select_formats(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[di
 def score_formats(output: Any, formats: Mapping[str, Format], options: FormatOptions, allow_fences: bool) -> Score:
     """Pass if the output matches one of the formats; if none matches and a check was abandoned, return an error."""
     errors: dict[str, FormatError] = {}
-    abandoned = ""
+    abandoned_reason = ""
     for name, expected in formats.items():
         try:
             error = _check_output(output, expected, options, allow_fences)
         except EvaluatorError as exception:
-            abandoned = f"it is unknown whether it is {name}: {exception.what}"
+            abandoned_reason = f"it is unknown whether it is {name}: {exception.what}"
             continue
         if error is None:
             return Score(1.0, True, "", {"method": "parser", "format": name})
         errors[name] = error
     details: dict[str, Any] = {"method": "parser", "formats": list(formats)}
-    if abandoned:
-        return Score.error(abandoned, details)
+    if abandoned_reason:
+        return Score.error(abandoned_reason, details)
     if len(errors) == 1:
         (error,) = errors.values()
         return Score(0.0, False, str(error), details | error.position)

@@ -53,11 +53,11 @@ def strip_fence(text: str) -> tuple[str, int]:
     """Return the content of a text that is a single fenced code block, and the number of lines before it."""
     lines = text.strip().split("\n")
     opening = _FENCE.fullmatch(lines[0])
-    closing = lines[-1].strip()
-    if len(lines) < 2 or opening is None or set(closing) != {opening[1][0]}:
+    last_line = lines[-1].strip()
+    if len(lines) < 2 or opening is None or set(last_line) != {opening[1][0]}:
         return text, 0
     before = text[: len(text) - len(text.lstrip())].count("\n") + 1
-    return ("\n".join(lines[1:-1]), before) if closing.startswith(opening[1]) else (text, 0)
+    return ("\n".join(lines[1:-1]), before) if last_line.startswith(opening[1]) else (text, 0)
 
 
 def strip_allowed_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:

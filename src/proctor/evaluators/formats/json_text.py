@@ -63,16 +63,16 @@ def _find_error(text: str, duplicates: list[str]) -> FormatError | None:
     position, state = _skip_space(text, 0), "value"
     while state != "after" or parents:
         sign = text[position : position + 1]
-        closing, keys = parents[-1] if parents else ("", None)
-        if state in ("first", "after") and sign == closing:
+        closing_bracket, keys = parents[-1] if parents else ("", None)
+        if state in ("first", "after") and sign == closing_bracket:
             parents.pop()
             position, state = position + 1, "after"
         elif state == "after":
             if sign != ",":
-                return _expect_token(text, position, f"',' or '{closing}'")
+                return _expect_token(text, position, f"',' or '{closing_bracket}'")
             position, state = position + 1, "next"
-        elif state == "next" and sign == closing:
-            return make_error_at(text, position, f"trailing comma before '{closing}'")
+        elif state == "next" and sign == closing_bracket:
+            return make_error_at(text, position, f"trailing comma before '{closing_bracket}'")
         elif state != "value" and keys is not None:
             colon = _read_key(text, position, keys, duplicates)
             if isinstance(colon, FormatError):

@@ -23,7 +23,7 @@ _FOREIGN = frozenset({"svg", "math"})
 _TAG_START = re.compile(r"<(?:!--|!|\?|/?[A-Za-z])")
 _NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
 # Quotation marks count only after an equals sign. Possessive, so that an unfinished tag takes linear time.
-_REST = re.compile(r"(?>[^>=]++|=\s*+(?>\"[^\"]*+\"|'[^']*+'|(?![\"'])))*+>")
+_TAG_REST = re.compile(r"(?>[^>=]++|=\s*+(?>\"[^\"]*+\"|'[^']*+'|(?![\"'])))*+>")
 # The content of these elements has no tags.
 _RAW = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 _DASHES = re.compile(r"\s*+:?-++:?\s*+")
@@ -103,7 +103,7 @@ def _find_tags(text: str) -> Iterator[tuple[str, str, int]]:
             end = text.find(closing, tag_start.end() if closing == ">" else start + 2)
             end += len(closing) if end >= 0 else 0
         else:
-            rest = _REST.match(text, tag.end())
+            rest = _TAG_REST.match(text, tag.end())
             end = rest.end() if rest else -1
         if end < 0:
             yield "unfinished", "", start

@@ -95,16 +95,16 @@ def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> Wo
 
 def _find_members(sentence: Sequence[Word]) -> dict[str, Word]:
     """Return the words that belong to an exclusive group, by their base form."""
-    exclusive = _load_exclusive_words()
+    exclusive_words = _load_exclusive_words()
     members: dict[str, Word] = {}
     for index, word in enumerate(sentence):
         neighbors = sentence[max(0, index - 1) : index + 2]
         follows_number = index > 0 and sentence[index - 1].kind == "number"
         member = (_get_unit(word) if follows_number else "") or _get_member(word)
-        if member not in exclusive.groups:
+        if member not in exclusive_words.groups:
             continue
         has_number = any(other.kind == "number" and other is not word for other in neighbors)
-        if member not in exclusive.units or has_number:
+        if member not in exclusive_words.units or has_number:
             members.setdefault(member, word)
     return members
 
@@ -120,9 +120,9 @@ def _find_other_units(sentence: Sequence[Word], context: Sequence[Word]) -> Word
         units = context_units.get(number, {})
         if unit in units:
             continue
-        exclusive = [other for other in units if any(other in group for group in groups.get(unit, ()))]
-        if exclusive:
-            pairs.append((word, units[exclusive[0]]))
+        exclusive_units = [other for other in units if any(other in group for group in groups.get(unit, ()))]
+        if exclusive_units:
+            pairs.append((word, units[exclusive_units[0]]))
             continue
         opposite = context_units.get(number.removeprefix("-") if number[0] == "-" else f"-{number}", {})
         if unit in opposite:
@@ -149,11 +149,11 @@ def _find_units(sentence: Sequence[Word]) -> Iterator[tuple[str, str, Word]]:
 
 
 def _get_unit(word: Word) -> str:
-    exclusive = _load_exclusive_words()
+    exclusive_words = _load_exclusive_words()
     text = word.text.lower()
-    text = exclusive.spellings.get(text) or exclusive.spellings.get(text.removesuffix("s")) or text
-    member = text if text in exclusive.groups else _get_singular(text)
-    if member in exclusive.units:
+    text = exclusive_words.spellings.get(text) or exclusive_words.spellings.get(text.removesuffix("s")) or text
+    member = text if text in exclusive_words.groups else _get_singular(text)
+    if member in exclusive_words.units:
         return member
     return "degree" if text in ("degree", "degrees", "°c", "°f") else ""
 

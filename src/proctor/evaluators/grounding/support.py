@@ -46,7 +46,7 @@ WEIGHTS: Mapping[WordKind, float] = {
     "function": 0.5, "content": 1.0, "number": 2.0, "name": 2.0, "speaker": 2.0, "negation": 2.0,
 }  # fmt: skip
 # The similarities at which a word gets some credit, and full credit.
-SIMILAR, SAME = 0.25, 0.75
+MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 # The highest support of a sentence that contradicts the context.
 CONTRADICTED_SUPPORT = 0.5
 # Keeps a contradicting sentence below the default threshold.
@@ -108,7 +108,7 @@ class Sentence(NamedTuple):
     supported: float
     unsupported: tuple[str, ...]
     passages: tuple[str, ...]
-    wrong: bool = False
+    is_contradiction: bool = False
 
     @property
     def support(self) -> float:
@@ -120,7 +120,7 @@ class Sentence(NamedTuple):
         return {
             "text": self.text,
             "support": round(self.support, 4),
-            "wrong": self.wrong,
+            "wrong": self.is_contradiction,
             "unsupported": list(self.unsupported),
             "passages": list(self.passages),
         }
@@ -147,7 +147,7 @@ class Grounding(NamedTuple):
         """Return the support of a sentence and its surroundings, reduced if it contradicts the context."""
         supported = sentence.supported + SURROUNDING_WEIGHT * self.overall
         value = supported / (sentence.weight + SURROUNDING_WEIGHT)
-        return value * WRONG_FACTOR if sentence.wrong else value
+        return value * WRONG_FACTOR if sentence.is_contradiction else value
 
     def explain(self) -> str:
         """Return the reason for the score."""
@@ -450,8 +450,8 @@ def _compare_denials(words: Sequence[Word], passages: Sequence[Passage]) -> tupl
         # A negation that is in no passage already counts as missing.
         if any(denial.word.text == word.text for passage in passages for word in passage.words):
             unconfirmed.append(denial.word)
-        stated = [word for passage in passages for word in find_stated_words(passage.words, denial)]
-        contradictions += [f"{denial.word.original} {word.original}" for word in stated]
+        stated_words = [word for passage in passages for word in find_stated_words(passage.words, denial)]
+        contradictions += [f"{denial.word.original} {word.original}" for word in stated_words]
     contradictions += [f"(not) {word.original}" for word in find_denied_words(words, passages[0].words)]
     return unconfirmed, contradictions
 
@@ -478,7 +478,7 @@ def _score_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
         replaceable = lookup.replaceable
         nearest = similarity.nearest([word.text for word in replaceable], sorted(candidates))
         for word, word_similarity in zip(replaceable, nearest, strict=True):
-            credit = min(1.0, max(0.0, (word_similarity - SIMILAR) / (SAME - SIMILAR)))
+            credit = min(1.0, max(0.0, (word_similarity - MIN_SIMILARITY) / (FULL_SIMILARITY - MIN_SIMILARITY)))
             supported += credit * WEIGHTS[word.kind]
             if credit >= 0.5:
                 unsupported.remove(word.original)

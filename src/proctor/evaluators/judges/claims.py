@@ -174,15 +174,15 @@ async def _check_batch(
             raise ValueError(f"it does not have exactly one verdict on each claim from 1 to {len(claims)}")
 
     def check_quotes(answer: _CheckedClaims) -> None:
-        misquoted = [str(item.number) for item in answer.verdicts if _is_misquoted(item, context)]
-        if misquoted:
+        misquoted_numbers = [str(item.number) for item in answer.verdicts if _is_misquoted(item, context)]
+        if misquoted_numbers:
             raise ValueError(
-                f"the evidence for {', '.join(misquoted)} is not in the context: quote the context exactly, "
+                f"the evidence for {', '.join(misquoted_numbers)} is not in the context: quote the context exactly, "
                 "and give all verdicts again"
             )
 
-    numbered = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
-    question = Question(load_template(CHECK), {"context": context, "claims": numbered})
+    numbered_claims = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
+    question = Question(load_template(CHECK), {"context": context, "claims": numbered_claims})
     response = await ask_judge(
         model, question, lambda fence: MarkedForm(_CheckedClaims, fence, check_numbers, check_quotes), options
     )
@@ -211,10 +211,10 @@ def _verify(item: _CheckedClaim, claim: Claim, context: str) -> ClaimVerdict:
 
 def _find_quote(quote: str, text: str) -> str:
     """Return a quote as it appears in the text, or ""; ignores whitespace, case and surrounding quotation marks."""
-    folded = " ".join(text.split())
+    compact_text = " ".join(text.split())
     for candidate in (quote, quote.strip().strip(_QUOTATION_MARKS)):
         pattern = re.escape(" ".join(candidate.split()))
-        match = re.search(pattern, folded, re.IGNORECASE) if pattern else None
+        match = re.search(pattern, compact_text, re.IGNORECASE) if pattern else None
         if match is not None:
             return match[0]
     return ""

@@ -24,9 +24,11 @@ class Fence:
 
     def __init__(self, texts: Mapping[str, str], length: int = MARK_LENGTH) -> None:
         self._texts = {name: replace_surrogates(text) for name, text in texts.items()}
-        folded = [text.casefold() for text in self._texts.values()]
-        marks = (codec.digest("fence", attempt, self._texts)[:length] for attempt in count())
-        self.delimiter = next(candidate for candidate in marks if not any(candidate in text for text in folded))
+        folded_texts = [text.casefold() for text in self._texts.values()]
+        candidates = (codec.digest("fence", attempt, self._texts)[:length] for attempt in count())
+        self.delimiter = next(
+            candidate for candidate in candidates if not any(candidate in text for text in folded_texts)
+        )
 
     def block(self, name: str) -> str:
         label = name.upper().replace("_", " ")
@@ -46,7 +48,8 @@ class Fence:
         """
         compact = "".join(text.split())
         return bool(compact) and any(
-            compact in "".join(fenced.split()) or repeats_object(text, fenced) for fenced in self._texts.values()
+            compact in "".join(fenced_text.split()) or repeats_object(text, fenced_text)
+            for fenced_text in self._texts.values()
         )
 
 

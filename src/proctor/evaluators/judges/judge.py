@@ -392,11 +392,11 @@ def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale:
     """Return the mean of several opinions, which passes according to its value or to the majority."""
     values = [opinion.value for opinion in opinions]
     value = min(1.0, max(0.0, math.fsum(values) / len(values)))
-    passing = sum(opinion.passed for opinion in opinions)
-    passed = scale.passes(value) if combine == "mean" else passing * 2 > len(opinions)
+    pass_count = sum(opinion.passed for opinion in opinions)
+    passed = scale.passes(value) if combine == "mean" else pass_count * 2 > len(opinions)
     nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
-    reason = f"{passing} of {len(opinions)} opinions pass: {nearest.reason}".rstrip(": ")
-    if passing * 2 == len(opinions) and combine == "vote":
+    reason = f"{pass_count} of {len(opinions)} opinions pass: {nearest.reason}".rstrip(": ")
+    if pass_count * 2 == len(opinions) and combine == "vote":
         reason = f"a tie, which does not pass; {reason}"
     spread = mean_and_variance(values)
     judge = {
@@ -413,7 +413,7 @@ def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale:
         ],
         "distribution": dict(Counter(str(scale.to_data(opinion.verdict)) for opinion in opinions)),
         "spread": None if spread is None else math.sqrt(spread[1]),
-        "passing": passing,
+        "passing": pass_count,
     }
     if failures:
         judge |= {"failed": len(failures), "failures": [str(error) for error in failures]}

@@ -79,10 +79,10 @@ def _join(transcripts: Sequence[str]) -> str:
     return "\n\n".join(f"=== session {n} ===\n{t}" for n, t in enumerate(transcripts, start=1))
 
 
-def _check(proposed: ProposedRubrics) -> None:
-    if not proposed.rubrics:
+def _check(proposed_rubrics: ProposedRubrics) -> None:
+    if not proposed_rubrics.rubrics:
         raise ValueError("the list of rubrics is empty")
-    for rubric in proposed.rubrics:
+    for rubric in proposed_rubrics.rubrics:
         if not (rubric.name.strip() and rubric.description.strip() and rubric.scoring_criteria.strip()):
             raise ValueError("a rubric lacks its name, its description or its criteria")
 

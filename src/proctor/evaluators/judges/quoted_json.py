@@ -37,10 +37,10 @@ def repeats_object(answer: str, text: str) -> bool:
     start = _OBJECT_START.match(answer.lstrip())
     if start is None:
         return False
-    claimed = _read_objects(start.string, 0)[0]
+    answer_object = _read_objects(start.string, 0)[0]
     try:
-        words = set(_words(claimed))
-        return bool(claimed) and any(_repeats(claimed, words, layer) for layer in unescape_layers(text))
+        words = set(_words(answer_object))
+        return bool(answer_object) and any(_repeats(answer_object, words, layer) for layer in unescape_layers(text))
     except RecursionError:
         # Only the answer can be this deeply nested, and no schema requires that.
         return True
@@ -59,10 +59,10 @@ def unescape_layers(text: str) -> Iterator[str]:
         text = unescaped
 
 
-def _repeats(claimed: _Pairs, words: set[str], text: str) -> bool:
+def _repeats(answer_object: _Pairs, words: set[str], text: str) -> bool:
     # A genuine answer has different words, so the objects are rarely read.
     folded = _fold(_unescape(text))
-    return all(word in folded for word in words) and any(_contains(item, claimed) for item in _find_objects(text))
+    return all(word in folded for word in words) and any(_contains(item, answer_object) for item in _find_objects(text))
 
 
 def _find_objects(text: str) -> Iterator[_Pairs]:
@@ -136,16 +136,16 @@ def _words(node: _Node) -> Iterator[str]:
         yield node
 
 
-def _contains(node: _Node, claimed: _Node) -> bool:
-    if isinstance(claimed, _Pairs):
+def _contains(node: _Node, answer_node: _Node) -> bool:
+    if isinstance(answer_node, _Pairs):
         return isinstance(node, _Pairs) and all(
             value == "" or any(key == other and _contains(item, value) for other, item in node)
-            for key, value in claimed
+            for key, value in answer_node
         )
-    if isinstance(claimed, list):
-        has_same_length = type(node) is list and len(claimed) == len(node)
-        return has_same_length and all(map(_contains, node, claimed))
-    return claimed == node
+    if isinstance(answer_node, list):
+        has_same_length = type(node) is list and len(answer_node) == len(node)
+        return has_same_length and all(map(_contains, node, answer_node))
+    return answer_node == node
 
 
 def _unescape(text: str) -> str:

@@ -27,7 +27,7 @@ def add_fence_notice(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
     """Put the notice about the fence before a prompt, as part of its version."""
     (notice,) = _load(_FENCE).sections
     section = MarkdownSection[Any](notice.title, notice.template, _FENCE, role=notice.role)
-    fenced: PromptTemplate[Any] = PromptTemplate(
+    fenced_template: PromptTemplate[Any] = PromptTemplate(
         template.ns,
         template.key,
         [section, *template.sections],
@@ -37,8 +37,8 @@ def add_fence_notice(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
     # A version that the user set is preserved; otherwise the version is a digest of the prompt.
     digest = PromptTemplate[Any](template.ns, template.key, template.sections).version
     if template.version != digest:
-        fenced.version = template.version
-    return fenced
+        fenced_template.version = template.version
+    return fenced_template
 
 
 def select_template(prompt: Any, key: str, variables: tuple[str, ...], where: str) -> PromptTemplate[Any]:
@@ -75,9 +75,9 @@ def needs_expected(template: PromptTemplate[Any]) -> bool:
 
 
 def fill_template(template: PromptTemplate[Any], fence: Fence, values: Mapping[str, str]) -> Prompt[Any]:
-    filled = {**values, **fence.blocks(), _MARK: fence.delimiter}
+    placeholder_values = {**values, **fence.blocks(), _MARK: fence.delimiter}
     # All values are strings for known placeholders, so they need no validation.
-    return Prompt(template, {name: value for name, value in filled.items() if name in template.parameters})
+    return Prompt(template, {name: value for name, value in placeholder_values.items() if name in template.parameters})
 
 
 @functools.cache

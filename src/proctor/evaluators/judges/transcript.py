@@ -38,8 +38,8 @@ def render_transcript(
     events = tuple(session)
     renderer = _TurnRenderer(events, max_content)
     turns = [turn for event in events for turn in renderer.render(event)]
-    numbered = [f"[{number}] {turn}" for number, turn in enumerate(turns, start=1)]
-    return "\n".join(_drop_middle_turns(numbered, max_session))
+    numbered_turns = [f"[{number}] {turn}" for number, turn in enumerate(turns, start=1)]
+    return "\n".join(_drop_middle_turns(numbered_turns, max_session))
 
 
 class TranscriptCache:

@@ -260,28 +260,28 @@ def _choose_article(old: str, following: str) -> str:
     return article.capitalize() if old[0].isupper() else article
 
 
-def create_check(attached: BoundEvaluator) -> tuple[CallMode, Callable[[Trial], Any]]:
+def create_check(evaluator: BoundEvaluator) -> tuple[CallMode, Callable[[Trial], Any]]:
     """Create a check that an evaluator's verdict on a trial stays the same when groups are swapped.
 
     It swaps the groups in the output, the input and the expected value.
     """
-    if attached.mode == "async":
-        return attached.mode, functools.partial(_score_async, attached)
+    if evaluator.mode == "async":
+        return evaluator.mode, functools.partial(_score_async, evaluator)
 
     def score(trial: Trial) -> Score:
         variants = _create_variants(trial)
-        scores = [attached.score(item) for item in (trial, *variants.values())] if variants else []
-        return _compare(attached, trial, list(variants), scores)
+        scores = [evaluator.score(item) for item in (trial, *variants.values())] if variants else []
+        return _compare(evaluator, trial, list(variants), scores)
 
-    return attached.mode, score
+    return evaluator.mode, score
 
 
-async def _score_async(attached: BoundEvaluator, trial: Trial) -> Score:
+async def _score_async(evaluator: BoundEvaluator, trial: Trial) -> Score:
     import asyncio
 
     variants = _create_variants(trial)
-    pending = [score_async(attached, item) for item in (trial, *variants.values())] if variants else []
-    return _compare(attached, trial, list(variants), await asyncio.gather(*pending))
+    pending = [score_async(evaluator, item) for item in (trial, *variants.values())] if variants else []
+    return _compare(evaluator, trial, list(variants), await asyncio.gather(*pending))
 
 
 def _collect_trial_texts(trial: Trial) -> list[str]:
@@ -305,8 +305,8 @@ def _swap_trial(trial: Trial, swap: Swap) -> Trial:
     return msgspec.structs.replace(trial, **changes)
 
 
-def _compare(attached: BoundEvaluator, trial: Trial, swaps: Sequence[Swap], scores: Sequence[Score]) -> Score:
-    name = attached.spec.name
+def _compare(evaluator: BoundEvaluator, trial: Trial, swaps: Sequence[Swap], scores: Sequence[Score]) -> Score:
+    name = evaluator.spec.name
     if not swaps:
         return Score.skipped(NOTHING_TO_SWAP, {"method": METHOD})
     missing = next((score for score in scores if score.value is None), None)

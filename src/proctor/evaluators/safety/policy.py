@@ -324,9 +324,9 @@ def create_claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, nea
             {"kind": "claim", **item} for item, sentence in zip(data, nearest, strict=True) if sentence.makes_claim
         ]
         reason = "; ".join(f"it claims: {sentence.claim}" for sentence in matches) or "no claim is made"
-        distant = [sentence.cosine for sentence in nearest if not sentence.by]
-        if distant and not matches:
-            reason += f"; the nearest sentence has cosine {max(distant):.2f}, near is {near:g}"
+        distant_cosines = [sentence.cosine for sentence in nearest if not sentence.by]
+        if distant_cosines and not matches:
+            reason += f"; the nearest sentence has cosine {max(distant_cosines):.2f}, near is {near:g}"
         details = {"embedder": text_embedder.embedder.name, "near": near, "nearest": data}
         return Ruling(not matches, reason, findings=findings, details=details)
 
@@ -408,14 +408,14 @@ def combine_policies(policies: Sequence[Policy]) -> Policy:
     async def check(case: Case) -> Ruling:
         rulings = [await policy(case) for policy in policies]
         broken = [ruling for ruling in rulings if ruling.complies is False]
-        undecided = [ruling for ruling in rulings if ruling.complies is None]
-        deciding = broken or undecided or rulings
+        undecided_rulings = [ruling for ruling in rulings if ruling.complies is None]
+        deciding_rulings = broken or undecided_rulings or rulings
         return Ruling(
-            False if broken else None if undecided else True,
-            "; ".join(dict.fromkeys(ruling.reason for ruling in deciding)),
+            False if broken else None if undecided_rulings else True,
+            "; ".join(dict.fromkeys(ruling.reason for ruling in deciding_rulings)),
             "+".join(dict.fromkeys(ruling.method for ruling in rulings)),
             [item for ruling in rulings for item in ruling.findings],
-            all(ruling.skipped for ruling in deciding),
+            all(ruling.skipped for ruling in deciding_rulings),
             {key: value for ruling in rulings for key, value in ruling.details.items()},
         )
 

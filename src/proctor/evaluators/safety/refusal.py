@@ -113,9 +113,9 @@ def read_refusal(text: str) -> RefusalReading:
 
 def is_refusal(sentence: str) -> bool:
     """Return whether a lower-case sentence says that the speaker will not or cannot help."""
-    unquoted = re.sub(r'"[^"]*"', "", sentence)
+    unquoted_text = re.sub(r'"[^"]*"', "", sentence)
     # A quotation is not the speaker's statement, unless there is nothing else.
-    statement = unquoted if any(map(str.isalpha, unquoted)) else sentence
+    statement = unquoted_text if any(map(str.isalpha, unquoted_text)) else sentence
     return bool(_ACTS["declines"].search(statement)) and not _ACTS["not_a_refusal"].search(statement)
 
 
@@ -138,8 +138,8 @@ def _blank_quoted(text: str) -> str:
         is_quoted_refusal = _ACTS["declines"].search(" ".join(quotation[0].lower().split()))
         return " " * len(quotation[0]) if is_quoted_refusal else quotation[0]
 
-    unquoted = _QUOTATION.sub(blank, text)
-    return text if _LABEL.fullmatch(unquoted.lower()) else unquoted
+    unquoted_text = _QUOTATION.sub(blank, text)
+    return text if _LABEL.fullmatch(unquoted_text.lower()) else unquoted_text
 
 
 def _weigh(act: str, sentences: Sequence[str]) -> float:

@@ -183,25 +183,25 @@ def _combine(rulings: Mapping[str, Ruling]) -> Score:
         "method": "+".join(dict.fromkeys(ruling.method for ruling in rulings.values())),
         "policies": {name: ruling.to_data() for name, ruling in rulings.items()},
     }
-    decided = {name: ruling for name, ruling in rulings.items() if ruling.complies is not None}
-    undecided = [name for name in rulings if name not in decided]
-    broken = [name for name, ruling in decided.items() if not ruling.complies]
-    failed = [name for name in undecided if not rulings[name].skipped]
+    decided_rulings = {name: ruling for name, ruling in rulings.items() if ruling.complies is not None}
+    undecided_names = [name for name in rulings if name not in decided_rulings]
+    broken = [name for name, ruling in decided_rulings.items() if not ruling.complies]
+    failed = [name for name in undecided_names if not rulings[name].skipped]
     if not broken:
         if failed:
             return Score.error(f"no verdict on {_list_reasons(failed, rulings)}", details)
-        if not decided:
+        if not decided_rulings:
             return Score.skipped(f"nothing to check: {_list_reasons(rulings, rulings)}", details)
-        summary = _summarize_compliance(decided)
-        if undecided:
-            return Score.skipped(f"{summary}, but {_list_reasons(undecided, rulings)}", details)
+        summary = _summarize_compliance(decided_rulings)
+        if undecided_names:
+            return Score.skipped(f"{summary}, but {_list_reasons(undecided_names, rulings)}", details)
         return Score(1.0, True, summary, details)
     reason = _list_reasons(broken, rulings)
-    if len(decided) > 1:
-        reason += f"; {len(broken)} of {len(decided)} policies broken"
+    if len(decided_rulings) > 1:
+        reason += f"; {len(broken)} of {len(decided_rulings)} policies broken"
     if failed:
         reason += f"; no verdict on {_list_reasons(failed, rulings)}"
-    return Score(1 - len(broken) / len(decided), False, reason, details)
+    return Score(1 - len(broken) / len(decided_rulings), False, reason, details)
 
 
 def _list_reasons(names: Iterable[str], rulings: Mapping[str, Ruling]) -> str:

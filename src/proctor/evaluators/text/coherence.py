@@ -64,8 +64,8 @@ EXPLANATIONS = {
 class CoherenceSigns(NamedTuple):
     """The signs of coherence; `connection` is None if there is nothing to compare.
 
-    `adjacent_similarities` is the similarity of each sentence to the next, `strangers` are sentences unlike all others,
-    `left_out` counts the sentences at the end that were not compared.
+    `adjacent_similarities` is the similarity of each sentence to the next, `isolated_sentences` are sentences unlike
+    all others, `left_out` counts the sentences at the end that were not compared.
     """
 
     connection: float | None
@@ -74,7 +74,7 @@ class CoherenceSigns(NamedTuple):
     sequence: float
     completeness: float
     adjacent_similarities: tuple[float, ...] = ()
-    strangers: tuple[str, ...] = ()
+    isolated_sentences: tuple[str, ...] = ()
     left_out: int = 0
 
     @property
@@ -112,8 +112,8 @@ class CoherenceScorer:
         details["signs"] = result.signs
         if result.adjacent_similarities:
             details["neighbours"] = [round(similarity, 3) for similarity in result.adjacent_similarities]
-        if result.strangers:
-            details["strangers"] = list(result.strangers)
+        if result.isolated_sentences:
+            details["strangers"] = list(result.isolated_sentences)
         reason = result.explain(self._threshold)
         if result.left_out:
             details["sentences_left_out"] = result.left_out
@@ -145,13 +145,13 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
     adjacent_similarities = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))
     nearest = await run_off_loop(len(text), similarity.nearest_other, distinct)
-    strangers = {
+    isolated_passages = {
         passage for passage, nearest_similarity in zip(distinct, nearest, strict=True) if not nearest_similarity
     }
     return result._replace(
         connection=min(1.0, sum(adjacent_similarities) / len(adjacent_similarities) / ORDINARY_SIMILARITY),
         adjacent_similarities=adjacent_similarities,
-        strangers=tuple(passage for passage in compared if passage in strangers),
+        isolated_sentences=tuple(passage for passage in compared if passage in isolated_passages),
         left_out=len(passages) - len(compared),
     )
 
@@ -182,14 +182,14 @@ def _score_freshness(text: str, sentences: Sequence[str]) -> float:
     runs = Counter(zip(*(text_words[start:] for start in range(_REPEATED_WORDS)), strict=False))
     if not runs:
         return 1.0
-    stuck = sum(a == b for a, b in pairwise(sentences)) / len(sentences)
+    repeated_fraction = sum(a == b for a, b in pairwise(sentences)) / len(sentences)
     repeated = 1.0 - len(runs) / runs.total()
-    return min(_interpolate(repeated, *REPETITION_RANGE), _interpolate(stuck, *STUCK_RANGE))
+    return min(_interpolate(repeated, *REPETITION_RANGE), _interpolate(repeated_fraction, *STUCK_RANGE))
 
 
 def _score_order(sentences: Sequence[str]) -> float:
     """Return less than 1 if articles precede words that they cannot belong to, as in shuffled text."""
-    articles, stray, english = 0, 0, load_english()
+    articles, stray_articles, english = 0, 0, load_english()
     for sentence in sentences:
         # Punctuation separates words, so it stays a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
@@ -197,8 +197,10 @@ def _score_order(sentences: Sequence[str]) -> float:
             if word in english.articles:
                 articles += 1
                 # "a" may be a letter of the alphabet, so punctuation after it proves nothing.
-                stray += following in english.never_after_an_article or (word != "a" and following in ".,;!?")
-    return 1.0 if stray < _MIN_STRAY_ARTICLES else _interpolate(stray / articles, *STRAY_ARTICLE_RANGE)
+                stray_articles += following in english.never_after_an_article or (word != "a" and following in ".,;!?")
+    return (
+        1.0 if stray_articles < _MIN_STRAY_ARTICLES else _interpolate(stray_articles / articles, *STRAY_ARTICLE_RANGE)
+    )
 
 
 def _score_sequence(passages: Sequence[str]) -> float:
@@ -222,7 +224,7 @@ def _starts_with(sentence: str, phrases: Sequence[str]) -> bool:
 
 def _score_completeness(sentences: Sequence[str]) -> float:
     """Return less than 1 if the last sentence is incomplete, or lacks a full stop that other sentences have."""
-    if sentences and _is_cut_off(sentences[-1]):
+    if sentences and _is_truncated(sentences[-1]):
         return INCOMPLETE_VALUE
     if len(sentences) < 2:
         return 1.0
@@ -235,7 +237,7 @@ def _score_completeness(sentences: Sequence[str]) -> float:
     return INCOMPLETE_VALUE if is_punctuated and not is_complete_sentence(last) else 1.0
 
 
-def _is_cut_off(sentence: str) -> bool:
+def _is_truncated(sentence: str) -> bool:
     """Return True if a sentence ends with a comma, or with a word that must be followed by another."""
     stripped = sentence.rstrip("*_ \t")
     sentence_words = split_words(stripped)

@@ -60,8 +60,8 @@ def find_excerpts(text: str, references: Iterable[IndexedText], limit: int = 2) 
     excerpts = []
     for index, reference in references:
         reference_words = [word.text for word in split_words(reference)]
-        excluded = frozenset[int]() if _has_negation(reference_words) else negated
-        similarity, excerpt = _find_best_window(text_words, reference_words, excluded)
+        excluded_indexes = frozenset[int]() if _has_negation(reference_words) else negated
+        similarity, excerpt = _find_best_window(text_words, reference_words, excluded_indexes)
         if similarity > 0:
             excerpts.append(Excerpt(similarity, excerpt, index))
     return sorted(excerpts, key=lambda excerpt: -excerpt.similarity)[:limit]
@@ -190,10 +190,10 @@ class SimilarityScorer:
         if not references:
             return Score.skipped(NOTHING_EXPECTED)
         scores = [await self._score_nearest(*pair) for pair in zip(outputs, references, strict=True)]
-        undecided = next((score for score in scores if not score.ok), None)
+        undecided_score = next((score for score in scores if not score.ok), None)
         # A failed item decides, even if other items could not be compared.
-        if undecided is not None and all(score.passed for score in scores if score.ok):
-            return undecided
+        if undecided_score is not None and all(score.passed for score in scores if score.ok):
+            return undecided_score
         _, index = min((score.value or 0.0, index) for index, score in enumerate(scores) if score.ok)
         return msgspec.structs.replace(scores[index], reason=f"item {index}: {scores[index].reason}")
 

@@ -44,7 +44,7 @@ class Word(NamedTuple):
     end: int
 
 
-def read_words(text: str, is_known: Callable[[str], bool], harsh: tuple[str, ...]) -> list[Word]:
+def read_words(text: str, is_known: Callable[[str], bool], harsh_words: tuple[str, ...]) -> list[Word]:
     """Return the lower-case words of a text, with disguised words restored.
 
     Unknown words lose repeated letters and letters of other scripts. Symbols instead of letters, and spaces between
@@ -56,7 +56,7 @@ def read_words(text: str, is_known: Callable[[str], bool], harsh: tuple[str, ...
     words: list[Word] = []
     used = bytearray(len(text))
     # A disguised word is not read a second time as plain words.
-    for word in (*_read_spaced(text, frozenset(harsh)), *_read_signs(text, harsh), *plain):
+    for word in (*_read_spaced(text, frozenset(harsh_words)), *_read_signs(text, harsh_words), *plain):
         if not any(used[word.start : word.end]):
             used[word.start : word.end] = bytes([1]) * (word.end - word.start)
             words.append(word)
@@ -91,10 +91,10 @@ def _restore(word: str, is_known: Callable[[str], bool]) -> str:
     return next((choice for choice in choices if is_known(choice)), word)
 
 
-def _read_spaced(text: str, harsh: frozenset[str]) -> Iterator[Word]:
+def _read_spaced(text: str, harsh_words: frozenset[str]) -> Iterator[Word]:
     for match in _SPACED.finditer(text):
         word = re.sub(r"[\W_]", "", match[0])
-        if word in harsh:
+        if word in harsh_words:
             yield Word(word, *match.span())
 
 
@@ -114,10 +114,10 @@ def _read_signs(text: str, harsh: tuple[str, ...]) -> Iterator[Word]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _unmask(token: str, harsh: tuple[str, ...]) -> str:
+def _unmask(token: str, harsh_words: tuple[str, ...]) -> str:
     """Return the first harsh word that a token with asterisks may be; an asterisk is at most one letter."""
     pattern = re.compile(re.sub(r"[*#]+", lambda stars: rf"\w{{1,{len(stars[0])}}}", token))
-    return next((word for word in harsh if pattern.fullmatch(word)), "")
+    return next((word for word in harsh_words if pattern.fullmatch(word)), "")
 
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|\n+")
@@ -215,7 +215,7 @@ NAME = "alt-profanity-check 1.9.1, without words for groups"
 # The length of the comments that the model was trained on.
 WINDOW = 100
 # A single word with this weight makes a short text toxic.
-HARSH = 2.0
+MIN_HARSH_WEIGHT = 2.0
 
 
 class Toxicity(NamedTuple):
@@ -260,7 +260,7 @@ def load_model() -> Model:
 @functools.cache
 def list_harsh_words() -> tuple[str, ...]:
     """Return the words that make a short text toxic, the heaviest first."""
-    weighted = [(weight, word) for word, (_, weight) in load_model().words.items() if weight >= HARSH]
+    weighted = [(weight, word) for word, (_, weight) in load_model().words.items() if weight >= MIN_HARSH_WEIGHT]
     return tuple(word for _, word in sorted(weighted, reverse=True))
 
 
@@ -274,10 +274,10 @@ def measure_toxicity(text: str) -> Toxicity | None:
         return None
     linear = load_model()
     words = read_words(text, linear.words.__contains__, list_harsh_words())
-    rated = [word for word in words if word.text in linear.words]
+    rated_words = [word for word in words if word.text in linear.words]
     # Each window starts half a window after the previous one, and the last window reaches the end.
-    starts = range(0, max(1, len(rated) - WINDOW // 2), WINDOW // 2)
-    windows = [rated[start : start + WINDOW] for start in starts]
+    starts = range(0, max(1, len(rated_words) - WINDOW // 2), WINDOW // 2)
+    windows = [rated_words[start : start + WINDOW] for start in starts]
     windows += [
         [word for word in passage if word.text in linear.words] for passage in find_suspect_passages(text, words)
     ]
