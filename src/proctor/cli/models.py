@@ -173,7 +173,7 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
 async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     import asyncio
 
-    from proctor.core import lifetimes
+    from proctor.core import resource_scope
     from proctor.errors import ProctorError
 
     async def fetch(list_models: Any) -> dict[str, Any]:
@@ -182,6 +182,6 @@ async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str
         except ProctorError as error:
             return {"error": str(error)}
 
-    async with lifetimes.ResourceScope():
+    async with resource_scope.ResourceScope():
         answers = await asyncio.gather(*map(fetch, list_functions.values()))
     return dict(zip(list_functions, answers, strict=True))

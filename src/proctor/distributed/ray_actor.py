@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.core import imports as importing
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.core.clock import SystemClock
 from proctor.core.threads import CallThreads
 from proctor.distributed.expected_results import describe_setup
@@ -76,7 +76,7 @@ class TrialActor:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             return codec.encode(ActorInfo(name, problem=problem))
-        await self._exit_stack.enter_async_context(lifetimes.ResourceScope())
+        await self._exit_stack.enter_async_context(resource_scope.ResourceScope())
         self._exit_stack.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
         observed = await self._exit_stack.enter_async_context(telemetry.observe_run(run, for_other_runs=True))

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.threads import CallThreads
 from proctor.distributed.expected_results import describe_setup
@@ -192,7 +192,7 @@ class Worker:
         if self._stopped:
             stop()
         try:
-            async with lifetimes.ResourceScope(), inbox:
+            async with resource_scope.ResourceScope(), inbox:
                 yield
         finally:
             self._stop, self._stopped = None, False

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.report import EvalReport
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.core.clock import Clock
 from proctor.core.process_exit import exit_blocked
 from proctor.core.redaction.redact import Redaction
@@ -126,7 +126,7 @@ class RunExecution:
         warnings_token = sessions.warnings.set(progress.warnings)
         cut_off_token = sessions.cut_off_outputs.set(progress.truncated_outputs)
         try:
-            async with lifetimes.ResourceScope(), self.open_runner(threads, writer) as runner:
+            async with resource_scope.ResourceScope(), self.open_runner(threads, writer) as runner:
                 options, check = self.metadata.options, self.stop_check
                 pool = WorkerPool(options, self.jobs, runner, writer, progress, self.clock, stop_check=check)
                 for result in self.earlier_results:

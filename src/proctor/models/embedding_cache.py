@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.errors import CallFailed
 from proctor.models.model_calls import CallContext, call_context
 from proctor.ports import Embedder
@@ -81,7 +81,7 @@ class CachedEmbedder:
         task = asyncio.current_task()
         # Wait one iteration of the loop, so that other callers can add their texts.
         await asyncio.sleep(0)
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             try:
                 while batch := queue.take(self._batch_size):
                     try:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import msgspec
 
-from proctor.core import bridge, lifetimes
+from proctor.core import bridge, resource_scope
 from proctor.errors import CallFailed, ModelError, Unreadable
 from proctor.models.answer_format import JsonFormat, is_json, schema_instructions
 from proctor.models.connect import display_name, provider
@@ -134,7 +134,7 @@ async def aask(
     deadline = None if timeout is None else time.perf_counter() + timeout
     recorded_count, remind = options.pop("recorded_count", 0), options.pop("remind", True)
     request = _make_request(adapter, prompt, answer_format, options)
-    async with lifetimes.ResourceScope():
+    async with resource_scope.ResourceScope():
         response = await _complete(adapter, request, request.messages[recorded_count:], deadline)
         if answer_format is None or (request.tools and response.tool_calls):
             _store(adapter, (request, response))

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from proctor.core import lifetimes, stopwatch
+from proctor.core import resource_scope, stopwatch
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.http_status import is_loopback
 from proctor.core.retry_policy import OVERLOADED, RATE_LIMITED, RetryPolicy, backoff_seconds, is_retryable_status
@@ -203,7 +203,7 @@ class Endpoint:
         """
         started = self.clock.monotonic()
         deadline = None if timeout is None else started + timeout
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             attempts, failure = 0, None
             while True:
                 attempts += 1
@@ -269,7 +269,9 @@ class Endpoint:
     async def _exchange(self, call: HttpCall) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         import httpx2
 
-        pool = lifetimes.open_shared(self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close)
+        pool = resource_scope.open_shared(
+            self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close
+        )
         pooled = pool.choose()
         pooled.running += 1
         try:

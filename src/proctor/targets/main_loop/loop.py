@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, Unpack, cast, get_args, get_origin
 
 import msgspec
 
-from proctor.core import bridge, lifetimes
+from proctor.core import bridge, resource_scope
 from proctor.core.aliases import AdapterAlias, accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import LoopStopped, StopRun, TargetError
@@ -173,7 +173,7 @@ class MainLoop(Generic[InputT, OutputT]):
         seconds = seconds_to_deadline(deadline, self._clock)
         with _apply_budget(budget), _record() as record:
             try:
-                async with lifetimes.ResourceScope(), asyncio.timeout(seconds) as timer:
+                async with resource_scope.ResourceScope(), asyncio.timeout(seconds) as timer:
                     if seconds is not None and seconds <= 0:
                         raise LoopStopped("the deadline passed before the execution began", limit="time")
                     prompt = await self._initialize(request, record)
