@@ -69,7 +69,7 @@ def option(declaration: str, help_text: str, **settings: Any) -> Decorator:
 
 
 def combine(*options: Decorator) -> Decorator:
-    """Return one decorator that adds several options in the given order."""
+    """Return one decorator that adds several options in order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for decorator in reversed(options):

@@ -222,7 +222,7 @@ def _find_bounds(delta: MetricDelta) -> Interval | None:
 def widen_for_rare_samples(
     interval: Interval, means: tuple[float, float], n: float, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Widen the interval of a score difference to at least that of n binary samples.
+    """Widen the interval of a score difference to at least the interval of n binary samples.
 
     Similar scores in a sample do not rule out rare scores of 0.
     """
@@ -312,7 +312,7 @@ def _min_agreeing_pairs(level: float) -> int:
 
 
 def _estimate_equal_pairs(delta: MetricDelta, level: float) -> float | None:
-    """Estimate how many independent pairs give a verdict if all differ by the same number."""
+    """Estimate how many independent pairs lead to a verdict if all differ by the same number."""
     if delta.absolute:
         return _min_agreeing_pairs(level)
     if delta.kind == "number":

@@ -27,7 +27,7 @@ class SystemClock:
 
     __slots__ = ()
 
-    # Without wrappers: both are called for every sample.
+    # No wrappers, because both are called for every sample.
     now = staticmethod(functools.partial(datetime.now, UTC))
     monotonic = staticmethod(time.perf_counter)
 

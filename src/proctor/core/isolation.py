@@ -195,7 +195,7 @@ class UserCall(_EagerTask):
             self.abandon()
 
     def limit(self, seconds: float, grace: float) -> None:
-        """Cancel the call after `seconds`, and give it up after another `grace` seconds."""
+        """Cancel the call after `seconds`, and abandon it after another `grace` seconds."""
 
         def expire() -> None:
             self.expire()

@@ -25,8 +25,8 @@ from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 
 # A request for different code is returned immediately, and the worker pauses: for one second at first, then
-# for up to half a minute while it finds nothing else. A worker with a limited number of polls delays
-# the request instead, so that it does not receive the same one again.
+# for up to half a minute while it finds no other requests. A worker with a limited number of polls delays
+# the request instead, so that it does not receive the same request again.
 MISMATCH_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
 # Such a return counts as a delivery only after this time; otherwise idle workers with different code would turn waiting
@@ -300,7 +300,7 @@ class Inbox:
     def _end(self) -> None:
         self._has_ended = True
         while self._ready and self._stopped.is_set():
-            # No worker will start it any more.
+            # No worker will start the request.
             self._leased.return_request(self._ready.popleft()[0], reason=WORKER_STOPPED)
         while self._waiting:
             self._wake_one()

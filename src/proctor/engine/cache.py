@@ -88,7 +88,7 @@ def is_data(returned: Any) -> bool:
 
 
 def read_reply(returned: Any, sample: Sample[Any, Any], live: Session | None = None) -> Any:
-    """Replace a returned conversation by its last answer, with the conversation as the session.
+    """Replace a returned conversation with its last answer, with the conversation as the session.
 
     The output is None if the conversation does not end with an answer, so that messages of the
     user or of tools are not judged as the agent's. It is unchanged if the sample expects a
@@ -189,8 +189,8 @@ class OutputCache:
     """Caches the replies of one target.
 
     The key contains the target's identity, the configuration's options, the input and the epoch, so that epochs stay
-    distinct, and a changed target or option never gets an old output. Errors and objects that JSON cannot hold are not
-    cached, nor are recordings.
+    distinct, and a changed target or option never gets an old output. Errors, recordings and objects that JSON cannot
+    represent are not cached.
 
     The cache stores the target's return value. `read_reply` reads its messages afterwards, because
     the result depends on the expected value, which is not part of the key.
@@ -207,7 +207,7 @@ class OutputCache:
         """Return a call that uses the cache."""
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
-            # Tagged, because the input 1 is not "1", and NaN is not null.
+            # Encoded with tags, because the input 1 is not "1", and NaN is not null.
             request = codec.encode_canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
             if b'"$repr"' in request:
                 return await call(sample, options, epoch)
@@ -217,7 +217,7 @@ class OutputCache:
                 cached_reply = _decode(stored, CachedReply)
                 if not _was_read(cached_reply):
                     return cached_reply
-                # Remove it first: a newer entry does not replace an older one.
+                # Remove the entry first: a newer entry does not replace an older one.
                 self._keep(key, clock.now().isoformat(), b"")
             started = clock.monotonic()
             returned = await call(sample, options, epoch)

@@ -14,7 +14,7 @@ from proctor.records.trial import EvalResult
 
 
 def restore_spending(run: RunMetadata, earlier_results: Iterable[EvalResult] = ()) -> Spending | None:
-    """Track the budget of a run, if it has one; `earlier` are the results it already has.
+    """Track the budget of a run, if it has one; `earlier_results` are the results it already has.
 
     An execution that ended normally stored its total, including failed attempts. A killed execution left only its
     results, so the larger of the two totals counts.

@@ -54,7 +54,7 @@ class NotStorable(Exception):
 
 
 class SizeEstimator:
-    """Estimates the JSON size of a value in bytes, without running code of the value.
+    """Estimates the JSON size of a value in bytes, without running the value's code.
 
     Shared parts are measured once, so a structure that expands endlessly as JSON is measured fast.
     `is_plain` is False if a part can only be encoded by its own code.
@@ -145,7 +145,7 @@ class OutputLimits:
         try:
             size = estimator.estimate(value)
         except (RuntimeError, RecursionError):
-            # A task or thread that still runs modified the value.
+            # Another task or thread modified the value.
             return False
         if size > self.limit:
             raise TooLarge(subject, size, self.limit)
@@ -242,7 +242,7 @@ class OutputLimits:
 
 
 def encode_or_repr(value: Any) -> bytes:
-    """Encode a value as JSON, or its repr if JSON cannot hold it."""
+    """Encode a value as JSON, or its repr if JSON cannot represent it."""
     try:
         return codec.encode(value)
     except BaseException:

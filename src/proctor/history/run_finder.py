@@ -109,7 +109,7 @@ class RunFinder:
         for run_id, run_name, start_time in rows:
             started_at = EPOCH + timedelta(microseconds=start_time)
             if not retention.keeps(newer[run_name], started_at, now):
-                # Another process may have deleted the run meanwhile.
+                # Another process may have deleted the run in the meantime.
                 expired += self._query("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
             newer[run_name] += 1
         return [decode_run(row[0]) for row in expired]

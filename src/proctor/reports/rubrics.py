@@ -238,7 +238,7 @@ def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]
 def describe_judge_usage(judging: JudgeUsage, unknown_count: int = 0) -> str:
     """Describe judge usage: tokens, cost, and reused answers.
 
-    `unknown` is the number of sessions with calls of unknown price.
+    `unknown_count` is the number of sessions with calls of unknown price.
     """
     tokens, cost = judging.usage.total_tokens, judging.usage.cost
     facts = [] if tokens is None else [f"{tokens:,} tokens"]

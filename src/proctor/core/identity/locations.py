@@ -53,7 +53,7 @@ _WILDCARDS = re.compile(r"[*?\[]")
 
 
 class Names(NamedTuple):
-    """The values of the names in a function; `assigned` is for a module that is not loaded."""
+    """The values of the names in a function; `assigned_globals` is for a module that is not loaded."""
 
     values: Mapping[str, Any]
     cells: Mapping[str, Any] = {}
@@ -310,7 +310,7 @@ def _fill_template(template: Location | None, mark: str) -> Location | None:
 
 
 def resolve_package(node: Expression | None, names: Names) -> Location | None:
-    """Return the folder of a package that is given by name or as a loaded module."""
+    """Return the folder of a package, which is a name or a loaded module."""
     if node is None:
         file = names.values.get("__file__")
         return Location(os.path.dirname(file)) if isinstance(file, str) else None

@@ -334,7 +334,7 @@ def is_template(path: str) -> bool:
 
 
 class Scan(NamedTuple):
-    """The prompts and configuration in a folder (`direct`) and its subfolders (`below`).
+    """The prompts and configuration in a folder (`direct`) and its subfolders (`nested`).
 
     Each has a label and a path. `has_others` is true if there are other files that are not Python code;
     `complete` is false if there are too many files.

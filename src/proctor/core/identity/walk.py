@@ -364,7 +364,7 @@ class Walk:
             "__name__": source.name,
             "__package__": source.name if is_package else source.name.rpartition(".")[0],
         }
-        # Empty `assigned` would mean a loaded module.
+        # Empty `assigned_globals` would mean a loaded module.
         assigned = facts.assigned_globals or {"__doc__": UNKNOWN}
         self._visit_uses(facts, Names(values, assigned_globals=assigned, special=self._special))
         self._scope = outer_scope

@@ -81,7 +81,7 @@ def read_probabilities(
 
 
 def _find_token(text: str, position: int, tokens: Sequence[TokenLogprobs]) -> TokenLogprobs | None:
-    """Return the token in which the verdict begins, with only markup before it."""
+    """Return the token in which the verdict starts, with only markup before it."""
     offset = "".join(token.token for token in tokens).find(text)
     if offset < 0:
         return None

@@ -19,7 +19,7 @@ _FENCE, _MARK = "fence", "mark"
 
 @functools.cache
 def load_template(key: str) -> PromptTemplate[Any]:
-    """Return a prompt that ships with Proctor, by its key."""
+    """Return a built-in prompt by its key."""
     return add_fence_notice(_load(key))
 
 

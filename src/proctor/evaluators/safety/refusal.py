@@ -24,7 +24,7 @@ _OPENING_SENTENCES = 2
 _THINKING = re.compile(r"(?is)\A\s*<(think|thinking|reasoning)>.*?</\1>")
 _NO = re.compile(r"(?:no|nope|never)\b[^\w]*(?:thanks|way|chance)?\W*")
 _QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
-# Quotations of any length and lines marked as quoted. An apostrophe between letters ends nothing.
+# Quotations of any length and lines marked as quoted. An apostrophe between letters does not end a quotation.
 _QUOTATION = re.compile(
     r'(?m)(?<!\w)"[^"]{1,2000}"(?!\w)|^>[^\n]*$'
     r"|(?<!\w)'(?=\w)(?:[^'\n]|(?<=\w)'(?=\w)){1,500}'(?!\w)"

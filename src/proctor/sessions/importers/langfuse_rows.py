@@ -330,7 +330,7 @@ def _has_traces(row: Mapping[str, Any]) -> bool:
 
 
 def group_rows(values: Iterable[tuple[int, Any]], stray_values: list[tuple[str, Any]]) -> GroupedRows:
-    """Group the rows of a file by trace; append everything else to `strays`."""
+    """Group the rows of a file by trace; append everything else to `stray_values`."""
     grouped = GroupedRows({}, {}, {})
     lines = 0
     for line, value in values:

@@ -48,7 +48,7 @@ def read_words(text: str, is_known: Callable[[str], bool], harsh_words: tuple[st
     """Return the lower-case words of a text, with disguised words restored.
 
     Unknown words lose repeated letters and letters of other scripts. Symbols instead of letters, and spaces between
-    letters, are resolved only if the result is a `harsh` word, because they often mean something else.
+    letters, are resolved only if the result is in `harsh_words`, because they often mean something else.
     """
     visible = _find_visible_positions(text)
     text = _fold_case(text if visible is None else "".join(text[index] for index in visible))
