@@ -72,9 +72,9 @@ class ProctorError(Exception):
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
         lines += [f"  - {problem}" for problem in self.problems[:MAX_ITEMS]]
-        hidden = len(self.problems) - MAX_ITEMS
-        if hidden > 0:
-            lines.append(f"  … and {hidden} more")
+        hidden_count = len(self.problems) - MAX_ITEMS
+        if hidden_count > 0:
+            lines.append(f"  … and {hidden_count} more")
         if self.fix:
             lines.append(f"Fix: {self.fix}")
         return "\n".join(lines)
@@ -139,7 +139,7 @@ class CallFailed(ProctorError):
 
 
 class Unreadable(CallFailed):
-    """A model's answer has the wrong format; `answer` is its last one."""
+    """A model's answer has the wrong format; `answer` is the last answer."""
 
     def __init__(self, what: str, *, answer: str = "", usage: Any = None) -> None:
         super().__init__(what)
@@ -169,7 +169,7 @@ class MailboxGone(MailboxError):
 
 
 class MailboxFull(MailboxError):
-    """The mailbox has reached its capacity, messages in flight included."""
+    """The mailbox has reached its capacity, including messages in flight."""
 
 
 class MessageRefused(MailboxError):
@@ -181,7 +181,7 @@ class MessageTooLarge(MessageRefused):
 
 
 class ReceiptExpired(MailboxError):
-    """The lease of a message has expired, or the message was settled before."""
+    """The lease of a message has expired, or the message was already acknowledged or returned."""
 
 
 class StopRun(ProctorError):
@@ -234,7 +234,7 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
     'choose one of: list.yaml'
     """
     names = sorted(set(choices))
-    completions = [each for each in names if len(name) >= MIN_PREFIX and each.startswith(name)]
+    completions = [candidate for candidate in names if len(name) >= MIN_PREFIX and candidate.startswith(name)]
     if 0 < len(completions) <= MAX_COMPLETIONS:
         return f"did you mean {' or '.join(map(repr, completions))}?"
     if similar := _find_similar(name, names):
@@ -248,8 +248,8 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
 def _find_similar(name: str, names: list[str]) -> str | None:
     """Return the most similar name; file names must be similar without their extensions."""
     stems: dict[str, list[str]] = {}
-    for each in names:
-        stems.setdefault(_FILE_EXTENSION.sub("", each), []).append(each)
+    for candidate in names:
+        stems.setdefault(_FILE_EXTENSION.sub("", candidate), []).append(candidate)
     for stem in difflib.get_close_matches(_FILE_EXTENSION.sub("", name), stems, n=1):
         return max(stems[stem], key=lambda each: difflib.SequenceMatcher(None, each, name).ratio())
     return None

@@ -48,7 +48,7 @@ def make(
     ]
     side = make_side(name, ResultList(results))
     own_metrics = tuple(FunctionMetric(each) for each in own)
-    return msgspec.structs.replace(side, own_metrics=own_metrics, stored=stored or {})
+    return msgspec.structs.replace(side, custom_metrics=own_metrics, stored=stored or {})
 
 
 def delta_of(a: Side, b: Side, metric: str) -> MetricDelta:
@@ -220,7 +220,7 @@ def test_a_metric_may_say_which_direction_is_better() -> None:
             return total_per_pass(results)
 
     sides = [
-        msgspec.structs.replace(make(name, tokens), own_metrics=(Ratio(),))
+        msgspec.structs.replace(make(name, tokens), custom_metrics=(Ratio(),))
         for name, tokens in (("a", [400.0, 600.0] * 20), ("b", [450.0, 650.0] * 20))
     ]
     assert delta_of(sides[0], sides[1], "ratio").verdict == "better"

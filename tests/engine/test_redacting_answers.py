@@ -58,7 +58,7 @@ class Kept:
         self._store, self._redaction = store, redaction
 
     def put(self, key: str, data: bytes) -> None:
-        with redacting_writer(self._store, self._redaction, at_once=True, warnings=self._store.warnings) as writer:
+        with redacting_writer(self._store, self._redaction, is_immediate=True, warnings=self._store.warnings) as writer:
             writer.cache_output(key, "2026-01-01T00:00:00+00:00", data)
 
 

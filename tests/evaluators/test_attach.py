@@ -17,7 +17,7 @@ from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
-from proctor.evaluators.decorator import evaluator, mark_product, needs_session
+from proctor.evaluators.decorator import evaluator, needs_session, tag_evaluator
 from proctor.evaluators.matching import contains, exact_match, regex_match, within_tolerance
 from proctor.ports import AttachedEvaluator
 from proctor.records.sample import Sample
@@ -283,7 +283,7 @@ def test_the_identity_depends_on_options_and_code() -> None:
         def evaluate(output: str) -> bool:
             return len(output) < limit
 
-        return mark_product(evaluate, by=shorter, limit=limit)
+        return tag_evaluator(evaluate, factory=shorter, limit=limit)
 
     things: list[Any] = [same, exact_match, shorter(3), shorter(4), at_most(3), Same(), failing]
     identities = [attach(thing).spec.identity for thing in things]

@@ -26,7 +26,7 @@ from tests.support import ManualClock
 
 def answered(tool: Tool, /, **arguments: Any) -> ToolCall:
     """Call a tool with these arguments."""
-    return asyncio.run(tool.answer(ToolCall(tool.name, arguments, call_id="c1"), SystemClock()))
+    return asyncio.run(tool.run_call(ToolCall(tool.name, arguments, call_id="c1"), SystemClock()))
 
 
 @tool
@@ -285,13 +285,13 @@ def test_a_result_that_cannot_be_encoded_is_an_error() -> None:
 def test_arguments_that_are_not_json_are_an_error() -> None:
     """The tool does not run."""
     broken = ToolCall("search", error="the model's arguments are not a JSON object: '{q'")
-    found = asyncio.run(search.answer(broken, ManualClock()))
+    found = asyncio.run(search.run_call(broken, ManualClock()))
     assert found == msgspec.structs.replace(broken, duration_ms=0.0)
 
 
 def test_an_unknown_tool_is_an_error_with_a_suggestion() -> None:
     """The model can correct the name."""
-    found = asyncio.run(Toolbox([search]).answer(ToolCall("serach"), ManualClock()))
+    found = asyncio.run(Toolbox([search]).run_call(ToolCall("serach"), ManualClock()))
     assert found.error == "there is no tool 'serach': did you mean 'search'?"
 
 

@@ -26,7 +26,7 @@ def command(run: str, **options: Any) -> int:
     \b
     proctor collect latest --requests redis://localhost:6379/0/evals
     """
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports
     from proctor.records.mail import EvalRequest
     from proctor.wiring.dispatch import collect
@@ -43,7 +43,7 @@ def command(run: str, **options: Any) -> int:
         metrics=metrics,
         watch=cli.progress(options),
     )
-    code = conclude(report, thresholds, options)
+    code = report_outcome(report, thresholds, options)
     assert report.metadata is not None
     return code or (0 if report.metadata.status == "completed" else cli.ERROR)
 

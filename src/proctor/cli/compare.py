@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import common_options, display_name, name_options_as_typed, option, parse_share, print_json
+from proctor.cli.options import common_options, display_name, option, parse_share, print_json, show_cli_option_names
 from proctor.errors import ConfigError
 
 
@@ -40,22 +40,22 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     from proctor.cli.outputs import COMPARISON, check_file
     from proctor.reports.comparison import render_markdown, show_comparisons
     from proctor.reports.files import write_file
-    from proctor.wiring.compare_runs import add_own_metrics, compare_configurations, open_pair
-    from proctor.wiring.registry import load_own_metrics
+    from proctor.wiring.compare_runs import add_custom_metrics, compare_configurations, open_pair
+    from proctor.wiring.registry import load_custom_metrics
 
     check_file(markdown, COMPARISON, "--markdown", options["history"])
-    with name_options_as_typed():
+    with show_cli_option_names():
         selected = {name: options[name] for name in ("history", "configuration", "run")}
         min_difference = _parse_min_difference(options["min_difference"])
         new, reference = open_pair(a, b, **selected)
         comparisons, unpaired = compare_configurations(
-            *add_own_metrics(new, reference, own=load_own_metrics(options["plugin"])),
+            *add_custom_metrics(new, reference, custom_metrics=load_custom_metrics(options["plugin"])),
             metrics=options["metric"] or None,
             min_difference=min_difference,
             accept_changes=options["accept_changes"],
         )
     if markdown is not None:
-        texts = [render_markdown(each, flips=flips) for each in comparisons]
+        texts = [render_markdown(comparison, flips=flips) for comparison in comparisons]
         write_file(markdown, ["\n".join(texts).encode()], what="the comparison")
     if as_json:
         print_json({"comparisons": comparisons, "only_one_has": unpaired})

@@ -66,10 +66,10 @@ def confirm(question: str) -> bool:
 
 
 def list_runs(runs: Sequence[RunMetadata], baselines: Mapping[str, RunMetadata] | None = None) -> str:
-    """List runs by id and name, with the baselines that name them."""
+    """List runs by id and name, with the baselines that point to them."""
     descriptions = []
     for run in runs:
-        names = [name for name, named in (baselines or {}).items() if named.run_id == run.run_id]
+        names = [name for name, baseline_run in (baselines or {}).items() if baseline_run.run_id == run.run_id]
         suffix = f", the baseline {', '.join(map(display_name, names))}" if names else ""
         descriptions.append(f"{run.run_id} ({display_name(run.name)}{suffix})")
     return ", ".join(descriptions)

@@ -29,7 +29,7 @@ Next steps:
 @common_options
 def command(**options: Any) -> None:
     """Evaluate a small question answerer in two configurations, without a model or a key."""
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge, resources
     from proctor.engine.start import RunControls
@@ -44,7 +44,7 @@ def command(**options: Any) -> None:
         click.echo("A question answerer with two ranking methods, evaluated on the same questions.\n")
     controls = RunControls(watch=progress(options))
     report = bridge.run(execute(evaluation, open_history(options["history"]), controls))
-    conclude(report, {}, options)
+    report_outcome(report, {}, options)
     if not as_json:
         # `make demo` uses an environment that is not on the PATH.
         program = "proctor" if shutil.which("proctor") else os.path.relpath(sys.argv[0])

@@ -107,7 +107,7 @@ def load_evaluation(
     registry: Any,
     required: tuple[str, ...] = ("dataset", "target", "evaluator"),
 ) -> Any:
-    """Read the eval file and override it with the options of the command line."""
+    """Read the eval file; options of the command line override it."""
     import msgspec
 
     from proctor.wiring.config import LoadedEvalFile, load_eval_file
@@ -157,10 +157,10 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     }
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
-    elif given := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
-        need = "needs" if len(given) == 1 else "need"
+    elif dataset_options := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
+        need = "needs" if len(dataset_options) == 1 else "need"
         raise ConfigError(
-            f"{' and '.join(given)} {need} --dataset",
+            f"{' and '.join(dataset_options)} {need} --dataset",
             fix="add --dataset PATH, or set it in the eval file; for --format of a report, add --output DIR",
         )
     if options.get("evaluator") or options.get("parameters"):
@@ -168,7 +168,7 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         changes["evaluators"] = set_parameters(evaluators, options["parameters"], registry)
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **parse_pairs(options["tag"], "--tag")}
-    # Options of `run` that have the name of an option of the engine are passed on.
+    # Options of `run` with the same name as an engine option are passed on.
     run_options = {name: options[name] for name in RunOptions.__struct_fields__ if options.get(name) is not None}
     if budget := run_options.pop("budget", None):
         run_options["budget"] = parse_budget(budget)
@@ -200,7 +200,7 @@ def _has_sessions(options: dict[str, Any]) -> bool:
 
 
 def set_parameters(evaluators: Any, settings: tuple[str, ...], registry: Any) -> list[Any]:
-    """Apply the parameters of --set to the evaluators they name."""
+    """Apply the parameters of --set to the named evaluators."""
     from proctor.errors import EvaluatorError, Problem
     from proctor.wiring.evaluator_entries import Setting, apply_settings
 
@@ -233,8 +233,8 @@ def parse_thresholds(values: tuple[str, ...]) -> dict[str, float]:
     """Parse --fail-under; a number alone applies to the strict pass rate."""
     from proctor.comparison.gates.thresholds import DEFAULT_METRIC, read_thresholds
 
-    named = (text.rpartition("=") for text in values)
-    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in named}
+    name_value_pairs = (text.rpartition("=") for text in values)
+    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in name_value_pairs}
     try:
         return read_thresholds(thresholds, "--fail-under")
     except ConfigError as error:

@@ -70,7 +70,7 @@ def parse_date(text: str, now: datetime, where: str, *, is_end: bool = False) ->
 
 
 def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
-    """Return why no run matches: the history is empty, a name is misspelled, or no run fits."""
+    """Return why no run matches: the history is empty, a name is misspelled, or no run matches the filters."""
     recent = history.runs(limit=RECENT_RUNS)
     if not recent:
         where = display_name(history.describe().where)
@@ -78,7 +78,7 @@ def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
     known_names = {
         "name": {run.name for run in recent},
         "evaluator": {spec.name for run in recent for spec in run.evaluators},
-        "configuration": {each.name for run in recent for each in run.configurations},
+        "configuration": {configuration.name for run in recent for configuration in run.configurations},
     }
     for key, names in known_names.items():
         name = query.get(key)
@@ -90,7 +90,7 @@ def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
 def select_runs(
     history: History, names: tuple[str, ...], options: Mapping[str, Any], now: datetime
 ) -> list[RunMetadata]:
-    """Return the named runs, or without names all that match the filters, oldest first."""
+    """Return the named runs, oldest first; without names, all runs that match the filters."""
     query = parse_filters(options, now)
     if not names:
         runs = history.runs(limit=ALL, **query)

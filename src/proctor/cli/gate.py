@@ -38,7 +38,7 @@ from proctor.reports.formats import write_reports
 from proctor.reports.summary import describe_status
 from proctor.wiring import compare_runs
 from proctor.wiring.open_history import open_history
-from proctor.wiring.registry import load_own_metrics
+from proctor.wiring.registry import load_custom_metrics
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
@@ -103,7 +103,7 @@ def command(run: str, **options: Any) -> int:
     """
     outputs = GateOutputs(options)
     try:
-        with cli.name_options_as_typed():
+        with cli.show_cli_option_names():
             result = _decide(run, options, outputs)
     except RunInterrupted as stopped:
         outputs.report_error(stopped, f"interrupted; finished results are stored as run {stopped.run_id}")
@@ -112,7 +112,7 @@ def command(run: str, **options: Any) -> int:
     except (Exception, KeyboardInterrupt) as error:
         outputs.report_error(error, str(error) or "interrupted")
         raise
-    return outputs.conclude(result)
+    return outputs.report_outcome(result)
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
@@ -127,15 +127,15 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
         gate_checks.require_verdicts(baseline)
-    own = load_own_metrics(options["plugin"]) if job is None else job.own_metrics
+    custom_metrics = load_custom_metrics(options["plugin"]) if job is None else job.custom_metrics
     if baseline is not None:
-        [baseline] = compare_runs.add_own_metrics(baseline, own=own)
+        [baseline] = compare_runs.add_custom_metrics(baseline, custom_metrics=custom_metrics)
     gate: early.EarlyGate | None = None
     if job is None:
         candidate = _open_stored(run, history, options)
     else:
         candidate, gate, config = _run_file(job, baseline, config, history, options)
-    [candidate] = compare_runs.add_own_metrics(candidate, own=own)
+    [candidate] = compare_runs.add_custom_metrics(candidate, custom_metrics=custom_metrics)
     outputs.set_report(candidate.report)
     gate_checks.require_complete_run(candidate.report)
     return _compare(candidate, baseline, config, gate)
@@ -242,9 +242,9 @@ class _Job(NamedTuple):
     registry: Any
 
     @property
-    def own_metrics(self) -> tuple[Any, ...]:
-        """The metrics of the file and of plugins."""
-        return tuple(self.registry.load_metric(each) for each in (*self.evaluation.metrics, *self.registry.metrics))
+    def custom_metrics(self) -> tuple[Any, ...]:
+        """The custom metrics of the file and of plugins."""
+        return tuple(self.registry.load_metric(metric) for metric in (*self.evaluation.metrics, *self.registry.metrics))
 
 
 def _load_job(file: Path, options: dict[str, Any]) -> _Job:
@@ -298,7 +298,7 @@ def _build_early_gate(
     """Return the gate that stops the run, and the seed of the order of the samples."""
     from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in build_configurations(evaluation.configurations)]
+    names = [candidate.name for candidate in build_configurations(evaluation.configurations)]
     if options["configuration"] is None and len(names) > 1:
         raise ConfigError(
             f"the run has {len(names)} configurations, and exactly one decides when to stop",
@@ -356,7 +356,7 @@ def _compare(
 
 
 def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
-    """Return remarks on an incomplete baseline, and on configurations without a counterpart."""
+    """Return notes about an incomplete baseline and about configurations without a counterpart."""
     run = baseline.report.metadata
     notes = [f"{name} has no counterpart and is not checked" for name in unpaired]
     if run is not None and run.stopped_early is not None:
@@ -392,7 +392,7 @@ class GateOutputs:
         output_files.reject_duplicate_paths(self._paths)
 
     def reject_outputs_in_dataset(self, dataset: Any) -> None:
-        """Reject output files inside the dataset; then write none of them."""
+        """Reject output files inside the dataset; after an error, none of them is written."""
         try:
             output_files.reject_outputs_in_dataset(dataset, self._paths)
         except ConfigError:
@@ -403,7 +403,7 @@ class GateOutputs:
         self._report = report
         self.name = report.metadata.name if report.metadata else self.name
 
-    def conclude(self, result: GateResult) -> int:
+    def report_outcome(self, result: GateResult) -> int:
         counts_as = self._options["inconclusive"]
         inconclusive = {"code": cli.INCONCLUSIVE, "pass": 0, "fail": cli.FAILED}[counts_as]
         code = {"pass": 0, "fail": cli.FAILED, "inconclusive": inconclusive}[result.verdict]
@@ -420,7 +420,7 @@ class GateOutputs:
         return code
 
     def report_error(self, error: BaseException, message: str) -> None:
-        """Write to all outputs that the gate did not decide; the caller prints the error itself."""
+        """Write to all outputs that the gate made no decision; the caller prints the error."""
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)

@@ -1,4 +1,4 @@
-"""Checks of `proctor gate`: reject what cannot lead to a verdict, if possible before the run."""
+"""Checks of `proctor gate`: reject runs and options that cannot lead to a verdict, if possible before the run."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def require_matching_configuration(evaluation: Any, baseline: OpenedRun | None, 
     """Reject configurations that have no counterpart in the baseline."""
     from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in build_configurations(evaluation.configurations)]
+    names = [configuration.name for configuration in build_configurations(evaluation.configurations)]
     if selected is not None and selected not in names:
         raise ConfigError(f"the file has no configuration {selected!r}", fix=suggest_name(selected, names))
     baseline_names = names if baseline is None else baseline.configurations
@@ -121,7 +121,7 @@ def check_before_run(
 def _require_same_evaluators(
     plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], config: GateConfig
 ) -> None:
-    """Reject evaluators that differ from the baseline's, as the run would record them."""
+    """Reject evaluators whose recorded identity would differ from the baseline's."""
     from proctor.engine.redaction import redact_metadata
 
     baseline_run = baseline.report.metadata
@@ -139,12 +139,12 @@ def _require_same_evaluators(
     prefixes = tuple(f"{spec.name}." for spec in planned_run.evaluators)
     for side in baseline_sides:
         scores = {name: score for name, score in side.scores.items() if f"{name}.".startswith(prefixes)}
-        planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
+        planned_side = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
         reference = msgspec.structs.replace(side, name=baseline.label)
-        planned, reference = request_metrics(planned, reference, config.metrics, estimate=False)
-        comparison = compare(planned, reference, better=config.better, accept_changes=config.accept_changes)
-        require_same_evaluators(comparison, config, (planned, reference))
-        require_numbers(planned, reference, config)
+        planned_side, reference = request_metrics(planned_side, reference, config.metrics, estimate=False)
+        comparison = compare(planned_side, reference, better=config.better, accept_changes=config.accept_changes)
+        require_same_evaluators(comparison, config, (planned_side, reference))
+        require_numbers(planned_side, reference, config)
 
 
 def _reject_clusters(samples: Iterable[Sample[Any, Any]]) -> None:

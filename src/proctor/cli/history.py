@@ -174,26 +174,26 @@ def prune(
     require_yes(yes or dry_run, as_json)
     store, retention, now = open_history(history), Retention(days, count), SystemClock().now()
     before = None if days is None else now - timedelta(days=days)
-    pruned = store.prune(retention, now=now, name=name, dry_run=True)
+    prune_result = store.prune(retention, now=now, name=name, dry_run=True)
     outputs = store.delete_outputs(before=before, dry_run=True) if cache else 0
     is_declined = False
-    if (pruned.deleted or outputs) and not dry_run:
-        is_declined = not (yes or confirm(f"delete {_describe_deletions(pruned.deleted, outputs)}?"))
+    if (prune_result.deleted or outputs) and not dry_run:
+        is_declined = not (yes or confirm(f"delete {_describe_deletions(prune_result.deleted, outputs)}?"))
         if is_declined:
-            pruned, outputs = PruneResult(exempt=pruned.exempt), 0
+            prune_result, outputs = PruneResult(exempt=prune_result.exempt), 0
         else:
-            run_ids = [run.run_id for run in pruned.deleted]
-            pruned = store.prune(retention, now=now, name=name, only=run_ids)
+            run_ids = [run.run_id for run in prune_result.deleted]
+            prune_result = store.prune(retention, now=now, name=name, only=run_ids)
             outputs = store.delete_outputs(before=before) if cache else 0
     if as_json:
-        deleted = [run.run_id for run in pruned.deleted]
-        cli.print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.exempt})
+        deleted = [run.run_id for run in prune_result.deleted]
+        cli.print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": prune_result.exempt})
     elif is_declined:
         click.echo("nothing was deleted")
-    elif name is not None and not pruned.deleted and not store.runs(limit=1, name=name):
+    elif name is not None and not prune_result.deleted and not store.runs(limit=1, name=name):
         click.echo(explain_no_match(store, {"name": name}))
     else:
-        _show_pruned(pruned, outputs, dry_run)
+        _show_pruned(prune_result, outputs, dry_run)
 
 
 def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
@@ -206,11 +206,11 @@ def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
     return "; ".join(parts)
 
 
-def _show_pruned(pruned: PruneResult, outputs: int, dry_run: bool) -> None:
-    deletions = _describe_deletions(pruned.deleted, outputs)
+def _show_pruned(prune_result: PruneResult, outputs: int, dry_run: bool) -> None:
+    deletions = _describe_deletions(prune_result.deleted, outputs)
     verb = "would delete" if dry_run else "deleted"
     click.echo(f"{verb} {deletions}" if deletions else "nothing to delete")
-    for run_id, reason in pruned.exempt.items():
+    for run_id, reason in prune_result.exempt.items():
         click.echo(f"kept although it is old: {run_id} ({cli.display_name(reason)})")
 
 

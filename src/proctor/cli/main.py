@@ -51,7 +51,7 @@ DEBUG_VARIABLE = "PROCTOR_DEBUG"
 
 
 class LazyCommands(CommandGroup):
-    """Commands that are imported when they are used, which keeps `--help` fast."""
+    """Imports each command on first use, which keeps `--help` fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -41,7 +41,7 @@ class LocalModel(msgspec.Struct, frozen=True):
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider: the variables that hold its key, and its models if they were requested."""
+    """A provider: the environment variables of its key, and its models if they were requested."""
 
     name: str
     variables: tuple[str, ...]
@@ -113,9 +113,9 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
 
     if not names:
         raise click.UsageError(f"no model named; choose from: {', '.join(weights.CATALOGUE)}")
-    unknown = [name for name in names if name not in weights.CATALOGUE]
+    unknown_names = [name for name in names if name not in weights.CATALOGUE]
     # Unknown names first: they raise an error before anything is downloaded.
-    for name in [*unknown, *dict.fromkeys(names)]:
+    for name in [*unknown_names, *dict.fromkeys(names)]:
         path = weights.pull(name, lambda line: click.echo(line, err=True))
         if not as_json:
             click.echo(str(path))
@@ -154,7 +154,7 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
     from proctor.models import anthropic, gemini, openai
 
     list_functions: dict[str, tuple[tuple[str, ...], Callable[[], Awaitable[list[str]]]]] = {
-        "openai": ((openai.KEY,), openai.list_models),
+        "openai": ((openai.KEY_VARIABLE,), openai.list_models),
         "anthropic": ((anthropic.KEY,), anthropic.list_models),
         "gemini": (gemini.KEYS, gemini.list_models),
     }
@@ -164,14 +164,16 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
     ]
     if not check:
         return providers
-    answers = bridge.run(_fetch_models({each.name: list_functions[each.name][1] for each in providers if each.ready}))
-    return [msgspec.structs.replace(each, **answers.get(each.name, {})) for each in providers]
+    answers = bridge.run(
+        _fetch_models({provider.name: list_functions[provider.name][1] for provider in providers if provider.ready})
+    )
+    return [msgspec.structs.replace(provider, **answers.get(provider.name, {})) for provider in providers]
 
 
 async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     import asyncio
 
-    from proctor.core import lifetimes
+    from proctor.core import resource_scope
     from proctor.errors import ProctorError
 
     async def fetch(list_models: Any) -> dict[str, Any]:
@@ -180,6 +182,6 @@ async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str
         except ProctorError as error:
             return {"error": str(error)}
 
-    async with lifetimes.ResourceScope():
+    async with resource_scope.ResourceScope():
         answers = await asyncio.gather(*map(fetch, list_functions.values()))
     return dict(zip(list_functions, answers, strict=True))

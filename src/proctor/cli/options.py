@@ -19,7 +19,7 @@ from proctor.records.numbers import read_percent
 FAILED, USAGE, ERROR, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_WIDTH = 200
-BUDGET_FORM = "calls=N, tokens=N or cost=N"
+BUDGET_FORMAT = "calls=N, tokens=N or cost=N"
 # The value of --resume without a run id.
 LATEST_UNFINISHED = "the latest unfinished run"
 PATH = click.Path(path_type=Path)
@@ -53,7 +53,7 @@ class Choice(click.Choice[str]):
 def option(declaration: str, help_text: str, **settings: Any) -> Decorator:
     """Declare an option as its help shows it: "--yes" is a flag, "--limit N" takes an integer.
 
-    `into` is the name of the parameter, if it is not the option's. A default is shown in the help.
+    `into` is the name of the parameter, if it differs from the option's name. A default is shown in the help.
     """
     words = declaration.split()
     names = [word for word in words if word.startswith("-")]
@@ -69,11 +69,11 @@ def option(declaration: str, help_text: str, **settings: Any) -> Decorator:
 
 
 def combine(*options: Decorator) -> Decorator:
-    """Return one decorator that adds several options, in their order."""
+    """Return one decorator that adds several options in order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for each in reversed(options):
-            command = each(command)
+        for decorator in reversed(options):
+            command = decorator(command)
         return command
 
     return decorate
@@ -169,7 +169,7 @@ def progress(options: Mapping[str, Any], **settings: Any) -> Any:
 
 @contextlib.contextmanager
 def redirect_prints(as_json: bool) -> Iterator[None]:
-    """With --json, send what targets and evaluators print to standard error.
+    """With --json, redirect the prints of targets and evaluators to standard error.
 
     Streams that they replace are restored afterwards.
     """
@@ -193,33 +193,36 @@ def tolerate_closed_pipe() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def name_options_as_typed() -> Iterator[None]:
-    """In errors of the library, write the options of this command as they are typed: --max-flips."""
-    options = (each for each in click.get_current_context().command.params if isinstance(each, click.Option))
-    typed = {str(each.name): each.opts[0] for each in options}
+def show_cli_option_names() -> Iterator[None]:
+    """Show options in the library's errors as they are typed on the command line: --max-flips."""
+    options = (option for option in click.get_current_context().command.params if isinstance(option, click.Option))
+    cli_names = {str(option.name): option.opts[0] for option in options}
     try:
         yield
     except ProctorError as error:
-        error.where = typed.get(error.where, error.where)
+        error.where = cli_names.get(error.where, error.where)
         error.what, error.fix = (
-            re.sub(r"`(\w+)`", lambda match: typed.get(match[1], match[0]), text) for text in (error.what, error.fix)
+            re.sub(r"`(\w+)`", lambda match: cli_names.get(match[1], match[0]), text)
+            for text in (error.what, error.fix)
         )
         raise
 
 
 def check_resume_options(options: dict[str, Any]) -> None:
     """Reject options that need --resume when it is missing."""
-    given = [name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))]
-    if given and not options.get("resume"):
-        need = "needs" if len(given) == 1 else "need"
-        raise ConfigError(f"{' and '.join(given)} {need} --resume", fix="add --resume, or --resume RUN")
+    dependent_options = [
+        name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))
+    ]
+    if dependent_options and not options.get("resume"):
+        need = "needs" if len(dependent_options) == 1 else "need"
+        raise ConfigError(f"{' and '.join(dependent_options)} {need} --resume", fix="add --resume, or --resume RUN")
 
 
 def parse_budget(values: Iterable[str], default: Any = None) -> Any:
-    """Return the limits of --budget, or `default` (those of an eval file) without any."""
-    limits = {name: parse_value(text) for name, text in parse_pairs(values, "--budget", BUDGET_FORM).items()}
+    """Return the limits of --budget; without --budget, return `default` (the limits of an eval file)."""
+    limits = {name: parse_value(text) for name, text in parse_pairs(values, "--budget", BUDGET_FORMAT).items()}
     problems = [
-        Problem("--budget", f"expected {BUDGET_FORM}, each a number above 0, found {name}={limit}")
+        Problem("--budget", f"expected {BUDGET_FORMAT}, each a number above 0, found {name}={limit}")
         for name, limit in limits.items()
         if name not in ("calls", "tokens", "cost")
         or isinstance(limit, bool)
@@ -231,7 +234,7 @@ def parse_budget(values: Iterable[str], default: Any = None) -> Any:
 
 
 def raise_problems(problems: Sequence[Problem], fix: str) -> None:
-    """Raise one error for all problems of an option; none if there are no problems."""
+    """Raise one error for all problems of an option, if there are any."""
     if len(problems) == 1:
         raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix or fix)
     if problems:
@@ -251,7 +254,7 @@ def echo_stderr(text: str, heading: str = "") -> None:
 
 
 def discard_stdout() -> None:
-    """Send further output nowhere, after the reader of a pipe has closed it."""
+    """Discard further output after the reader of a pipe has closed it."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
 
 
@@ -263,7 +266,7 @@ def display_name(name: str) -> str:
 
 
 def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=value") -> dict[str, str]:
-    """Parse `key=value` options into a mapping; report all errors at once."""
+    """Parse `key=value` options into a mapping; one error reports all problems."""
     parsed: dict[str, str] = {}
     problems = []
     fix = f"write {option_name} {expected.partition(',')[0]}"
@@ -280,7 +283,7 @@ def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=va
 
 
 def parse_value(text: str) -> Any:
-    """Parse a value as YAML does: 3, true, [a, b], or text."""
+    """Parse a value as YAML does: 3, true, [a, b], or a string."""
     try:
         return load_yaml(text)
     except InvalidYAML:
@@ -298,7 +301,7 @@ def parse_share(text: str, where: str, example: str = "80% or 0.8") -> float:
 
 
 class Share(click.ParamType[float]):
-    """A share within bounds: 0.3 or 30%."""
+    """A fraction within bounds: 0.3 or 30%."""
 
     name = "share"
 

@@ -16,7 +16,7 @@ HEAD_BYTES = 4096
 MAX_BYTES = 50_000_000
 SQLITE_HEAD = b"SQLite format 3\x00"
 PARQUET_MARK = b"PAR1"
-# SQLite keeps its latest changes in files with these endings.
+# SQLite keeps its latest changes in files with these suffixes.
 DATABASE_ENDINGS = ("", "-wal", "-shm", "-journal")
 DESCRIPTIONS = {
     ".csv": "a table",
@@ -102,9 +102,14 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
     _reject_history_file(folder, "--output", history)
     check_folder(folder, "--output")
     selected = select_formats(formats)
-    for each in selected:
-        check_file(folder / each.file_name, OutputType("a report", each.signature.encode()), "--output", history)
-    return [folder / each.file_name for each in selected]
+    for report_format in selected:
+        check_file(
+            folder / report_format.file_name,
+            OutputType("a report", report_format.signature.encode()),
+            "--output",
+            history,
+        )
+    return [folder / report_format.file_name for report_format in selected]
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -154,7 +159,7 @@ def reject_overwriting_inputs(output: Path | None, inputs: Mapping[str, Path | N
 
 
 def is_within(inner: Path, outer: Path) -> bool:
-    """True if a path is another path or lies in that folder; links and `..` are resolved."""
+    """True if `inner` is `outer` or lies inside it; links and `..` are resolved."""
     candidates = (inner.resolve(), *inner.resolve().parents)
     if not outer.exists():
         return outer.resolve() in candidates
@@ -163,7 +168,7 @@ def is_within(inner: Path, outer: Path) -> bool:
 
 
 def _existing_part(path: Path) -> Path:
-    return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    return next(part for part in (path.absolute(), *path.absolute().parents) if part.exists())
 
 
 def _is_writable(folder: Path) -> bool:
@@ -188,7 +193,7 @@ def _read_head(path: Path) -> bytes:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if it holds anything else."""
+    """Return the JSON object in a file; an empty one if the file holds anything else."""
     try:
         if path.stat().st_size > MAX_BYTES:
             return {}
@@ -199,7 +204,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def _has_columns(path: Path, names: tuple[bytes, ...]) -> bool:
-    """True if the footer of a Parquet file names these columns."""
+    """True if the footer of a Parquet file lists these columns."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

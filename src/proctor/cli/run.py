@@ -73,7 +73,7 @@ def command(file: Path | None, **options: Any) -> int:
     and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports, reject_outputs_in_dataset
     from proctor.core import bridge
     from proctor.engine.start import RunControls
@@ -102,7 +102,7 @@ def command(file: Path | None, **options: Any) -> int:
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
     if not (options["quiet"] or options["as_json"]):
         _show_detected_format(evaluation.dataset, report)
-    return conclude(report, evaluation.fail_under, options)
+    return report_outcome(report, evaluation.fail_under, options)
 
 
 def _show_detected_format(dataset: Any, report: Any) -> None:
@@ -141,7 +141,7 @@ def _split_resume(file: Path | None, resume: str | None) -> tuple[Path | None, s
 
 
 def _split_formats(options: dict[str, Any]) -> None:
-    """Read a --format that only datasets have, and any --format without --output, as --dataset-format."""
+    """Treat --format as --dataset-format if only datasets have the format, or if --output is missing."""
     from proctor.core.imports import REPORTERS, plugin_names
     from proctor.wiring.open_dataset import known_formats
 
@@ -155,7 +155,7 @@ def _split_formats(options: dict[str, Any]) -> None:
 
 
 def _split_seed(file: Path | None, seed: str | None) -> tuple[Path | None, int | str | None]:
-    """Read `--shuffle eval.yaml` as the eval file; a seed that is no integer is rejected later."""
+    """Read `--shuffle eval.yaml` as the eval file; a seed that is not an integer is rejected later."""
     if file is None and seed is not None and seed.endswith(EVAL_FILE_ENDINGS):
         return Path(seed), 0
     try:

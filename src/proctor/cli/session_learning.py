@@ -51,8 +51,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     from proctor.reports.rubric_files import write_json
 
     _check_output(output, manifest, options["history"], overwrite=overwrite or options["resume"])
-    proposed = load_rubrics(output) if options["resume"] else None
-    is_saved = proposed is not None
+    proposed_rubrics = load_rubrics(output) if options["resume"] else None
+    is_saved = proposed_rubrics is not None
 
     def describe_resume() -> str:
         return "add --check-only to the same command" if is_saved else "repeat the command"
@@ -72,8 +72,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
 
     try:
         with cli.redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
-            known, warnings = _read_manifest(manifest, output)
-            learned = _learn(known, options, proposed, save)
+            scored_sessions, warnings = _read_manifest(manifest, output)
+            learned = _learn(scored_sessions, options, proposed_rubrics, save)
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; add --check-only to continue", err=True)
         return cli.INTERRUPTED
@@ -101,7 +101,7 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
 
 
 def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], list[str]]:
-    """Return the sessions with their scores, and warnings about what could not be read."""
+    """Return the sessions with their scores, and warnings about unreadable files."""
     from proctor.reports.rubric_files import is_from
     from proctor.sessions import current as sessions
     from proctor.wiring.scoring.manifest import read_manifest
@@ -109,20 +109,22 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], l
     warnings: list[str] = []
     token = sessions.warnings.set(warnings)
     try:
-        known = read_manifest(manifest)
+        scored_sessions = read_manifest(manifest)
     finally:
         sessions.warnings.reset(token)
-    for session in known:
+    for session in scored_sessions:
         if is_from(session.sample.metadata["source"], output):
             raise ConfigError(
                 f"session {session.sample.id!r} of the manifest is in this file, which would be overwritten",
                 where=f"--output {output}",
                 fix="name another file",
             )
-    return known, warnings
+    return scored_sessions, warnings
 
 
-def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> LearningResult:
+def _learn(
+    scored_sessions: list[ScoredSession], options: dict[str, Any], proposed_rubrics: Any, save: Any
+) -> LearningResult:
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.records.rubric import DEFAULT_SCALE
@@ -133,7 +135,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     display = cli.progress(options, outcomes=lambda _: [])
     learned: LearningResult = bridge.run(
         learn_rubrics(
-            known,
+            scored_sessions,
             options["model"],
             judge=options["judge"],
             history=open_history(options["history"]),
@@ -148,7 +150,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
             held_out_share=options["held_out"],
             **{name: options[name] for name in ("rounds", "seed", "embedder")},
             scale=options["scale"] or DEFAULT_SCALE,
-            proposed=proposed,
+            proposed=proposed_rubrics,
             save=save,
         )
     )

@@ -63,7 +63,7 @@ def _check_scale(_context: Any, _option: Any, scale: tuple[float, float] | None)
 
 
 def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for calls of the judge; report all errors at once."""
+    """Return the settings for calls of the judge; one error reports all problems."""
     problems = list(_find_problems(options))
     if problems:
         raise ConfigError("some options are invalid", problems=problems)
@@ -203,7 +203,7 @@ def replace_resume_fix(describe: Callable[[], str]) -> Iterator[None]:
 
 
 def reject_other_scale(rubrics: RubricSet, scale: tuple[float, float] | None) -> None:
-    """Reject --scale when the rubric file names another scale: its criteria are written for that."""
+    """Reject --scale if the rubric file names another scale, which its criteria were written for."""
     if scale and rubrics.scale is not None and tuple(rubrics.scale) != tuple(scale):
         low, high = rubrics.scale
         raise ConfigError(

@@ -101,8 +101,8 @@ def _render_row(row: Mapping[str, Any]) -> Iterator[str]:
     counts = [format_count(row["messages"], "message"), format_count(row["tool_calls"], "tool call")]
     if row["tokens"] is not None:
         counts.append(format_count(row["tokens"], "token"))
-    if unknown := sum(row["passed_over"].values()):
-        counts.append(format_count(unknown, "unknown part"))
+    if unknown_count := sum(row["passed_over"].values()):
+        counts.append(format_count(unknown_count, "unknown part"))
     yield f"{single_line(row['id'], ID_WIDTH)}  {row['format']}  {', '.join(counts)}"
     yield f"    {single_line(row['source'], SOURCE_WIDTH)}"
     if row["input"] is not None:

@@ -85,7 +85,7 @@ def command(file: Path | None, **options: Any) -> int:
                 where="--alive-file",
                 fix="name a file in a writable folder",
             ) from None
-    # A wrong address fails here; a server that goes away later is waited for.
+    # A wrong address fails here; if the server goes away later, the worker waits for it.
     requests.approximate_count()
     worker = Worker(setup, WorkerConfig(requests, results, options["lease"], name, alive_file, _log))
     _log(f"{name} runs {worker.expects} for {requests.name!r}")

@@ -22,7 +22,7 @@ _OPENINGS = {"pass": "The gate passes", "fail": "The gate fails", "inconclusive"
 
 
 def describe_comparison(comparison: Comparison) -> str:
-    """Describe which side is better, by how much and how surely, and what else changed.
+    """Describe which side is better, by how much and with what certainty, and what else changed.
 
     If the sides were judged by different evaluators, or an evaluator judged far fewer samples on one
     side, the answer starts with that.
@@ -108,7 +108,7 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
 
 
 def describe_grouping(comparison: Comparison) -> str:
-    """State that two sides are compared without pairs, and why."""
+    """Explain why two sides are compared without pairs."""
     if comparison.unpaired:
         return "All samples of both are compared, as two independent groups."
     same = "the same in both" if comparison.other_content else "in both"
@@ -117,14 +117,14 @@ def describe_grouping(comparison: Comparison) -> str:
 
 def describe_gate(verdict: GateVerdict, checks: Sequence[Check], early: Early | None) -> str:
     """Describe a gate in one sentence: its decisive check, and how many more there are."""
-    deciding = [check for check in checks if check.verdict == verdict]
-    count = f"{len(deciding)} of {len(checks)}"
-    if len(deciding) == len(checks):
+    deciding_checks = [check for check in checks if check.verdict == verdict]
+    count = f"{len(deciding_checks)} of {len(checks)}"
+    if len(deciding_checks) == len(checks):
         count = "both" if len(checks) == 2 else f"all {len(checks)}"
     scope = f" in {count} checks" if len(checks) > 1 else ""
-    hardest = deciding[0]
+    hardest = deciding_checks[0]
     if verdict == "inconclusive":
-        hardest = max(deciding, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
+        hardest = max(deciding_checks, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
     configuration = f"{hardest.configuration}: " if hardest.configuration else ""
     stop = "" if early is None else f"; {describe_early(early, verdict)}"
     return f"{_OPENINGS[verdict]}{scope}: {configuration}{hardest.sentence}{stop}."
@@ -200,9 +200,9 @@ def describe_unmatched(comparison: Comparison) -> Iterator[str]:
         return
     for ids, side, other in ((comparison.only_a, a, b), (comparison.only_b, b, a)):
         if ids:
-            listed = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
+            id_list = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
             verb = "is" if len(ids) == 1 else "are"
-            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and left out: {listed}"
+            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and left out: {id_list}"
 
 
 def _describe_no_interval(check: Check, delta: MetricDelta) -> str:

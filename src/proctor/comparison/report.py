@@ -124,7 +124,7 @@ class EvalReport:
 
     @property
     def strict_pass_rate(self) -> float | None:
-        """The share that passed, with errors counted as not passed. Gates use this one."""
+        """The share that passed, with errors counted as not passed. Gates use this rate."""
         return _divide(self.counts.passed, self.counts.total - self.counts.skipped)
 
     @cached_property
@@ -259,7 +259,7 @@ class EvalReport:
     def rank_by(self, field: str, order: str = "asc") -> Ranking:
         """Rank the configurations by a field, a path, a metric, or an evaluator's score.
 
-        "asc" puts the lowest first. Ties are in order of names; those without a number come last.
+        "asc" puts the lowest first. Ties are sorted by name; configurations without a number come last.
         """
         return rank(field, order, self.ranking_entries(field))
 
@@ -350,7 +350,9 @@ class EvalReport:
     @cached_property
     def _options(self) -> dict[str, dict[str, Any]]:
         run = self.metadata
-        return {} if run is None else {each.name: each.options for each in run.configurations}
+        return (
+            {} if run is None else {configuration.name: configuration.options for configuration in run.configurations}
+        )
 
     @cached_property
     def _readings(self) -> _Readings:
@@ -364,7 +366,7 @@ class EvalReport:
                 value = path.find(view) if result.success and path.exists(view) else None
                 fields[name][configuration].append((result.sample_id, as_number(value)))
             for name, score in _list_scores(result):
-                # The name of a field means its own numbers, so its score is "name.score".
+                # A field's name refers to the field's numbers, so its score is "name.score".
                 by_configuration = scores.setdefault(f"{name}.score" if name in paths else name, self._empty())
                 by_configuration[configuration].append((result.sample_id, as_number(score.value)))
         return _Readings(fields, scores)
@@ -394,7 +396,7 @@ def _was_evaluated(score: Score | None) -> bool:
 
 
 def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> ValuesByMetric:
-    table = {name: average_by_sample(each.get(configuration, ())) for name, each in readings.items()}
+    table = {name: average_by_sample(values.get(configuration, ())) for name, values in readings.items()}
     return {name: numbers for name, numbers in table.items() if numbers}
 
 

@@ -1,4 +1,4 @@
-"""Files inside the package (SQL, schemas, templates), UTF-8 error texts and bounded gzip."""
+"""Files inside the package (SQL, schemas, templates), UTF-8 error messages and bounded gzip."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def describe_conversion(encoding: str = GUESSED_ENCODING, file: str = "FILE") ->
     return f"convert the file to UTF-8, for example: iconv -f {encoding} -t UTF-8 {file} > {new}"
 
 
-# The ratio limits only files that unpack into more than this.
+# The compression ratio is limited only for files that unpack to more than this.
 MIN_LIMIT_BYTES = 64 * 1024 * 1024
 MAX_RATIO = 200
 # Errors from reading a damaged or oversized file.
@@ -63,7 +63,7 @@ Explain = Callable[[Exception], Exception]
 
 
 class _BoundedGzip(io.RawIOBase):
-    """The unpacked bytes of a gzip file; raises OSError when there are implausibly many."""
+    """The unpacked bytes of a gzip file; raises OSError if they exceed a plausible size."""
 
     def __init__(self, path: Path, explain: Explain) -> None:
         self._unpacked = gzip.open(path, "rb")  # noqa: SIM115 - closed with this stream
@@ -100,6 +100,7 @@ class _BoundedGzip(io.RawIOBase):
 def open_gzip(path: Path, explain: Explain = lambda error: error) -> BinaryIO:
     """Open a gzip file for reading, with a size limit.
 
-    Reading a damaged or oversized file raises the exception that `explain` returns; by default one of `READ_ERRORS`.
+    Reading a damaged or oversized file raises the exception that `explain` returns; the default is one of
+    `READ_ERRORS`.
     """
     return cast(BinaryIO, io.BufferedReader(_BoundedGzip(path, explain), 1 << 16))

@@ -1,7 +1,7 @@
 """Read YAML with line numbers, and reject documents that expand into too many values.
 
-An alias repeats a part of the document. A few lines of aliases of aliases describe billions of
-values ("billion laughs"): parsing them is quick, but a loop over the result never ends.
+An alias repeats a part of the document. A few lines of nested aliases describe billions of values ("billion laughs"):
+they parse quickly, but a loop over the result never ends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class InvalidYAML(ValueError):
 
 
 class SourceLines:
-    """The line of each entry of a document, and its repeated keys with their lines.
+    """The line of each entry of a document, and duplicate keys with their lines.
 
     The path of an entry is the sequence of keys and indexes that leads to it.
     """
@@ -136,8 +136,7 @@ def _explain(error: MarkedYAMLError) -> InvalidYAML:
 def _loader_class() -> type[SafeLoader]:
     """Return a safe loader that rejects deep nesting while it scans the text.
 
-    The scanner looks at every open bracket again for each token, so checking the depth of the
-    parsed document comes too late.
+    For each token the scanner visits every open bracket, so a check of the parsed document would come too late.
     """
     import yaml
 

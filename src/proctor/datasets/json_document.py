@@ -1,4 +1,4 @@
-"""JSON documents: a list of records, an object that holds one, or a sequence of records."""
+"""JSON documents: a list of records, an object with such a list, or a sequence of records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JSONDataset(FileDataset):
     """Samples from a JSON document, which is read completely on each pass.
 
     The document is a list of objects, an object with such a list under `samples`, `examples`, `data` or
-    `rows`, or a sequence of objects. The parameters are those of `JSONLDataset`. Use JSON Lines for files
+    `rows`, or a sequence of objects. The parameters are the same as for `JSONLDataset`. Use JSON Lines for files
     that are larger than memory.
 
     >>> from tempfile import TemporaryDirectory
@@ -139,7 +139,8 @@ class _Document:
         return self._last_line
 
     def sample(self, start: int, end: int, following: int | None) -> tuple[int, str]:
-        """Return the line and text of the next sample; one that shares its line also gets its number."""
+        """Return the line and text of the next sample; a sample that shares its line also gets its number on the
+        line."""
         self._samples += 1
         line = self.line(start)
         ends_line = following is None or self.text.find("\n", start, following) >= 0
@@ -247,9 +248,9 @@ def _several_lists_problem(value: Mapping[str, Any], names: Sequence[str], path:
 
 
 def _join_names(names: Iterable[str]) -> str:
-    shown = [shorten(name) for name in names]
-    more = f", … and {len(shown) - MAX_ITEMS} more" if len(shown) > MAX_ITEMS else ""
-    return ", ".join(shown[:MAX_ITEMS]) + more
+    short_names = [shorten(name) for name in names]
+    more = f", … and {len(short_names) - MAX_ITEMS} more" if len(short_names) > MAX_ITEMS else ""
+    return ", ".join(short_names[:MAX_ITEMS]) + more
 
 
 def _extraction_command(name: str, path: Path) -> str:

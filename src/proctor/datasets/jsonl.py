@@ -89,7 +89,7 @@ class JSONLDataset(FileDataset):
             report(number, problems)
 
     def _sample_decoder(self) -> Callable[[bytes], Sample[Any, Any] | None]:
-        """Return a fast decoder for lines that need no mapping or checks; it returns None for others."""
+        """Return a fast decoder for lines that need no mapping or checks; it returns None for other lines."""
         if self._reader.paths:
             return lambda _: None
         decode = msgspec.json.Decoder(Sample[Any, Any]).decode
@@ -111,10 +111,10 @@ class JSONLDataset(FileDataset):
 
 
 def may_repeat_keys(line: bytes, value: Any) -> bool:
-    """Return True if a JSON text may have keys that are missing in the value decoded from it.
+    """Return True if JSON text may have keys that are missing from the value decoded from it.
 
-    Every key has one colon, and colons in strings are also in the value. So the text has more colons than the
-    encoded value if decoding dropped a key, and rarely for another reason.
+    Every key has one colon, and colons in strings are also in the value. So the text has more colons than the encoded
+    value if decoding dropped a key, and hardly ever otherwise.
     """
     if b"\\u003" in line:
         # An escaped colon is a colon only in the value.
@@ -126,7 +126,7 @@ def may_repeat_keys(line: bytes, value: Any) -> bool:
 
 
 def find_repeated_keys(text: str) -> list[Problem]:
-    """Return a problem for every key that one object of a JSON text repeats."""
+    """Return a problem for every duplicate key of an object in JSON text."""
     repeated: dict[str, None] = {}
 
     def check(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def find_repeated_keys(text: str) -> list[Problem]:
 
 
 def read_record(line: bytes, fix: str = OBJECT_PER_LINE) -> Mapping[str, Any]:
-    """Return the JSON object on a line; raise `InvalidRecord` with all problems if there is none."""
+    """Return the JSON object on a line; raise `InvalidRecord` with all problems if it is not an object."""
     try:
         record = msgspec.json.decode(line)
     except (ValueError, RecursionError):
@@ -192,7 +192,7 @@ def reject_constant(name: str) -> NoReturn:
 
 
 def explain_decode_error(error: Exception) -> Problem:
-    """Explain why the standard library cannot decode a JSON text without syntax errors."""
+    """Explain why the standard library cannot decode JSON text that has no syntax errors."""
     if isinstance(error, InvalidRecord):
         return error.problems[0]
     return NESTED_TOO_DEEP if isinstance(error, RecursionError) else NUMBER_OUT_OF_RANGE

@@ -33,9 +33,9 @@ CellReader = Callable[[str], Any]
 
 
 def make_cell_reader(path: FieldPath, rules: Rules) -> CellReader | None:
-    """Return a function that converts a cell to a plain value, or None if the value is the text itself.
+    """Return a function that converts a cell to a plain value, or None if the value is the text of the cell.
 
-    Cells of a declared type other than text hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
+    Cells of a declared type other than a string hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
     labels are JSON mappings; tags are a JSON list, or words separated by commas.
     """
     if path in (("metadata",), ("metadata", LABELS)):
@@ -61,7 +61,7 @@ def _typed_cell_reader(read: Reader) -> CellReader:
 
 
 def _parse_json_or_text(text: str) -> Any:
-    # Text that is not JSON stays text; converting it to the type explains what is wrong.
+    # Text that is not JSON stays unchanged; the conversion to the type then explains the problem.
     try:
         return msgspec.json.decode(text)
     except (ValueError, RecursionError):
@@ -88,10 +88,10 @@ def _parse_tags(text: str) -> Any:
 class CSVDataset(FileDataset):
     """Samples from a CSV or TSV file with a header, read row by row on each pass.
 
-    `mapping` maps columns to fields: `{"question": "input", "answer": "expected"}`. Columns with the name of
-    a field need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared. An
-    empty cell is a missing value. Unless `delimiter` is given, it is a tab for .tsv files and a comma for
-    others; if the header does not have it, semicolons, tabs and bars are tried.
+    `mapping` maps columns to fields: `{"question": "input", "answer": "expected"}`. Columns with the name of a field
+    need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared. An empty cell is a
+    missing value. The default `delimiter` is a tab for .tsv files and a comma for others; if the header does not
+    contain it, semicolons, tabs and bars are tried.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -154,7 +154,7 @@ class CSVDataset(FileDataset):
             report(0, [Problem("", "no samples: the file has only a header")])
 
     def _detect_delimiter(self, file: BinaryIO) -> str:
-        """Return the delimiter for the suffix, unless the header has only another one."""
+        """Return the delimiter for the suffix, unless the header contains only a different delimiter."""
         is_tsv = self.path.name.lower().removesuffix(".gz").endswith(".tsv")
         usual = "\t" if is_tsv else ","
         start = file.tell()
@@ -197,7 +197,7 @@ class CSVDataset(FileDataset):
         return readers
 
     def _find_header_problems(self, header: Sequence[str]) -> list[Problem]:
-        """Return the problems of the columns, which are reported once and not for each row."""
+        """Return the problems with the columns, which are reported once and not for each row."""
         if not header:
             return [EMPTY_FILE]
         if len(header) > MAX_COLUMNS:
@@ -240,7 +240,7 @@ class TSVDataset(CSVDataset):
 
 
 def _find_delimiter(header: str) -> str | None:
-    return next((mark for mark in (";", "\t", ",", "|") if mark in header), None)
+    return next((delimiter for delimiter in (";", "\t", ",", "|") if delimiter in header), None)
 
 
 class _TextLines:

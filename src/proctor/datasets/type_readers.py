@@ -1,4 +1,4 @@
-"""Convert plain JSON values to declared types strictly, and explain what does not fit or is unknown."""
+"""Convert plain JSON values to declared types strictly, and explain invalid values and unknown keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proctor.datasets.problems import InvalidRecord, describe_value
 from proctor.errors import DatasetError, Problem
 from proctor.records import codec
 
-# A value with more problems has a different type.
+# A value with more problems probably has a different type.
 MAX_PROBLEMS = 50
 TYPE_NAMES = {
     "str": "a string",
@@ -68,7 +68,7 @@ def _walk(value_type: Any, value: Any, where: str) -> Iterator[Problem]:
     except msgspec.ValidationError as error:
         failure = error
     except (TypeError, NameError):
-        # msgspec supports this type only inside another one, whose problem is reported.
+        # msgspec supports this type only inside another type, whose problem is reported.
         return
     yield from _find_inner_problems(value_type, value, where) or explain_error(failure, value, where)
 
@@ -121,19 +121,19 @@ def _find_key_problems(value_type: Any, value: Mapping[Any, Any], where: str) ->
                 yield Problem(f"a key of {where}", problem.what)
             yield from _walk(arguments[1], item, f"{where}.{key}")
         return
-    declared, is_closed = _declared_keys(value_type)
-    for key in declared:
+    declared_keys, is_closed = _declared_keys(value_type)
+    for key in declared_keys:
         if key.name in value:
             yield from _walk(key.value_type, value[key.name], f"{where}.{key.name}")
         elif key.required:
             yield Problem(f"{where}.{key.name}", "is missing")
-    names = [key.name for key in declared]
-    for unknown in (key for key in value if is_closed and key not in names):
-        yield Problem(f"{where}.{unknown}", "is not known" + _suggest(unknown, names))
+    names = [key.name for key in declared_keys]
+    for unknown_key in (key for key in value if is_closed and key not in names):
+        yield Problem(f"{where}.{unknown_key}", "is not known" + _suggest(unknown_key, names))
 
 
 def _declared_keys(value_type: Any) -> tuple[list[_Key], bool]:
-    """Return the keys that a class declares, and whether it rejects others."""
+    """Return the keys that a class declares, and whether it rejects other keys."""
     if not isinstance(value_type, type):
         return [], False
     if issubclass(value_type, msgspec.Struct):
@@ -159,7 +159,7 @@ def _declared_keys(value_type: Any) -> tuple[list[_Key], bool]:
 def _hints(value_type: Any, *, include_extras: bool = True) -> dict[str, Any]:
     try:
         return typing.get_type_hints(value_type, include_extras=include_extras)
-    except Exception:  # a name that only type checkers know
+    except Exception:  # The name exists only for type checkers.
         return {}
 
 
@@ -168,7 +168,7 @@ def _unqualified(value_type: Any) -> Any:
 
 
 def _choices(value_type: Any) -> tuple[Any, ...]:
-    """Return the values of a literal or enum, as a file writes them."""
+    """Return the values of a literal or enum as they appear in a file."""
     if typing.get_origin(value_type) is typing.Literal:
         return typing.get_args(value_type)
     if isinstance(value_type, type) and issubclass(value_type, enum.Enum):
@@ -187,7 +187,7 @@ def _suggest(value: Any, choices: Collection[Any]) -> str:
 
 
 def _find_union_problems(members: Sequence[Any], value: Any, where: str) -> list[Problem]:
-    """Return the problem of a value outside a union with choices; empty for other unions."""
+    """Return the problem with a value that is not in a union of choices; empty for other unions."""
     if not any(map(_choices, members)):
         return []
     names = [
@@ -301,9 +301,9 @@ def _plain_reader(value_type: Any, field: str) -> Reader:
 
 def _check_unknown_keys(value: Any, converted: Any, value_type: Any, field: str) -> None:
     if isinstance(value, Mapping | list | tuple):
-        unknown = list(find_unknown_keys(value, converted, value_type, field))
-        if unknown:
-            raise InvalidRecord(unknown)
+        unknown_keys = list(find_unknown_keys(value, converted, value_type, field))
+        if unknown_keys:
+            raise InvalidRecord(unknown_keys)
 
 
 def _union_reader(members: Sequence[Any], field: str) -> Reader:
@@ -348,7 +348,7 @@ def _convert(value: Any, value_type: Any) -> Any:
 
 
 def _decode_other(value_type: Any, value: Any) -> Any:
-    """Decode a type that msgspec does not support, inside one that it supports."""
+    """Decode a type that msgspec does not support, inside a type that it supports."""
     if isinstance(value, value_type):
         return value
     if _uses_pydantic(value_type):
@@ -380,7 +380,7 @@ class _Attributes(NamedTuple):
 
 
 def find_unknown_keys(value: Any, converted: Any, value_type: Any, where: str) -> Iterator[Problem]:
-    """Yield a problem for every key of a plain value that the converted value does not have."""
+    """Yield a problem for every key of a plain value that the converted value lacks."""
     if isinstance(value, list | tuple) and isinstance(converted, list | tuple):
         for index, (item, converted_item) in enumerate(zip(value, converted, strict=False)):
             yield from find_unknown_keys(item, converted_item, value_type, f"{where}[{index}]")
@@ -413,8 +413,8 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
     if attributes is None:
         return
     if not attributes.accepts_other_keys:
-        unknown = [key for key in value if key not in attributes.by_key]
-        yield from _unknown_key_problems(unknown, attributes.by_key, where)
+        unknown_keys = [key for key in value if key not in attributes.by_key]
+        yield from _unknown_key_problems(unknown_keys, attributes.by_key, where)
     hints = _hints(value_type, include_extras=False)
     for key, item in value.items():
         attribute = attributes.by_key.get(key)
@@ -423,16 +423,16 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
             yield from find_unknown_keys(item, converted_item, hints.get(attribute), f"{where}.{key}")
 
 
-def _unknown_key_problems(unknown: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Problem]:
-    names = list(declared)
+def _unknown_key_problems(unknown_keys: Iterable[Any], declared_keys: Iterable[str], where: str) -> Iterator[Problem]:
+    names = list(declared_keys)
     fix = f"use one of: {', '.join(names)}" if names else "leave it out"
-    for key in unknown:
+    for key in unknown_keys:
         yield Problem(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)
 
 
 @lru_cache(maxsize=256)
 def _attributes(value_type: Any) -> _Attributes | None:
-    """Return the attributes of a class that values are converted to; None for any other class."""
+    """Return the attributes of a class that values can be converted to; None for any other class."""
     if hasattr(value_type, "__pydantic_fields__"):
         return _pydantic_attributes(value_type)
     if issubclass(value_type, msgspec.Struct):

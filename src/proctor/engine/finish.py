@@ -73,19 +73,19 @@ def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
 
 
 def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
-    """Warn about evaluators, or parts of them, that gave no verdict; quote the first reason."""
+    """Warn about evaluators, or their parts, without a verdict; quote the first reason."""
     labels = {
         spec.name: f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name for spec in run.evaluators
     }
     rates = {name: table.get(f"{label}.pass_rate") for name, label in labels.items()}
-    silent = {name for name, rate in rates.items() if rate is not None and not rate.n}
+    silent_evaluators = {name for name, rate in rates.items() if rate is not None and not rate.n}
     # Parts have separate metrics only where fields were selected.
     fields = {spec.name for spec in run.evaluators if run.fields and spec.uses == FIELD_PREFIX}
-    if not silent and not fields:
+    if not silent_evaluators and not fields:
         return
     first = next((result for result in results if result.success), None) if results else None
     for name, score in {} if first is None else first.scores.items():
-        if name in silent:
+        if name in silent_evaluators:
             yield _describe_no_verdict(name, score)
         elif name in fields:
             for part, part_score in read_parts(score).items():

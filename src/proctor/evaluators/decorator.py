@@ -38,7 +38,7 @@ Spread = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
 class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An evaluator as the catalogue shows it.
+    """The catalogue entry of an evaluator.
 
     `needs` lists required evidence: "expected", "session", "epochs". `pure` means fast and without input or output. A
     `factory` makes the evaluator from its parameters; `parts` names the parameter that holds other evaluators.
@@ -64,7 +64,7 @@ class CallError(EvaluatorError, TypeError):
 class EvaluatorMark(NamedTuple):
     """The catalogue entry of an evaluator, its option check, and the options that its factory received.
 
-    `spread` turns the parameters of one eval file entry into those of several evaluators.
+    `spread` turns the parameters of one eval file entry into the parameters of several evaluators.
     """
 
     info: EvaluatorInfo
@@ -95,10 +95,10 @@ def evaluator(
     """Give a function a name and category as an evaluator; you can still call it as before.
 
     Its keyword-only parameters are its options. With `factory=True` all its parameters are options and it returns the
-    evaluator; `needs` then lists the evidence which that evaluator needs. `pure=True` promises that it is fast and does
-    no input or output, so it may run without a thread. `check` validates options and raises an `EvaluatorError`.
-    `field` is the path it reads by default, such as `usage.total_tokens`. `spread` lets one entry of an eval file stand
-    for several evaluators.
+    evaluator; `needs` then lists the evidence that the returned evaluator needs. `pure=True` promises that it is fast
+    and does no input or output, so it may run without a thread. `check` validates options and raises an
+    `EvaluatorError`. `field` is the path it reads by default, such as `usage.total_tokens`. `spread` lets one entry of
+    an eval file define several evaluators.
 
     >>> @evaluator(category="style", pure=True)
     ... def shouts(output):
@@ -112,7 +112,7 @@ def evaluator(
 
     def mark(function: F) -> F:
         evaluator_mark = EvaluatorMark(describe_evaluator(function, **info), check, spread=spread)
-        # On the original too: the mark is part of the identity of the code that a run calls.
+        # Also set on the original: the mark is part of the identity of the code that a run calls.
         setattr(function, MARK, evaluator_mark)
         if inspect.isfunction(function) and function.__module__.startswith(_BUILT_IN):
             return _explain_wrong_calls(function, evaluator_mark.info)  # type: ignore[return-value]
@@ -134,7 +134,7 @@ def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> C
             explain(args, options)
             raise
 
-    # With the globals of its module, so that doctest finds it there.
+    # Uses the globals of the module, so that doctest finds the function there.
     wrapper = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     setattr(wrapper, UNCHECKED, function)
     return functools.wraps(function)(wrapper)
@@ -149,16 +149,16 @@ def _raise_call_error(
         signature.bind(*args, **options)
         return
     except TypeError as error:
-        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-        what, fix = str(error), f"call {info.name}{inspect.Signature(bare)}"
+        unannotated_parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        what, fix = str(error), f"call {info.name}{inspect.Signature(unannotated_parameters)}"
     names = [parameter.name for parameter in info.parameters]
-    unknown = next((name for name in options if name not in signature.parameters), None)
-    if unknown is not None:
-        what = f"there is no parameter {unknown!r}"
+    unknown_name = next((name for name in options if name not in signature.parameters), None)
+    if unknown_name is not None:
+        what = f"there is no parameter {unknown_name!r}"
         aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
-        hint = suggest_name(unknown, [*names, *aliases])
-        listed = f"its parameters are {', '.join(names) or 'none'}"
-        fix = f"{hint} ({listed})" if hint.startswith("did you mean") else listed
+        hint = suggest_name(unknown_name, [*names, *aliases])
+        parameter_list = f"its parameters are {', '.join(names) or 'none'}"
+        fix = f"{hint} ({parameter_list})" if hint.startswith("did you mean") else parameter_list
     elif not info.factory and not args:
         arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
         what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"
@@ -176,9 +176,9 @@ def needs_session(function: F) -> F:
     return function
 
 
-def mark_product(function: F, *, by: Callable[..., Any], **options: Any) -> F:
-    """Mark an evaluator that a factory made with the factory's name and options."""
-    info = msgspec.structs.replace(describe_evaluator(by, factory=True), factory=False)
+def tag_evaluator(function: F, *, factory: Callable[..., Any], **options: Any) -> F:
+    """Add the factory's name and options to an evaluator that the factory made."""
+    info = msgspec.structs.replace(describe_evaluator(factory, factory=True), factory=False)
     product: Any = function
     if inspect.iscoroutinefunction(function):
 
@@ -286,9 +286,9 @@ def get_name(obj: Any) -> str:
     """Return the name of an evaluator."""
     while isinstance(obj, functools.partial):
         obj = obj.func
-    described = getattr(obj, "spec", None) or get_info(obj)
-    if isinstance(described, EvaluatorSpec | EvaluatorInfo):
-        return described.name
+    info = getattr(obj, "spec", None) or get_info(obj)
+    if isinstance(info, EvaluatorSpec | EvaluatorInfo):
+        return info.name
     custom_name = _read_custom_name(obj)
     if custom_name or isinstance(obj, type):
         class_name = getattr(obj, "name", None)
@@ -304,7 +304,7 @@ def get_name(obj: Any) -> str:
 
 
 def _read_custom_name(obj: Any) -> str:
-    """Return `evaluator_name`, which is a text or a method without arguments."""
+    """Return `evaluator_name`, which is a string or a method without arguments."""
     name = getattr(obj, "evaluator_name", None)
     if callable(name):
         name = name()

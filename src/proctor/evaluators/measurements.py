@@ -14,12 +14,12 @@ from proctor.records.numbers import is_fraction, is_number
 from proctor.records.score import Score
 
 NO_BASELINE = "there is no baseline to compare with"
-# 110 is 10 % more than 100, although not to the last binary digit.
+# 110 is 10% more than 100, but not to the last binary digit.
 _ROUNDING = 1e-9
 
 
 def make_limit_check(where: str, *names: str, above_zero: bool = False) -> Callable[[Mapping[str, Any]], None]:
-    """Return a check that the named options are numbers of 0 or more, or above 0."""
+    """Return a check that the options are numbers of 0 or more, or above 0."""
 
     def check(options: Mapping[str, Any]) -> None:
         for name in names:
@@ -73,7 +73,7 @@ def score_against_limit(value: float, limit: float) -> float:
 def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
     """Pass if an amount is at most `max_pct` percent above its baseline.
 
-    The value is 1 while it passes, then 1 - increase: 0.7 at +30 %, 0 from +100 % on. A baseline of
+    The value is 1 while it passes, then 1 - increase: 0.7 at +30%, 0 at +100% or more. A baseline of
     0 has no percentage, so only 0 passes.
     """
     amounts = read_amount_and_baseline(context)

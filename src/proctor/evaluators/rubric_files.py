@@ -26,7 +26,7 @@ from proctor.records.rubric import (
 
 STARTER = "starter"
 SCHEMA_FILE = "rubrics.schema.json"
-ENDINGS = (".json", ".yaml", ".yml")
+FILE_EXTENSIONS = (".json", ".yaml", ".yml")
 _MAX_BYTES = 10_000_000
 
 
@@ -77,9 +77,9 @@ def _as_data(rubric: Any) -> Any:
 
 
 def _load_file(path: Path) -> RubricSet:
-    if path.suffix.lower() not in ENDINGS:
+    if path.suffix.lower() not in FILE_EXTENSIONS:
         raise ConfigError(
-            f"rubric files end in {', '.join(ENDINGS)}, not {path.suffix!r}",
+            f"rubric files end in {', '.join(FILE_EXTENSIONS)}, not {path.suffix!r}",
             where=str(path),
             fix=f"write {STARTER!r} for the built-in rubrics",
         )
@@ -126,8 +126,8 @@ def _parse_yaml(text: str, path: Path) -> tuple[Any, SourceLines]:
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
 
 
-def _raise_problems(found: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
-    in_file_order = sorted(found, key=lambda problem: lines.find_line(problem[0]) or 0)
+def _raise_problems(rubric_problems: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
+    in_file_order = sorted(rubric_problems, key=lambda problem: lines.find_line(problem[0]) or 0)
     problems = [Problem(lines.describe(path, where), what) for path, what in in_file_order]
     if problems:
         what = f"the rubrics have {len(problems)} problem{'s' * (len(problems) > 1)}"

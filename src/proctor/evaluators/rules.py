@@ -9,7 +9,7 @@ from typing import Any, Literal
 from proctor.errors import EvaluatorError, MissingExtra, suggest_name
 from proctor.evaluators import tokenizer
 from proctor.evaluators.bounded_regex import find_all
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.language import is_unspaced
 from proctor.evaluators.plain_values import normalize_unicode, score_other_than_text
 from proctor.evaluators.score_conversion import preview
@@ -21,18 +21,18 @@ Unit = Literal[
 ]  # fmt: skip
 Case = Literal["lower", "upper", "title"]
 
-# A word may contain apostrophes, hyphens, points and commas ("don't", "3.14"), but not at its ends.
+# A word may contain apostrophes, hyphens, points and commas ("don't", "3.14"), but not at the start or end.
 _WORD = re.compile(r"\w+(?:['’.,\-‑]\w+)*")
 _FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n(.*?)(?:^ {0,3}\1[^\n]*$|\Z)", re.M | re.S)
 _BULLET = re.compile(r"^[ \t]*(?:[-+•–](?=[ \t]*[^\s\-])|\*(?=[ \t]*[^\s*]))", re.M)
 _NUMBERED = re.compile(r"^[ \t]*\d{1,9}[.)](?=[ \t]+\S)", re.M)
-# With `#` before it, or underlined; list items and table rows cannot be underlined.
+# A heading starts with `#` or is underlined; list items and table rows cannot be underlined.
 _HEADING = re.compile(
     r"^ {0,3}#{1,6}[ \t]+\S"
     r"|^(?![ \t]*(?:[-+*•>#|]|\d{1,9}[.)]))(?=[ \t]*\S)[^\n]+\n {0,3}(?:=+|-+)[ \t]*$",
     re.M,
 )
-# An asterisk before a space is a bullet and opens no highlight.
+# An asterisk before a space is a bullet, not a highlight.
 _HIGHLIGHT = re.compile(
     r"\*{1,3}(?=[^\s*])[^\n*]*(?<=[^\s*])\*{1,3}"
     r"|(?<!\w)_{1,3}(?=[^\s_])[^\n_]*(?<=[^\s_])_{1,3}(?!\w)"
@@ -141,8 +141,8 @@ def text_count(
     `of` is one of characters, words, capital_words (all in capitals), sentences, lines (not empty), paragraphs,
     bullets, numbered_items, headings, highlights (*text* or **text**), placeholders ([text]), code_blocks and links.
     Paragraphs are separated by empty lines or by `separator`; with `distinct`, equal units count once. The value shows
-    how near the count is to the limits. Sentences are split by a model of English, words at spaces and punctuation; for
-    these, texts in scripts without spaces (Chinese, Japanese, Thai) are skipped.
+    how close the count is to the limits. Sentences are split by a model of English, words at spaces and punctuation;
+    for these, texts in scripts without spaces (Chinese, Japanese, Thai) are skipped.
 
     >>> text_count("One two three.", at_most=5).passed
     True
@@ -182,11 +182,11 @@ def occurrences(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Score:
-    """Passes if a text, or a regular expression, occurs the required number of times.
+    """Passes if a string, or a regular expression, occurs the required number of times.
 
-    `whole_words` finds the text only as whole words ("art" is not in "start"); an end of the text
-    that is a punctuation mark needs no word boundary. A pattern is a Python regular expression, for
-    which only `case_sensitive` matters; more than two seconds of CPU time is an error.
+    `whole_words` finds the string only as whole words ("art" is not in "start"); no word boundary is needed where the
+    string starts or ends with punctuation. A pattern is a Python regular expression, for which only `case_sensitive`
+    matters; more than two seconds of CPU time is an error.
 
     >>> occurrences("War and peace, war again, warfare", text="war", exactly=2).passed
     True
@@ -222,7 +222,7 @@ def keywords(
 ) -> Score:
     """Passes if the output has the words to include and none of the words to exclude.
 
-    The output must have all words of `include`, or with `need="any"` one of them. The value is the share of the
+    The output must have all words of `include`, or with `need="any"` one of them. The value is the fraction of the
     requirements that are met. Words may be phrases or symbols.
 
     >>> keywords("Rain in Spain", include=["rain"], exclude=["sun"]).passed
@@ -258,7 +258,7 @@ def starts_with(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Callable[[Any], Score]:
-    """Passes if the output starts with one of the phrases, ignoring leading white space.
+    """Passes if the output starts with one of the phrases, ignoring leading whitespace.
 
     `paragraph` selects a paragraph instead of the whole output (1 is the first, -1 the last); paragraphs are separated
     by empty lines or by `separator`. Quotation marks before a phrase are ignored, unless the phrase starts with one.
@@ -279,9 +279,9 @@ def ends_with(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Callable[[Any], Score]:
-    """Passes if the output ends with one of the phrases, ignoring trailing white space.
+    """Passes if the output ends with one of the phrases, ignoring trailing whitespace.
 
-    The options are those of `starts_with`.
+    The options are the same as for `starts_with`.
 
     >>> ends_with("Kind regards")("… \\n\\nKind regards\\n").passed
     True
@@ -293,7 +293,7 @@ def ends_with(
 def letter_case(output: Any, *, case: Case = "lower") -> Score:
     """Passes if all letters of the output are lower case, upper case, or every word is capitalized.
 
-    The value is the share of letters (of words, for "title") in that case. Letters of scripts
+    The value is the fraction of letters (of words, for "title") in that case. Letters of scripts
     without case do not count.
 
     >>> letter_case("all is quiet", case="lower").passed
@@ -327,7 +327,7 @@ def output_language(language: str) -> Callable[[Any], Score]:
     """Passes if the output is written in a language, given by its ISO 639-1 code ("de").
 
     It uses py3langid (`pip install "proctor[language]"`), a byte classifier for more than a hundred
-    languages, which names one language per text. It is unreliable for fewer than about twenty
+    languages, which returns one language per text. It is unreliable for fewer than about twenty
     letters, for mixed texts and for closely related languages.
     """
     from proctor.core import optional as extras
@@ -353,15 +353,15 @@ def output_language(language: str) -> Callable[[Any], Score]:
         passed = detected == code
         return Score(float(passed), passed, "" if passed else f"it reads as {detected}", details)
 
-    return mark_product(evaluate, by=output_language, language=code)
+    return tag_evaluator(evaluate, factory=output_language, language=code)
 
 
 def _match_edge(
     side: Literal["start", "end"], factory: Callable[..., Any], options: dict[str, Any]
 ) -> Callable[[Any], Score]:
     phrases, paragraph, where = options["phrases"], options["paragraph"], f"{side}s_with"
-    listed = [phrases] if isinstance(phrases, str) else list(phrases)
-    if not listed or not all(isinstance(phrase, str) and phrase.strip() for phrase in listed):
+    phrase_list = [phrases] if isinstance(phrases, str) else list(phrases)
+    if not phrase_list or not all(isinstance(phrase, str) and phrase.strip() for phrase in phrase_list):
         what = f"phrases must be one or more texts, got {phrases!r}"
         raise EvaluatorError(what, where=where, fix='write phrases=["Dear", "Hello"]')
     if paragraph == 0:
@@ -369,7 +369,7 @@ def _match_edge(
     if options["separator"] is not None and paragraph is None:
         what = "separator applies only to a paragraph"
         raise EvaluatorError(what, where=where, fix="add paragraph=1, or leave out separator")
-    finders = [_make_edge_finder(normalize_unicode(phrase.strip()), side, options) for phrase in listed]
+    finders = [_make_edge_finder(normalize_unicode(phrase.strip()), side, options) for phrase in phrase_list]
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
@@ -386,7 +386,7 @@ def _match_edge(
         edge = text.strip()[:40] if side == "start" else text.strip()[-40:]
         return Score(0.0, False, f"it {side}s with {preview(edge)}", details)
 
-    return mark_product(evaluate, by=factory, **options)
+    return tag_evaluator(evaluate, factory=factory, **options)
 
 
 def _make_edge_finder(phrase: str, side: str, options: Mapping[str, Any]) -> Callable[[str], re.Match[str] | None]:

@@ -1,6 +1,6 @@
-"""Pack several hundred results into one row: figures as packed columns, the rest as lines of JSON.
+"""Pack several hundred results into one row: numbers as packed columns, the rest as lines of JSON.
 
-One row per result would cost more than a fast target, and reading one number would read whole results.
+One row per result would cost more time than a fast target, and reading one number would read whole results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHECKSUMS = struct.Struct(f"<{len(CHECKSUM_COLUMNS)}I")
 _COUNTS = struct.Struct(f"<{len(OUTCOMES)}Q")
 NAN = float("nan")
 MAX_FLOAT = sys.float_info.max
-# The fastest level makes JSON eight times smaller; higher levels take twice the time for a tenth more.
+# The fastest level makes JSON eight times smaller; higher levels take twice the time to save another tenth.
 # Shorter content is not compressed.
 COMPRESSION_LEVEL, MIN_COMPRESSED_LENGTH = 1, 300
 COMPRESSED_PREFIX = zlib.compress(b"")[:1]
@@ -143,14 +143,14 @@ def is_intact(checksums: Any, name: str, value: Any) -> bool:
     if not isinstance(checksums, bytes) or len(checksums) != _CHECKSUMS.size:
         return False
     if value == b"":
-        # No column is stored empty, and an empty column has the checksum of a missing one.
+        # No column is stored empty; an empty column has the checksum of a missing column.
         return False
     written: int = _CHECKSUMS.unpack(checksums)[CHECKSUM_COLUMNS.index(name)]
     return written == _checksum(value)
 
 
 def pack_counts(counts: Sequence[int]) -> bytes:
-    """Return the counts of a block in the form that their checksum covers."""
+    """Return the counts of a block in the format that their checksum covers."""
     return _COUNTS.pack(*counts)
 
 
@@ -159,7 +159,7 @@ def _checksum(value: bytes | None) -> int:
 
 
 def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]:
-    """Return the packed results of a stored row in which nothing failed."""
+    """Return the packed results of a stored row, without failed results."""
     size = make_record_layout(evaluators).size
     figures, sample_ids, clusters, error_kinds, spent, lines = row
     ids = _decode_list(sample_ids)
@@ -171,7 +171,7 @@ def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]
         ids,
         decode_list(clusters, len(ids)),
         decode_list(error_kinds, len(ids)),
-        [each and ModelUsage(*each) for each in decode_list(spent, len(ids))],
+        [usage and ModelUsage(*usage) for usage in decode_list(spent, len(ids))],
         split_lines(lines),
         strict=True,
     )
@@ -198,7 +198,7 @@ def read_numbers(figures: bytes, evaluators: int, index: int) -> array[float]:
 
 
 def split_lines(stored: bytes) -> list[bytes]:
-    """Return stored results as lines of JSON; the first byte tells whether they are compressed."""
+    """Return stored results as lines of JSON; the first byte shows whether they are compressed."""
     return (zlib.decompress(stored) if stored.startswith(COMPRESSED_PREFIX) else stored).split(b"\n")
 
 
@@ -209,7 +209,7 @@ def _compress_lines(lines: bytes) -> bytes:
 
 
 def decode_list(data: bytes | None, length: int) -> list[Any]:
-    """Decode a stored list, or return as many Nones if nothing was stored."""
+    """Decode a stored list, or return a list of `length` Nones if nothing was stored."""
     return [None] * length if data is None else _decode_list(data)
 
 

@@ -133,13 +133,13 @@ class GroupWriter:
         results = [self._pending.popleft() for _ in range(len(self._pending))]
         outputs = [self._outputs.popleft() for _ in range(len(self._outputs))]
         if results or outputs:
-            # If another process has claimed the run, these results must not count twice.
+            # If another process has claimed the run, it writes these results again.
             self._check_claim()
             with self._connection.transaction():
                 self._connection.executemany(INSERT, make_rows(self._run_key, results))
                 self._store(outputs)
             for key, _, reply in outputs:
-                # A newer output may have arrived meanwhile.
+                # A newer output may have arrived in the meantime.
                 if self._pending_outputs.get(key) is reply:
                     self._pending_outputs.pop(key, None)
         return len(results)

@@ -1,4 +1,4 @@
-"""Shared by all mailboxes: argument checks, body encoding, leased messages and errors."""
+"""The shared parts of all mailboxes: argument checks, body encoding, leased messages and errors."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 LEASE_EXPIRED = "its lease expired"
 RETURNED = "it was returned"
-# As in scripts/mailbox.lua.
+# The same limit as in scripts/mailbox.lua.
 BAD_HEADER = "unreadable: its record has no valid header"
 
 
 def check_receive(max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = "") -> None:
-    """Raise `ConfigError` for invalid arguments of `receive`, all errors at once."""
+    """Raise one `ConfigError` for all invalid arguments of `receive`."""
     problems = []
     if not (_is_integer(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
         problems.append(
@@ -138,7 +138,7 @@ def format_history_line(delivery: int, reason: str) -> str:
 
 
 def describe_deliveries(deliveries: int) -> str:
-    """Return the reason of a dead letter that was delivered too often."""
+    """Return the reason for a dead letter that was delivered too often."""
     times = "once" if deliveries == 1 else f"{deliveries} times"
     return f"it was delivered {times} and never acknowledged"
 
@@ -151,7 +151,8 @@ class BodyCodec(Generic[BodyT]):
     """Encodes bodies as JSON and decodes them into their type; None accepts any JSON.
 
     The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list, mapping or union of
-    them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they are tagged as in the history.
+    them. Evaluation results preserve values that JSON cannot represent (tuples, sets, NaN): they are tagged as in the
+    history.
     """
 
     __slots__ = ("_decoder", "body_type")
@@ -215,7 +216,7 @@ def _describe_range(maximum: float) -> str:
 
 @dataclass(eq=False, repr=False, slots=True)
 class LeasedMessage(Generic[BodyT]):
-    """One delivery of a message. `lease` identifies the delivery for its mailbox."""
+    """One delivery of a message; `lease` identifies the delivery to its mailbox."""
 
     mailbox: StoredMailbox[Any]
     lease: Any
@@ -263,7 +264,7 @@ class LeasedMessage(Generic[BodyT]):
 
 
 class StoredMailbox(Generic[BodyT]):
-    """The shared part of all mailboxes: checks, encoding, closing. Subclasses store the messages."""
+    """The base class of mailboxes: checks, encoding and closing. Subclasses store the messages."""
 
     max_delay_seconds: ClassVar[float] = MAX_LEASE_SECONDS
 

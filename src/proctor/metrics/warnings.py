@@ -22,8 +22,8 @@ LOCAL = "local:"
 class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Verdicts of `llm_judge` on answers that people labelled right or wrong, half of each.
 
-    A verdict that could not be read counts as a disagreement. A constant verdict agrees with people
-    on half of the answers. `planned` is set if the run was stopped before that many answers.
+    A verdict that could not be read counts as a disagreement. A constant verdict agrees with people on half of the
+    answers. `planned` is the planned number of answers if the run was stopped early.
     """
 
     data: str
@@ -52,17 +52,17 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def interval(self) -> Interval:
-        """The 95 % interval of the agreement."""
+        """The 95% interval of the agreement."""
         return wilson_interval(self.agreed, self.n) or (0.0, 1.0)
 
     @property
     def beats_constant(self) -> bool:
-        """True if the agreement is significantly above that of a constant verdict."""
+        """True if the agreement is significantly higher than for a constant verdict."""
         return self.interval[0] > 0.5
 
     @property
     def summary(self) -> str:
-        """The figures in a sentence, with a conclusion from the interval."""
+        """One sentence with the numbers and a conclusion from the interval."""
         low, high = (100 * end for end in self.interval)
         conclusion = (
             "better than a constant verdict"
@@ -100,7 +100,7 @@ def describe_judge(address: str) -> str:
     return "" if measurement is None or not address.startswith(LOCAL) else measurement.summary
 
 
-# A judge that gives this many equal scores may ignore its input.
+# A judge that returns this many equal scores may ignore its input.
 MIN_CONSTANT_SCORES = 10
 MAX_CANARIES_READ = 100
 
@@ -108,7 +108,7 @@ MAX_CANARIES_READ = 100
 def warn_constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
     """Warn about every judge that gave the same score to all results.
 
-    Rules such as `exact_match` correctly give 1 to every right output; a constant score of a judge or
+    Rules such as `exact_match` correctly return 1 for every right output; a constant score of a judge or
     a rubric is suspicious at any value.
     """
     for spec in run.evaluators:
@@ -150,7 +150,7 @@ def warn_local_judges(run: RunMetadata) -> Iterator[str]:
 
 # Metrics over all evaluators of a result.
 COMBINED = ("pass_rate", "strict_pass_rate", "mean_score")
-# An evaluator without a verdict on a larger share of the results gets a warning.
+# An evaluator without a verdict on a larger fraction of the results gets a warning.
 MAX_MISSING_SHARE = 0.1
 MAX_REASONS_READ = 1_000
 MAX_REASON_LENGTH = 200
@@ -165,15 +165,15 @@ class MissingVerdicts(NamedTuple):
 
     @property
     def exceeds_limit(self) -> bool:
-        """True if more than a tenth is missing."""
+        """True if more than a tenth of the verdicts is missing."""
         return self.number > MAX_MISSING_SHARE * self.total + 1e-9
 
 
 def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | None) -> MissingVerdicts:
     """Count the results that an evaluator skipped; without an evaluator, the skipped results.
 
-    Scores that are left out by design are not counted: an evaluator of repeats scores only the last
-    epoch, and an evaluator that compares does not score the baseline.
+    Scores that are left out by design are not counted: an evaluator of all epochs scores only the last epoch, and an
+    evaluator that compares with the baseline does not score the baseline.
     """
     column = results.column(evaluator)
     missing = MissingVerdicts(column.skipped, len(column.values) + column.errors + column.skipped)
@@ -189,7 +189,7 @@ def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | No
 
 
 def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
-    """Count the results on which an evaluator failed, among those whose target returned an output."""
+    """Count the results with an output on which an evaluator failed."""
     counts = results.counts()
     total = counts.total - counts.error
     column = results.column(evaluator)
@@ -206,8 +206,8 @@ def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | No
         return True, None
     specs = run.evaluators if run is not None else ()
     labels = {f"{FIELD_PREFIX}.{s.name}" if s.uses == FIELD_PREFIX else s.name: s.name for s in specs}
-    known = [label for label in labels if metric == label or metric.startswith(f"{label}.")]
-    return (True, labels[max(known, key=len)]) if known else (False, None)
+    matching_labels = [label for label in labels if metric == label or metric.startswith(f"{label}.")]
+    return (True, labels[max(matching_labels, key=len)]) if matching_labels else (False, None)
 
 
 def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:

@@ -18,8 +18,8 @@ _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 class JsonFormat:
     """Answers in JSON of one type: a struct, dataclass, pydantic model, list, Literal, ….
 
-    A model without structured outputs may put the JSON into a code block. Any other text is an error; nothing
-    is repaired by guessing.
+    A model without structured outputs may put the JSON into a code block. Any other text is an error; answers are never
+    repaired by guessing.
     """
 
     def __init__(self, output_type: Any) -> None:
@@ -53,18 +53,18 @@ class JsonFormat:
 
 
 def decode_pydantic(value_type: Any, value: Any) -> Any:
-    """Decode a pydantic model inside of another type: a `dec_hook` of msgspec."""
+    """Decode a pydantic model inside another type: a `dec_hook` of msgspec."""
     if not extras.is_pydantic_model(value_type):
         raise TypeError(f"{value_type.__qualname__} cannot be read from JSON")
     try:
-        # Through JSON, because strict mode then accepts dates and enums as strings.
+        # Validate as JSON, because strict mode then accepts dates and enums as strings.
         return value_type.model_validate_json(codec.encode(value), strict=True)
     except ValueError as error:
         raise ValueError(describe_error(error)) from None
 
 
 def describe_error(error: ValueError) -> str:
-    """Describe an error in one line; pydantic reports several at once."""
+    """Describe an error in one line; pydantic may report several errors together."""
     errors = getattr(error, "errors", None)
     if not callable(errors):
         return str(error)

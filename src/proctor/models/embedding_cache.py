@@ -1,4 +1,4 @@
-"""Embed each text once: concurrent texts go in batches, and vectors are cached."""
+"""Embed each text once: concurrent texts are sent in batches, and vectors are cached."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.errors import CallFailed
 from proctor.models.model_calls import CallContext, call_context
 from proctor.ports import Embedder
 
 BATCH_SIZE = 64
-# Numbers of 4 bytes: about 87,000 texts of 384 numbers, or 10,900 of 3,072.
+# In numbers of 4 bytes: about 87,000 texts of 384 numbers, or 10,900 texts of 3,072 numbers.
 MAX_CACHED_NUMBERS = 33_500_000
 
 Vector = Sequence[float]
 
 
 class CachedEmbedder:
-    """Wraps an embedder: it batches texts and caches vectors.
+    """Wraps an embedder: batches texts and caches vectors.
 
-    Texts of the same moment, or of the time while a batch runs, share a batch of at most `batch_size`; up to
-    `concurrency` batches run at once. Vectors are cached as 32-bit numbers; the least recently used are
-    dropped first. Threads and event loops may share it.
+    Texts that arrive together, or while a batch runs, share a batch of at most `batch_size`; up to `concurrency`
+    batches run concurrently. Vectors are cached as 32-bit numbers; the least recently used are dropped first. Threads
+    and event loops may share it.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class CachedEmbedder:
     ) -> None:
         self._embedder = embedder
         self.name, self.method = embedder.name, embedder.method
-        # None: the embedder does not say which languages it supports.
+        # None if the embedder does not declare its languages.
         self.languages: tuple[str, ...] | None = getattr(embedder, "languages", None)
         self._batch_size, self._concurrency = batch_size, concurrency
         self._cache = _VectorCache(max_numbers)
         self._length = 0
-        # Weak, so that a closed loop leaves nothing behind.
+        # Weak references, so that a closed loop leaves nothing behind.
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _TextQueue] = WeakKeyDictionary()
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
@@ -79,9 +79,9 @@ class CachedEmbedder:
 
     async def _work(self, queue: _TextQueue) -> None:
         task = asyncio.current_task()
-        # One turn of the loop, in which other callers add their texts.
+        # Wait one iteration of the loop, so that other callers can add their texts.
         await asyncio.sleep(0)
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             try:
                 while batch := queue.take(self._batch_size):
                     try:
@@ -89,7 +89,7 @@ class CachedEmbedder:
                     finally:
                         queue.cancel(batch)
             finally:
-                # Now, not at the end of the task: a text that arrives while connections close needs a new worker.
+                # Done here, not at the end of the task: a text that arrives while connections close needs a new worker.
                 queue.workers.discard(task)
 
     async def _embed_batch(self, queue: _TextQueue, batch: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ class CachedEmbedder:
             vectors = await self._checked_vectors(batch)
         except Exception as error:
             if len(batch) > 1 and not getattr(error, "retryable", False):
-                # One text may have failed the whole batch.
+                # One text may have made the whole batch fail.
                 for text in batch:
                     await self._embed_batch(queue, [text])
             else:
@@ -120,7 +120,7 @@ class CachedEmbedder:
         return vectors
 
 
-# Weak, so that an embedder and its cache end with the last user.
+# Weak references, so that an embedder and its cache are freed with the last user.
 _SHARED: WeakValueDictionary[Hashable, CachedEmbedder] = WeakValueDictionary()
 _SHARED_LOCK = threading.Lock()
 

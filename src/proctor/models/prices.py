@@ -1,4 +1,4 @@
-"""The cost of a call, from a price table that ships with the package and that users can extend."""
+"""The cost of a call, from a built-in price table that users can extend."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Prices:
 
     @classmethod
     def standard(cls, environ: Mapping[str, str] | None = None) -> Prices:
-        """Return the built-in table, extended by the file that PROCTOR_PRICES names."""
+        """Return the built-in table, extended by the file in PROCTOR_PRICES."""
         path = (os.environ if environ is None else environ).get(VARIABLE, "")
         return _built_in().extended(cls.load(path)) if path else _built_in()
 
@@ -83,7 +83,7 @@ class Prices:
     def find(self, model: str) -> Price | None:
         if model in self._by_name:
             return self._by_name[model]
-        # The models of a private server can have any name, so there only the whole address counts.
+        # The models of a private server can have any name, so only the whole address counts there.
         if "//" not in model:
             name = model.partition(":")[2] or model
             snapshot = _SNAPSHOT.fullmatch(name)

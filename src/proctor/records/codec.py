@@ -21,7 +21,7 @@ ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.M
 
 
 def _encode_unknown(value: Any) -> Any:
-    """Encode an object, or a key, that msgspec does not know."""
+    """Encode an object, or a key, that msgspec does not support."""
     if isinstance(value, bool | list | tuple | dict | None):
         # msgspec encodes these as values, so here it is the key of a mapping.
         return _encode_key(value)
@@ -53,7 +53,7 @@ _SUBCLASS_ENCODERS: dict[type, Callable[[Any], Any]] = {
 
 
 def _dump_model(model: Any) -> Any:
-    """Convert a pydantic model to data, with fields that it cannot write unchanged."""
+    """Convert a pydantic model to data; fields that it cannot serialize stay unchanged."""
     try:
         return model.model_dump(mode="json")
     except ValueError:
@@ -61,7 +61,7 @@ def _dump_model(model: Any) -> Any:
 
 
 def _describe(value: Any, describe: Callable[[Any], str] = repr) -> str:
-    """Describe an object; its own code may fail."""
+    """Describe an object, even if its own code fails."""
     try:
         return describe(value)
     except Exception as error:
@@ -97,7 +97,7 @@ def encode_lines(values: Sequence[Any]) -> bytes:
 def to_text(value: Any) -> str:
     """Render a value as text for people and judges: JSON with NaN and descriptions of bytes.
 
-    A value that JSON cannot represent is rendered by `repr`.
+    A value that JSON cannot represent is rendered with `repr`.
     """
     if isinstance(value, _BYTES):
         return _describe_bytes(value)
@@ -146,7 +146,7 @@ def encode_pretty(value: Any, indent: int = 2) -> bytes:
 
 
 def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
-    """Decode JSON into a type, or raise an error that says what does not fit."""
+    """Decode JSON into a type, or raise an error that explains the mismatch."""
     try:
         return msgspec.json.decode(data, type=as_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -118,7 +118,7 @@ def _select_scores(scores: Mapping[str, Score], columns: Columns) -> list[Score]
 def compute_total(scores: Mapping[str, Score], columns: Columns) -> Total | None:
     """Compute the weighted mean of the scored rubrics, on the scale of the total; None without scores.
 
-    The total is rounded, so that rounding noise does not order totals that are equal.
+    The total is rounded, so that rounding noise does not affect the order of equal totals.
     """
     weighted = [
         (column.rubric.weight, value)
@@ -161,9 +161,9 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The rubrics of a file in order, with the version that results name.
+    """The rubrics of a file in order, with the version that is stored with results.
 
-    `scale` is the lowest and highest score of all rubrics without their own scale.
+    `scale` is the lowest and highest score of all rubrics without a separate scale.
     """
 
     version: Annotated[NonEmptyText, msgspec.Meta(description="The version that results name.")]
@@ -176,7 +176,7 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     def __post_init__(self) -> None:
         rubrics: Any = self.rubrics
         if isinstance(rubrics, list | tuple):
-            rubrics = [msgspec.structs.asdict(each) if isinstance(each, Rubric) else each for each in rubrics]
+            rubrics = [msgspec.structs.asdict(rubric) if isinstance(rubric, Rubric) else rubric for rubric in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
         _reject_problems("set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics}))
 
@@ -195,24 +195,24 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session with its id, as a `RubricScorer` takes it."""
+    """A session with its id, for a `RubricScorer`."""
 
     session_id: str
     session: Session
 
 
 def find_scale(rubric: Rubric, default: tuple[float, float] = DEFAULT_SCALE) -> tuple[float, float]:
-    """Return the lowest and highest score of a rubric: its own, or the default."""
+    """Return the lowest and highest score of a rubric: its own scale, or the default."""
     return default if rubric.scale is None else rubric.scale
 
 
 def make_rubric(data: Mapping[str, Any]) -> Rubric:
-    """Make a rubric from data without problems."""
+    """Make a rubric from validated data."""
     return msgspec.convert(_clean(_move_unknown_keys(data, Rubric)), Rubric, strict=False)
 
 
 def make_rubric_set(data: Mapping[str, Any]) -> RubricSet:
-    """Make a set of rubrics from data without problems."""
+    """Make a set of rubrics from validated data."""
     data = _move_unknown_keys(data, RubricSet)
     rubrics = [_clean(_move_unknown_keys(rubric, Rubric)) for rubric in data["rubrics"]]
     version = str(data["version"]).strip()
@@ -236,13 +236,13 @@ def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) ->
         return data
     known_items = {key: value for key, value in data.items() if key not in names}
     metadata = dict(data.get("metadata") or {})
-    listed = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
-    unknown = {str(name): data[name] for name in names}
-    return {**known_items, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
+    key_names = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
+    unknown_values = {str(name): data[name] for name in names}
+    return {**known_items, "metadata": {**unknown_values, **metadata, UNKNOWN_KEYS: key_names}}
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Strip texts and drop empty values."""
+    """Strip strings and drop empty values."""
     return {
         key: value.strip() if key in _TEXTS and isinstance(value, str) else value
         for key, value in data.items()
@@ -257,7 +257,7 @@ def _reject_problems(record: str, problems: Iterable[RubricProblem]) -> None:
 
 
 def find_set_problems(data: Any) -> Iterator[RubricProblem]:
-    """Find all problems of a rubric file, each with its location."""
+    """Find all problems in a rubric file, each with its location."""
     if not isinstance(data, Mapping):
         yield (), "a rubric file must be a mapping: {version: …, rubrics: [{id: …, name: …}]}"
         return
@@ -300,7 +300,7 @@ def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
 
 
 def _check_keys(data: Mapping[str, Any], record: type[msgspec.Struct], at: Path) -> Iterator[RubricProblem]:
-    """Find misspelled keys; keys that resemble no known key are further information for the metadata."""
+    """Find misspelled keys; keys that resemble no known key go into the metadata."""
     for key in data:
         if key not in record.__struct_fields__:
             hint = suggest_name(str(key), record.__struct_fields__)
@@ -340,8 +340,8 @@ def _check_ids(rubrics: Sequence[Any]) -> Iterator[RubricProblem]:
 def _check_scale(scale: Any, at: Path) -> Iterator[RubricProblem]:
     if scale is None:
         return
-    ends = tuple(scale) if isinstance(scale, list | tuple) else ()
-    if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:
+    bounds = tuple(scale) if isinstance(scale, list | tuple) else ()
+    if len(bounds) != 2 or not all(map(is_number, bounds)) or not bounds[0] < bounds[1]:
         yield at, f"must be the lowest and the highest score, such as [1, 5], got {scale!r}"
 
 

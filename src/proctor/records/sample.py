@@ -13,7 +13,7 @@ MAX_TAGS = 100
 
 
 def find_tag_problems(tags: Any) -> Iterator[Problem]:
-    """Find all problems of the tags of a run, or of a query for runs."""
+    """Find all problems with the tags of a run, or of a query for runs."""
     if not isinstance(tags, Mapping):
         yield Problem("tags", f"expected a mapping of names to texts, got {type(tags).__name__}")
         return
@@ -46,7 +46,7 @@ LABELS, CONTEXT, CLUSTER, TAGS = "labels", "context", "cluster", "tags"
 class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One case of a dataset: an input and, if known, the expected output.
 
-    `metadata` may hold anything; four of its keys have a meaning: `labels` (a mapping, for classification),
+    `metadata` may hold anything; four keys have a fixed meaning: `labels` (a mapping, for classification),
     `context` (the basis of the answer), `cluster` (the group of dependent samples, such as questions on one
     document) and `tags` (a list of words to filter by).
 
@@ -66,7 +66,7 @@ class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unk
 
     @property
     def response(self) -> Any:
-        """The response that needs follow-ups: `response` of the input or the metadata."""
+        """The response that needs follow-ups: `response` in the input or the metadata."""
         return self._read("response")
 
     @property
@@ -107,7 +107,7 @@ class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unk
 
 
 def find_metadata_problems(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Find problems of the four known metadata keys, as (key, expected and actual type)."""
+    """Find problems with the four known metadata keys, as (key, expected and actual type)."""
     problems = []
     labels, tags, cluster = (metadata.get(key) for key in (LABELS, TAGS, CLUSTER))
     if labels is not None and not isinstance(labels, Mapping):

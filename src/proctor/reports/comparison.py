@@ -39,7 +39,7 @@ FLIPS_SHOWN = 10
 IDS_SHOWN = 5
 MAX_COMPACT_INTERVAL = 11
 MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
-# Narrower terminals get no gap between columns.
+# In narrower terminals there is no gap between columns.
 WIDE_TERMINAL = 88
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
 COLORS = {"better": "green", "worse": "red", "different": "yellow"}
@@ -159,7 +159,7 @@ def _format_interval(interval: Interval, kind: Kind) -> str:
     if kind != "number":
         return format_range(interval, kind)
     low, high = (_format_value(end, kind) for end in interval)
-    # A long interval must be able to break at a space.
+    # Allow a long interval to break at a space.
     is_compact = interval[0] >= 0 and len(low) + len(high) < MAX_COMPACT_INTERVAL
     return f"{low}–{high}" if is_compact else f"{low} to {high}"
 
@@ -185,8 +185,8 @@ def _format_effect(g: float | None) -> str:
 
 
 def _format_verdict(delta: MetricDelta, separator: str = ", ") -> str:
-    needed = f"{separator}≈ {format_estimate(delta.more_samples)} more" if delta.more_samples else ""
-    return f"{delta.verdict}{needed}"
+    more_samples_text = f"{separator}≈ {format_estimate(delta.more_samples)} more" if delta.more_samples else ""
+    return f"{delta.verdict}{more_samples_text}"
 
 
 def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
@@ -208,12 +208,12 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
         yield styled_text(f"  {command}", "dim")
 
 
-def _count_flips(comparison: Comparison, shown: int) -> str:
-    limit = f"; the {'worst' if comparison.lost else 'first'} {shown:,}"
+def _count_flips(comparison: Comparison, shown_count: int) -> str:
+    limit = f"; the {'worst' if comparison.lost else 'first'} {shown_count:,}"
     return (
         f"{format_count(len(comparison.lost), 'sample')} passed only in {comparison.b} (lost), "
         f"{len(comparison.won):,} only in {comparison.a} (won); "
-        f"score of {comparison.b} → {comparison.a}{'' if shown == len(comparison.flips) else limit}:"
+        f"score of {comparison.b} → {comparison.a}{'' if shown_count == len(comparison.flips) else limit}:"
     )
 
 
@@ -246,9 +246,9 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     for method in dict.fromkeys(d.method.partition(";")[0] for d in deltas if d.method.startswith(BOOTSTRAP)):
         yield f"{', '.join(delta.name for delta in deltas if delta.method.startswith(method))}: {method}"
     reasons = {d.name: d.method.partition("; ")[0] for d in deltas if d.method and d.interval is None is d.p}
-    # A note already says why latencies of two runs have no p-value.
-    for reason in dict.fromkeys(each for each in reasons.values() if each not in comparison.notes):
-        names = ", ".join(name for name, each in reasons.items() if each == reason)
+    # A note already explains why latencies of two runs have no p-value.
+    for reason in dict.fromkeys(note for note in reasons.values() if note not in comparison.notes):
+        names = ", ".join(name for name, note in reasons.items() if note == reason)
         yield f"{names}: {reason}, so the difference may be chance"
 
 

@@ -15,10 +15,10 @@ _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(?P<number>\d+)|/dev/std(?:out|err)
 
 
 def write_file(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report") -> None:
-    """Write chunks to a file, which replaces an older one only when it is complete.
+    """Write chunks to a file; an existing file is replaced only when the new file is complete.
 
-    Missing folders are created. Devices, pipes and /dev/stdout are written to directly. `what` names the
-    content in the error if it cannot be written.
+    Missing folders are created. Devices, pipes and /dev/stdout are written to directly. `what` describes the content in
+    error messages.
     """
     path = Path(path)
     if path.is_dir():

@@ -80,7 +80,7 @@ def _missing_samples(check: Check) -> list[str]:
 
 
 def render_markdown(result: GateResult) -> str:
-    """Return the decision as Markdown; a bot finds its comment again by the first line."""
+    """Return the decision as Markdown; the first line identifies the comment for a bot."""
     blocks = [
         f"{comment_marker(result.name)}\n## Gate {HEADINGS[result.verdict]}{_title_suffix(result.name)}",
         escape_untrusted(single_line(result.answer, LINE_LIMIT)),
@@ -145,9 +145,9 @@ def _flip_blocks(result: GateResult) -> Iterator[str]:
 
 
 def _lost_samples(result: GateResult, limit: int) -> Iterator[tuple[str, str]]:
-    several = len(result.comparisons) > 1
+    has_configurations = len(result.comparisons) > 1
     for side, flip in result.lost[:limit]:
-        name = f"{side}: {flip.sample_id}" if several else flip.sample_id
+        name = f"{side}: {flip.sample_id}" if has_configurations else flip.sample_id
         yield single_line(name, NAME_LIMIT), _format_scores(flip)
 
 
@@ -174,10 +174,10 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code") -> bytes:
-    """Return the gate as JUnit XML: a failed check is a failure, an inconclusive one a skipped test.
+    """Return the gate as JUnit XML: a failed check is a failure, an inconclusive check a skipped test.
 
     `inconclusive` can turn inconclusive checks into passed or failed tests. Lost samples are listed in the
-    output of the suite; they are not tests, because a gate can pass although samples were lost.
+    output of the suite; they are not tests, because a gate can pass even if samples were lost.
     """
     verdicts = [
         inconclusive if check.verdict == "inconclusive" and inconclusive != "code" else check.verdict
@@ -203,11 +203,11 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
             ET.SubElement(case, "skipped", {"message": f"inconclusive: {message}"})
         else:
             ET.SubElement(case, "system-out").text = message
-    hidden = len(result.lost) - FLIPS_IN_JUNIT
+    hidden_count = len(result.lost) - FLIPS_IN_JUNIT
     lines = [
         result.answer,
         *(f"lost: {flip.sample_id}" for _, flip in result.lost[:FLIPS_IN_JUNIT]),
-        *([f"… and {hidden:,} more"] if hidden > 0 else []),
+        *([f"… and {hidden_count:,} more"] if hidden_count > 0 else []),
         *(f"warning: {warning}" for warning in result.warnings),
         *(f"note: {note}" for note in result.notes),
     ]

@@ -30,7 +30,7 @@ from proctor.wiring.prepare import UNKNOWN_FIELD, Evaluation, explain, find_opti
 
 EVAL_FILE_FIX = "correct the lines above; docs/eval-files.md lists every key"
 ENTRY_TYPES: dict[str, type[msgspec.Struct]] = {"dataset": DatasetEntry, "history": HistoryEntry}
-# Parameters that may name a file, and the endings of such names.
+# Parameters that may be file names, and the extensions of these files.
 FILE_PARAMETERS = {
     "schema": (".json", ".yaml", ".yml"),
     "prompt": (".md",),
@@ -148,13 +148,13 @@ class _Checker:
         try:
             self._values[key] = msgspec.convert(value, self._fields[key].type)
         except msgspec.ValidationError as error:
-            problem, unknown = explain(error), UNKNOWN_FIELD.search(str(error))
-            if unknown is not None and key in ENTRY_TYPES:
-                problem += f"; {suggest_name(unknown[1], ENTRY_TYPES[key].__struct_fields__)}"
+            problem, unknown_field = explain(error), UNKNOWN_FIELD.search(str(error))
+            if unknown_field is not None and key in ENTRY_TYPES:
+                problem += f"; {suggest_name(unknown_field[1], ENTRY_TYPES[key].__struct_fields__)}"
             yield f"{key}: {problem}"
 
     def _check_without_target(self) -> Iterator[Problem]:
-        """Find problems of a file without a target, which is valid only for recorded sessions."""
+        """Find problems in a file without a target, which is valid only for recorded sessions."""
         hint = ""
         entry = self._values.get("dataset")
         if isinstance(entry, str):
@@ -172,7 +172,7 @@ class _Checker:
             if not self._problems:
                 hint = "; only recorded sessions need none: dataset: {path: …, format: auto}"
         elif entry is None and isinstance(self._data.get("dataset"), dict):
-            return  # an invalid entry may be one of sessions
+            return  # An invalid entry may be an entry for sessions.
         yield Problem(str(self._path), f"target is missing{hint}")
 
 

@@ -85,11 +85,11 @@ async def aevaluate(
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP endpoint or recorded
     outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators` is one or several functions or names.
-    `baseline` is the configuration with which evaluators compare the others; `fields` maps names to paths whose numbers
+    `baseline` is the configuration that the others are compared with; `fields` maps names to paths whose numbers
     are reported and averaged. With `history=False` the run is deleted with the report. `resume=True` continues the
     latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run the samples; the run
     stops if no worker answers within `worker_timeout` seconds. `cluster="ray"` runs the samples on a Ray cluster.
-    `decide` receives every result and ends the run when it returns a reason; such a run needs `shuffle`.
+    `decide` receives every result and ends the run when it returns a reason; this requires `shuffle`.
     """
     evaluation = Evaluation(
         target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options),
@@ -130,7 +130,7 @@ def open_backend(
     plugins: Sequence[str] = (),
     modules: Sequence[Path] = (),
 ) -> Iterator[Backend | None]:
-    """Open the backend of a run, None for this process, and close it afterwards."""
+    """Open the backend of a run and close it afterwards; None means this process."""
     if workers is None and cluster is None:
         yield None
         return
@@ -208,7 +208,7 @@ async def arescore(
 ) -> EvalReport:
     """Score the outputs of a stored run with other evaluators, without calling the target.
 
-    The new run has the name of the old one, unless `name` is given.
+    The new run has the same name as the old run, unless `name` is set.
     """
     return await execute_rescore(
         run, evaluators, open_history(history), RunControls(watch=live_display(progress)),

@@ -1,4 +1,4 @@
-"""Turn an evaluation, as a user writes it, into a plan; report all problems at once."""
+"""Turn a user's evaluation into a plan; one error reports all problems."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TYPE_NAMES = {
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation as a user writes it: names, paths and plain objects.
+    """An evaluation as the user defines it: names, paths and plain objects.
 
     `fields` maps names to paths; with fields and no target, the samples hold recorded results.
     With `canary`, judges see a planted bad answer on about one of N samples.
@@ -76,7 +76,7 @@ class Evaluation:
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
-    """Turn names into objects; report all problems at once, before anything runs."""
+    """Turn names into objects; one error reports all problems before anything runs."""
     errors: list[UsageError] = []
 
     def attempt(build: Callable[[], Any]) -> Any:
@@ -135,7 +135,7 @@ def combine_errors(errors: Sequence[UsageError], subject: str, where: str = "") 
 
 
 def inspect_dataset(plan: Plan) -> DatasetInfo:
-    """Inspect the dataset of a plan; reject an empty one."""
+    """Inspect the dataset of a plan; reject an empty dataset."""
     info = plan.dataset.inspect()
     if info.length == 0:
         raise DatasetError(
@@ -166,7 +166,7 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
 def prepare_setup(
     target: TargetLike, evaluators: EvaluatorsLike, options: Mapping[str, Any], registry: Registry
 ) -> Setup:
-    """Prepare a target and evaluators without a dataset; report all problems at once."""
+    """Prepare a target and evaluators without a dataset; one error reports all problems."""
     plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
     return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)
 
@@ -190,10 +190,10 @@ def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: S
     evaluators = evaluation.evaluators
     if isinstance(evaluators, str) or not isinstance(evaluators, Sequence):
         evaluators = [evaluators]
-    named = [("target", evaluation.target), *(("evaluators", each) for each in evaluators)]
+    entries = [("target", evaluation.target), *(("evaluators", evaluator) for evaluator in evaluators)]
     problems = [
         Problem(where, f"{get_callable_name(value)} is an object of this process")
-        for where, value in named
+        for where, value in entries
         if not isinstance(value, str | Mapping)
     ]
     if problems:
@@ -215,7 +215,7 @@ def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: S
 
 
 def build_setup(recipe: bytes) -> Setup:
-    """Build what a recipe names; call it in a separate process, whose current folder changes."""
+    """Build the setup of a recipe; call it in a separate process, because it changes the working directory."""
     decoded = codec.decode(recipe, Recipe)
     os.chdir(decoded.folder)
     for folder in decoded.modules:
@@ -226,7 +226,7 @@ def build_setup(recipe: bytes) -> Setup:
 
 
 def check_run_options(options: Mapping[str, Any]) -> RunOptions:
-    """Check the options of a run and convert them; report all problems at once."""
+    """Check the options of a run and convert them; one error reports all problems."""
     problems = list(find_option_problems(options))
     if len(problems) == 1:
         raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix)
@@ -237,11 +237,11 @@ def check_run_options(options: Mapping[str, Any]) -> RunOptions:
 
 
 def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find the problems of the options of a run."""
-    known = RunOptions.__struct_fields__
+    """Find the problems with the options of a run."""
+    option_names = RunOptions.__struct_fields__
     for name, value in options.items():
-        if name not in known:
-            yield Problem(str(name), "there is no such option", suggest_name(str(name), known))
+        if name not in option_names:
+            yield Problem(str(name), "there is no such option", suggest_name(str(name), option_names))
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
@@ -252,13 +252,13 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
                 expected = f"expected one of {', '.join(get_args(field_type))}"
             default = getattr(RunOptions(), name)
             fix = f"leave out {name} (default: {'none' if default is None else default})"
-            if unknown := UNKNOWN_FIELD.search(str(error)):
-                fix = suggest_name(unknown[1], Budget.__struct_fields__)
+            if unknown_field := UNKNOWN_FIELD.search(str(error)):
+                fix = suggest_name(unknown_field[1], Budget.__struct_fields__)
             yield Problem(name, f"{expected}, found {value!r}", fix)
 
 
 def explain(error: msgspec.ValidationError) -> str:
-    """Rewrite a message of msgspec in plain words."""
+    """Rewrite a message of msgspec in plain English."""
     text, _, path = str(error).partition(" - at ")
     location = path.replace("`", "").replace("$.", "").replace("$", "")
     message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
@@ -279,7 +279,7 @@ def _describe_types(expression: re.Match[str]) -> str:
 def _require_recorded_results(dataset: SampleSource) -> None:
     """Reject several configurations without a target if the samples hold no results for them."""
     if isinstance(dataset, IteratorDataset):
-        return  # it can be read only once
+        return  # An iterator can be read only once.
     first = next(iter(dataset), None)
     if first is not None and not isinstance(first.metadata.get(RECORDED), Mapping):
         raise ConfigError(
@@ -302,9 +302,9 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def _build_tags(evaluation: Evaluation) -> dict[str, str]:
-    """Return the tags of the run, with the version of the rubrics that a file or a set names."""
+    """Return the tags of the run, with the version of its rubric file or set."""
     entries = find_parameters(RUBRIC, evaluation.evaluators)
-    files = [each.get("rubrics") or STARTER for each in entries if isinstance(each.get("rubric", ""), str)]
+    files = [entry.get("rubrics") or STARTER for entry in entries if isinstance(entry.get("rubric", ""), str)]
     versions = dict.fromkeys(load_rubrics(file).version for file in files)
     tags = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
     return {**tags, **check_tags(evaluation.tags)}
@@ -352,7 +352,7 @@ def _check_configurations(
 
 
 def build_configurations(configurations: Configurations | None) -> tuple[Configuration, ...]:
-    """Convert to configurations; without any, return one without options."""
+    """Convert to configurations; if there are none, return one configuration without options."""
     is_text = isinstance(configurations, str)
     if is_text or not isinstance(configurations, Mapping | Iterable | None):
         raise ConfigError(
@@ -427,6 +427,6 @@ def check_thresholds(
     specs = [evaluator.spec for evaluator in evaluators]
     convert_thresholds(thresholds, read_columns(specs, ""))
     standard = MetricRegistry.of_run(specs, {})
-    # The names of a field's metrics are known before its values.
+    # The names of a field's metrics are known before the run.
     custom = [*map(get_callable_name, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
     require_known_metrics(thresholds, standard.compute_all(ResultList(())), custom)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-# Evaluators of `register_evaluator`, which every standard registry of this process knows.
+# Evaluators from `register_evaluator`, which every standard registry of this process contains.
 _process_evaluators: dict[str, Any] = {}
 
 
@@ -58,7 +58,7 @@ class Registry:
 
     @classmethod
     def from_entry_points(cls, entry_points: Iterable[EntryPoint]) -> Registry:
-        """Return a registry of these entry points; those that fail become `warnings`."""
+        """Return a registry of these entry points; entry points that fail become `warnings`."""
         return cls(lambda: entry_points)
 
     @property
@@ -73,7 +73,7 @@ class Registry:
         return self._loaded_entries
 
     def _load_installed(self) -> None:
-        """Load the entry points, once; a run that passes functions needs none of them."""
+        """Load the entry points once; a run that passes functions needs none of them."""
         if self._discover is None:
             return
         discover, self._discover = self._discover, None
@@ -85,7 +85,7 @@ class Registry:
                 has_name = isinstance(loaded, ModuleType) or get_info(loaded)
                 self.register(loaded, None if has_name else entry_point.name)
             except Exception as error:
-                # A broken plugin must not disable the others or the built-ins.
+                # A broken plugin must not disable other plugins or the built-in evaluators.
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]
                 plugin = f"the plugin {entry_point.name!r} ({entry_point.value})"
                 self._warnings.append(f"{plugin} cannot be loaded: {reason}")
@@ -101,9 +101,11 @@ class Registry:
         """
         if isinstance(evaluator, ModuleType):
             defined = [
-                each for each in vars(evaluator).values() if getattr(each, "__module__", None) == evaluator.__name__
+                member
+                for member in vars(evaluator).values()
+                if getattr(member, "__module__", None) == evaluator.__name__
             ]
-            return tuple(name for each in defined if get_info(each) is not None for name in self.register(each))
+            return tuple(name for member in defined if get_info(member) is not None for name in self.register(member))
         name = name or get_name(evaluator)
         if ":" in name or name.startswith(NEGATED) or not name.strip():
             raise EvaluatorError(
@@ -125,7 +127,7 @@ class Registry:
         return tuple(self._metrics.values())
 
     def load_metric(self, metric: Any) -> Any:
-        """Return a metric by its address, or by the name of an installed one; return any other object unchanged.
+        """Return a metric by its address, or by the name of an installed metric; return any other object unchanged.
 
         >>> Registry().load_metric("proctor.metrics:SuccessRateMetric").name
         'success_rate'
@@ -163,7 +165,7 @@ class Registry:
         return names
 
     def load_plugins(self, addresses: Iterable[str]) -> tuple[str, ...]:
-        """Add several plugins; one error names all that cannot be loaded."""
+        """Add several plugins; one error lists all plugins that cannot be loaded."""
         names: dict[str, None] = {}
         failed: list[EvaluatorError] = []
         for address in addresses:
@@ -223,7 +225,7 @@ class Registry:
         )
 
     def build_all(self, evaluators: EvaluatorsLike) -> tuple[BoundEvaluator, ...]:
-        """Build several evaluators, in a list or by name; report all problems at once.
+        """Build several evaluators, in a list or by name; one error reports all problems.
 
         >>> [each.spec.name for each in Registry.standard().build_all(["exact_match", "contains"])]
         ['exact_match', 'contains']
@@ -234,10 +236,10 @@ class Registry:
             raise EvaluatorError(
                 "there is no evaluator", where="evaluators", fix="add at least one, such as exact_match"
             )
-        named = (
+        named_evaluators = (
             evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
         )
-        built, errors = self._build_each(named, "evaluators")
+        built, errors = self._build_each(named_evaluators, "evaluators")
         clashes = find_name_clashes(built)
         if len(errors) == 1 and not clashes:
             [(place, error)] = errors
@@ -250,14 +252,14 @@ class Registry:
         return tuple(built)
 
     def _build_each(
-        self, named: Iterable[tuple[str | None, Any]], where: str
+        self, named_evaluators: Iterable[tuple[str | None, Any]], where: str
     ) -> tuple[list[BoundEvaluator], list[tuple[str, EvaluatorError]]]:
-        """Return the evaluators that can be built, and the errors of the others with their places."""
+        """Return the evaluators that can be built, and the errors of the others with their positions."""
         built: list[BoundEvaluator] = []
         errors: list[tuple[str, EvaluatorError]] = []
-        for position, (name, spec) in enumerate(named):
+        for position, (name, spec) in enumerate(named_evaluators):
             try:
-                built += (self.build(each, name=name) for each in self._expand(spec))
+                built += (self.build(expanded_spec, name=name) for expanded_spec in self._expand(spec))
             except EvaluatorError as error:
                 errors.append((_describe_place(spec, name, position, where), error))
         return built, errors
@@ -297,12 +299,12 @@ class Registry:
         if errors:
             problems = [problem for place, error in errors for problem in flatten_problems(error, place)]
             raise EvaluatorError("its evaluators cannot be built", where=info.name, problems=problems)
-        rewrapped = [rewrap_part(part, each) for part, each in zip(parts, built, strict=True)]
+        rewrapped = [rewrap_part(part, evaluator) for part, evaluator in zip(parts, built, strict=True)]
         return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
 
 
-def load_own_metrics(addresses: Iterable[str] = ()) -> tuple[Any, ...]:
-    """Return the metrics at some addresses and all installed ones, to compare runs that were stored with them."""
+def load_custom_metrics(addresses: Iterable[str] = ()) -> tuple[Any, ...]:
+    """Return the metrics at some addresses and all installed metrics, to compare runs that were stored with them."""
     registry = Registry()
     registry.load_plugins(addresses)
     installed = []
@@ -323,7 +325,7 @@ def register_evaluator(evaluator: EvaluatorObject, name: str | None = None) -> t
     >>> register_evaluator(Polite)
     ('polite',)
     """
-    # A notebook cell that runs again replaces its evaluator, if the new one is valid.
+    # A notebook cell that runs again replaces its evaluator, if the new evaluator is valid.
     previous = _process_evaluators.pop(name or get_name(evaluator), None)
     try:
         names = Registry.standard().register(evaluator, name)

@@ -49,7 +49,7 @@ def test_a_threshold_overrules_the_passing_words() -> None:
 def test_a_rating_in_json_is_a_judge_output() -> None:
     """The form and the type have the same fields."""
     fence = Fence({"output": "x"})
-    schema = RATINGS.form(fence).schema
+    schema = RATINGS.answer_format(fence).schema
     described = msgspec.json.schema(JudgeOutput)["$defs"]["JudgeOutput"]
     assert set(schema["properties"]) == set(described["properties"])
     assert set(schema["properties"]["rating"]["enum"]) == set(described["properties"]["rating"]["enum"])

@@ -1,8 +1,8 @@
 """The gate: check that a run is no worse than its baseline, within a margin.
 
-All metrics must pass, so a pass needs no correction for several metrics. One failed metric is
-enough, so of k metrics one fails only if its interval of 1 - 0.05 / k lies beyond the margin. Equal
-systems fail in at most 2.5 % of all gates, and in far fewer with a margin.
+All metrics must pass, so a pass needs no correction for several metrics. One failed metric fails the gate, so each of k
+metrics fails only if its 1 - 0.05 / k interval lies beyond the margin. Equal systems fail in at most 2.5% of all
+gates, and in far fewer with a margin.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def judge_margin(
 
 
 def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVEL) -> Interval | None:
-    """Return the bounds of the difference, also if all pairs differ by the same number.
+    """Return the bounds of the difference, even if all pairs differ by the same number.
 
     None for a single sample and for too few clusters. The lower bound of scores allows for rare
     samples that the evidence does not rule out.
@@ -111,7 +111,7 @@ def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVE
         return None
     if kind == "number":
         return (differences[0], differences[0]) if units >= MIN_EQUAL_SAMPLES else None
-    # At most this share of all samples differ by another number, and a score by no more than 1.
+    # At most this fraction of all samples differs by another number, and a score by no more than 1.
     share = wilson_interval(0, units, confidence)
     max_difference = (1 + abs(differences[0])) * (1.0 if share is None else share[1])
     return differences[0] - max_difference, differences[0] + max_difference
@@ -149,10 +149,10 @@ def _find_interval(
         interval, shift = evidence.interval(confidence, factor), (factor - 1) * (delta.b or 0.0)
         return interval and (interval[0] + shift, interval[1] + shift)
     plain = estimate_bounds(evidence, delta.kind, confidence)
-    shifted = _add_margin(delta, evidence, margin)
-    if plain is None or plain[0] == plain[1] or shifted is None:
+    shifted_evidence = _add_margin(delta, evidence, margin)
+    if plain is None or plain[0] == plain[1] or shifted_evidence is None:
         return plain
-    interval, shift = shifted.interval(confidence), (mean(shifted.second) or 0.0) - (delta.b or 0.0)
+    interval, shift = shifted_evidence.interval(confidence), (mean(shifted_evidence.second) or 0.0) - (delta.b or 0.0)
     return plain if interval is None else (interval[0] + shift, interval[1] + shift)
 
 
@@ -165,7 +165,7 @@ def _add_margin(delta: MetricDelta, evidence: Evidence, margin: float) -> Eviden
 
 
 def _margin_factor(delta: MetricDelta, margin: float) -> float:
-    """Return what the baseline's numbers are multiplied by to add a relative margin."""
+    """Return the factor that adds a relative margin to the baseline's numbers."""
     if delta.kind != "number" or not margin or not delta.b:
         return 1.0
     return 1 + (-margin if delta.higher_is_better else margin) / delta.b
@@ -183,42 +183,44 @@ def _estimate_more(
         return None
     # With several metrics, a failure needs more certainty than a pass.
     passes, fails = LEVEL / 2, LEVEL / 2 / family
-    known = MarginEvidence(evidence.n, distance, delta.error or 0.0, passes, fails)
+    margin_evidence = MarginEvidence(evidence.n, distance, delta.error or 0.0, passes, fails)
     if isinstance(evidence, BootstrapEvidence):
-        return estimate_more_samples(known, known.is_decided)
+        return estimate_more_samples(margin_evidence, margin_evidence.is_decided)
     if delta.error or not evidence.paired:
-        return _estimate_from_spread(delta, evidence, margin, known)
+        return _estimate_from_spread(delta, evidence, margin, margin_evidence)
     if delta.kind == "number":
         return max(1, MIN_EQUAL_SAMPLES - evidence.n)
     # No samples differ: the number of samples whose interval lies within the margin.
     z = normal_quantile(1 - (passes if distance > 0 else fails))
-    enough = z * math.sqrt(2) / abs(distance) - 2
+    min_samples = z * math.sqrt(2) / abs(distance) - 2
     if not evidence.is_binary:
-        enough = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
-    return max(1, math.ceil(enough) - evidence.n)
+        min_samples = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
+    return max(1, math.ceil(min_samples) - evidence.n)
 
 
-def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float, known: MarginEvidence) -> int | None:
-    shifted = _add_margin(delta, evidence, margin)
-    error = (shifted.error if shifted is not None else None) or known.error
+def _estimate_from_spread(
+    delta: MetricDelta, evidence: Evidence, margin: float, margin_evidence: MarginEvidence
+) -> int | None:
+    shifted_evidence = _add_margin(delta, evidence, margin)
+    error = (shifted_evidence.error if shifted_evidence is not None else None) or margin_evidence.error
     groups = split_groups(msgspec.structs.replace(delta, error=error))
-    pass_level, fail_level = 1 - 2 * known.passes, 1 - 2 * known.fails
-    passing = _find_spread(delta, evidence, margin, pass_level)
-    failing = _find_spread(delta, evidence, margin, fail_level)
-    if groups is None or passing is None or failing is None:
+    pass_level, fail_level = 1 - 2 * margin_evidence.passes, 1 - 2 * margin_evidence.fails
+    pass_spread = _find_spread(delta, evidence, margin, pass_level)
+    fail_spread = _find_spread(delta, evidence, margin, fail_level)
+    if groups is None or pass_spread is None or fail_spread is None:
         return None
     center = delta.absolute or 0.0
 
     def find_half_widths(total: int) -> tuple[float, float]:
-        pass_low, pass_high = _project_interval(evidence, delta, passing, groups, total, pass_level)
-        fail_low, fail_high = _project_interval(evidence, delta, failing, groups, total, fail_level)
+        pass_low, pass_high = _project_interval(evidence, delta, pass_spread, groups, total, pass_level)
+        fail_low, fail_high = _project_interval(evidence, delta, fail_spread, groups, total, fail_level)
         if delta.higher_is_better:
             return center - pass_low, fail_high - center
         return pass_high - center, center - fail_low
 
     other = groups[1] if len(groups) > 1 else None
-    known = known._replace(error=groups[0].error, other_group=other, half_widths=find_half_widths)
-    return estimate_more_samples(known, known.is_decided)
+    margin_evidence = margin_evidence._replace(error=groups[0].error, other_group=other, half_widths=find_half_widths)
+    return estimate_more_samples(margin_evidence, margin_evidence.is_decided)
 
 
 def _project_interval(
@@ -234,9 +236,11 @@ def _project_interval(
     if evidence.is_binary and evidence.clusters is None:
         return _project_rates(evidence, more, confidence)
     group, other = groups[0], groups[1] if len(groups) > 1 else None
-    now, then = (project_error(group.n, group.error, n, other)[0] for n in (group.n, group.n + more))
+    current_error, projected_error = (
+        project_error(group.n, group.error, n, other)[0] for n in (group.n, group.n + more)
+    )
     center = delta.absolute or 0.0
-    low, high = (center + (end - center) * then / now for end in interval)
+    low, high = (center + (end - center) * projected_error / current_error for end in interval)
     if needs_rare_allowance(delta):
         means = mean(evidence.first) or 0.0, mean(evidence.second) or 0.0
         low = widen_for_rare_samples((low, high), means, total, confidence)[0]
@@ -262,11 +266,11 @@ class GateConfig(msgspec.Struct, frozen=True):
     """The configuration of a gate.
 
     `metrics` holds the margin of each metric: how much worse it may be, in points of a rate or score (0.02 is two
-    points), relative to the baseline for any other number. `fail_under` holds lowest values, `max_flips` is how many
-    samples may be lost. `better` maps a field to True if higher values are better. `accept_changes`
-    allows evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide.
-    `unpaired` compares all samples of both as two groups. `max_missing` is how many samples of either may be without a
-    number: a share, or a count if it is an integer.
+    points), relative to the baseline for any other number. `fail_under` holds the lowest allowed values, `max_flips` is
+    how many samples may be lost. `better` maps a field to True if higher values are better. `accept_changes` allows
+    evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide. `unpaired`
+    compares all samples of both runs as two groups. `max_missing` limits the samples without a number in either run: a
+    fraction, or a count if it is an integer.
     """
 
     metrics: Mapping[str, float] = {}
@@ -357,7 +361,7 @@ def conclude_gate(
     """Combine checks into the result of a gate."""
     verdicts = {check.verdict for check in checks}
     worst_first: tuple[GateVerdict, ...] = ("fail", "inconclusive")
-    verdict: GateVerdict = next((each for each in worst_first if each in verdicts), "pass")
+    verdict: GateVerdict = next((candidate for candidate in worst_first if candidate in verdicts), "pass")
     run = report.metadata if report is not None else None
     warnings = _collect_warnings(run, pairs, baseline)
     all_notes = [*notes]
@@ -422,9 +426,9 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], con
 
 
 def _list_names(metric: str) -> tuple[str, str]:
-    """Return the names under which a comparison may have a metric.
+    """Return the names under which a comparison may store a metric.
 
-    It has only the pass rate if every trial has a verdict, and only the score of an evaluator whose scores are 0 or 1.
+    It stores only `pass_rate` if every trial has a verdict, and only the score of an evaluator whose scores are 0 or 1.
     """
     return metric, PASS_RATE if metric == STRICT_PASS_RATE else metric.removesuffix(".pass_rate")
 
@@ -434,10 +438,10 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
     name, alternative_name = _list_names(metric)
     delta = comparison.find(name) or comparison.find(alternative_name)
     if delta is None:
-        known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
-        known.update(each for side in sides for each in list_known_metrics(side))
+        known_names = {STRICT_PASS_RATE, *(candidate.name for candidate in comparison.all_deltas())}
+        known_names.update(candidate for side in sides for candidate in list_known_metrics(side))
         raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known)
+            f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known_names)
         )
     if delta.higher_is_better is None:
         raise ConfigError(
@@ -451,7 +455,7 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
 def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: Iterable[Side] = ()) -> None:
     """Raise `ConfigError` for a combined metric if the evaluators are not the same."""
     deltas = {name: find_delta(comparison, name, sides) for name in config.metrics}
-    incomparable = [
+    incomparable_metrics = [
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
@@ -461,18 +465,18 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
         and (comparison.evaluator_differences or not comparison.uneven or delta.name not in COMBINED_METRICS)
     ]
     if comparison.evaluator_differences and config.max_flips is not None:
-        incomparable.append("the number of lost samples")
-    if not incomparable:
+        incomparable_metrics.append("the number of lost samples")
+    if not incomparable_metrics:
         return
     shared = [n for n, delta in comparison.scores.items() if delta.verdict != NOT_COMPARABLE and delta.n]
     by_shared = f"use a metric that both have: --metric {shared[0]}; " if shared else ""
-    otherwise = "" if config.accept_changes else ", or add --accept-changes"
+    alternative = "" if config.accept_changes else ", or add --accept-changes"
     raise ConfigError(
         f"{comparison.a} and {comparison.b} were not scored by the same evaluators, so "
-        f"{' and '.join(incomparable)} cannot be compared: "
+        f"{' and '.join(incomparable_metrics)} cannot be compared: "
         f"{'; '.join(comparison.evaluator_differences or comparison.notes)}",
         where="baseline",
-        fix=f"{by_shared}make a new baseline with these evaluators{otherwise}",
+        fix=f"{by_shared}make a new baseline with these evaluators{alternative}",
     )
 
 
@@ -487,7 +491,7 @@ def require_numbers(a: Side, b: Side, config: GateConfig) -> None:
 
 
 def convert_margin(delta: MetricDelta, share: float) -> float:
-    """Convert a margin to the metric's own unit; raise `ConfigError` if nothing could fail."""
+    """Convert a margin to the metric's unit; raise `ConfigError` if nothing could fail."""
     if delta.kind == "number":
         return share * abs(delta.b or 0.0)
     if share >= 1:
@@ -535,14 +539,14 @@ def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator
     for metric, threshold in thresholds.convert_thresholds(
         config.fail_under, read_run_columns(report.metadata)
     ).items():
-        below = thresholds.find_shortfalls(report, {metric: threshold})
+        shortfalls = thresholds.find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
         number = "" if reached is None else f" is {reached:.4g},"
-        sentence = "; ".join(below) or f"{metric}{number} at least {threshold:g}"
+        sentence = "; ".join(shortfalls) or f"{metric}{number} at least {threshold:g}"
         check = Check(
             f"{metric} at least {threshold:g}",
-            "fail" if below else "pass",
+            "fail" if shortfalls else "pass",
             f"{sentence}{describe.describe_count(value)}",
             value=reached,
             n=0 if value is None else value.n,
@@ -584,5 +588,7 @@ def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
 
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
     """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
-    named = margins or {thresholds.DEFAULT_METRIC: None}
-    return {name: margin if own is None else own for name, own in named.items()}
+    margin_by_metric = margins or {thresholds.DEFAULT_METRIC: None}
+    return {
+        name: margin if metric_margin is None else metric_margin for name, metric_margin in margin_by_metric.items()
+    }

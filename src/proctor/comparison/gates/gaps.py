@@ -35,7 +35,7 @@ DEFAULT_MAX_MISSING = MAX_MISSING_SHARE
 
 
 class Gap(NamedTuple):
-    """How many of how many trials have no number, or only part of it (`partial`).
+    """The number of trials without a number, or with only part of it (`partial`), and the total.
 
     `skipped` counts the missing ones that were skipped; `reason` is the most frequent reason.
     `evaluator` is set if a metric has a number although this evaluator judged nothing, or is not reliable.
@@ -51,7 +51,7 @@ class Gap(NamedTuple):
     is_unreliable: bool = False
 
     def exceeds(self, limit: float) -> bool:
-        """True if more are missing than the limit: a share, or a count if it is an integer."""
+        """True if more are missing than the limit: a fraction, or a count if it is an integer."""
         allowed = limit if isinstance(limit, int) else limit * self.total
         return self.missing > allowed + 1e-9
 
@@ -120,7 +120,7 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
     """Find the samples without a number in the run, and in the baseline.
 
     A sample should have a number if the other side has one, or if it failed or was skipped; skips do not count in a run
-    that ignores them. In two groups only failures count, because their samples may concern an evaluator more or less
+    that ignores them. In two groups only failures count, because an evaluator may apply to their samples more or less
     often. If failures are unknown, the gap is the difference in the shares of samples that have a number.
     """
     new, old = _SideNumbers.read(a, metric), _SideNumbers.read(b, metric)
@@ -159,8 +159,8 @@ def _find_rating_gap(metric: str, results: Results | None, run: RunMetadata | No
 def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_MISSING) -> Gap:
     """Find the largest gap of a metric in any configuration.
 
-    Errors and skips are missing; skips are not if the run ignores them. A configuration that exceeds
-    the limit is worse than any that does not.
+    Errors and skips are missing; skips are not if the run ignores them. A configuration above the limit is worse than
+    any configuration within it.
     """
     tables = {name: t for name, t in report.by_configuration.items() if metric in t}
     gaps = [
@@ -225,9 +225,9 @@ def apply_missing_limit(check: Check, gaps: Gaps, limit: float, baseline: str = 
 def apply_coverage_limit(check: Check, metric: str, a: Side, b: Side, limit: float) -> Check:
     """Keep a check of a combined metric from passing if an evaluator stopped judging.
 
-    An evaluator stopped judging if more than the limit of its verdicts in the baseline are missing in
-    the run, also in runs that ignore skips: the check was not made. A mean changes as well if an
-    evaluator judges samples that it did not judge in the baseline.
+    An evaluator stopped judging if more than the limit of its verdicts in the baseline are missing in the run, even in
+    runs that ignore skips, because the check was not made. A mean also changes if an evaluator judges samples that it
+    did not judge in the baseline.
     """
     if check.verdict != "pass" or metric not in COMBINED_METRICS:
         return check

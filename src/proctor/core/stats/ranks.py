@@ -16,7 +16,7 @@ from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.distributions import normal_cdf
 from proctor.core.stats.intervals import Interval
 
-# More than twice as many samples are merged into this many batches, which keeps their variance.
+# More than twice as many samples are merged into this many batches, which preserves their variance.
 MAX_UNITS = 500
 MAX_EXACT = 50
 MIN_WITH_TIES = 10
@@ -103,8 +103,8 @@ def kendall_interval(
 ) -> Interval | None:
     """Return the bootstrap interval of tau, resampling items or whole clusters.
 
-    None below ten items, for too few clusters, or if a ranking has only ties. Below about thirty items
-    it is too narrow. A resample in which a ranking has only ties counts as 0.
+    Return None for fewer than ten items, for too few clusters, or if a ranking has only ties. With fewer than about
+    thirty items the interval is too narrow. A resample in which a ranking has only ties counts as 0.
     """
     pairs = list(zip(first, second, strict=True))
     if len(pairs) < MIN_WITH_TIES or kendall_tau(first, second) is None:
@@ -118,22 +118,22 @@ def kendall_interval(
 
 
 def _kendall_score(pairs: Sequence[tuple[Any, Any]]) -> int:
-    """Return the number of concordant less discordant pairs of items sorted by the first ranking.
+    """Return the number of concordant minus discordant pairs of items sorted by the first ranking.
 
-    Each item counts the earlier ones below and above it in the second ranking. Items tied in the first
-    ranking are counted before any of them is inserted.
+    Each item counts the earlier items below and above it in the second ranking. Items tied in the first ranking are
+    counted before any of them is inserted.
     """
-    earlier: list[Any] = []
-    tied: list[Any] = []
+    earlier_items: list[Any] = []
+    tied_items: list[Any] = []
     score, last = 0, None
     for a, b in pairs:
-        if tied and a != last:
-            for value in tied:
-                insort(earlier, value)
-            tied = []
+        if tied_items and a != last:
+            for value in tied_items:
+                insort(earlier_items, value)
+            tied_items = []
         last = a
-        score += bisect_left(earlier, b) - (len(earlier) - bisect_right(earlier, b))
-        tied.append(b)
+        score += bisect_left(earlier_items, b) - (len(earlier_items) - bisect_right(earlier_items, b))
+        tied_items.append(b)
     return score
 
 
@@ -156,15 +156,15 @@ def _kendall_p(score: int, n: int, ties: Sequence[int], other_ties: Sequence[int
 
 
 def _exact_kendall_p(score: int, n: int) -> float:
-    """Return the share of all orders of n items with a score at least as extreme."""
+    """Return the fraction of all orders of n items with a score at least as extreme."""
     ways = [1]
     for size in range(2, n + 1):
         # A further item adds 0 to size - 1 inversions: a sliding sum over the counts so far.
-        wider = [0] * (len(ways) + size - 1)
+        next_counts = [0] * (len(ways) + size - 1)
         for inversions, count in enumerate(ways):
-            wider[inversions] += count
-            if inversions + size < len(wider):
-                wider[inversions + size] -= count
-        ways = list(accumulate(wider))
-    fewest = (math.comb(n, 2) - abs(score)) // 2
-    return min(1.0, 2 * sum(ways[: fewest + 1]) / math.factorial(n))
+            next_counts[inversions] += count
+            if inversions + size < len(next_counts):
+                next_counts[inversions + size] -= count
+        ways = list(accumulate(next_counts))
+    min_inversions = (math.comb(n, 2) - abs(score)) // 2
+    return min(1.0, 2 * sum(ways[: min_inversions + 1]) / math.factorial(n))

@@ -1,4 +1,4 @@
-"""Load and compile JSON Schemas, and describe what does not fit them."""
+"""Load and compile JSON Schemas, and describe validation errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FIX = "pass a mapping, a boolean, the path of a JSON or YAML file, a class, or 
 
 
 def load_schema(source: Any) -> dict[str, Any] | bool:
-    """Return the schema in a mapping, a text, a file, a class, or the class at an address."""
+    """Return the schema in a mapping, a string, a file, a class, or the class at an address."""
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, str) and source.lstrip().startswith("{"):
@@ -70,9 +70,9 @@ def compile_schema(
     formats: bool = False,
     referenced_schemas: Mapping[str, Any] | None = None,
 ) -> Validator:
-    """Return a validator, or an error that says what is wrong with the schema; nothing is downloaded.
+    """Return a validator, or an error that explains the problem with the schema; nothing is downloaded.
 
-    `others` contains the targets of `$ref` by address.
+    `referenced_schemas` contains the targets of `$ref` by address.
     """
     import jsonschema_rs
 
@@ -82,7 +82,7 @@ def compile_schema(
     if draft is not None and not isinstance(schema, bool):
         schema = {"$schema": _META_SCHEMAS[draft]} | schema
     declared = "" if isinstance(schema, bool) else str(schema.get("$schema", ""))
-    # Before 2019 formats are only notes; since then the meta-schema decides.
+    # Before the 2019 draft, formats are only annotations; since then the meta-schema decides.
     formats_by_draft = False if "draft-0" in declared else None
     resources = [(uri, load_schema(other)) for uri, other in (referenced_schemas or {}).items()]
     try:
@@ -130,7 +130,7 @@ def format_schema_error(path: str, message: str) -> str:
 
 
 def is_undecided(error: Mapping[str, Any]) -> bool:
-    """Return True if a pattern took too long, so that it is unknown whether the data fits."""
+    """Return True if a pattern took too long, so that the result of the validation is unknown."""
     return str(error["message"]).startswith("Error executing regex")
 
 

@@ -1,4 +1,4 @@
-"""Compare the number that an output gives as its answer with the expected number."""
+"""Compare the number that an output states as its answer with the expected number."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _score_answer(
 
 
 def _advise(number: str, decimal: Decimal) -> str:
-    """Say how to make a number unambiguous: only a separator depends on the option `decimal`."""
+    """Explain how to make a number unambiguous; the option `decimal` helps only with separators."""
     if number[-1:].isalpha() or not re.search(r"[.,]", number):
         return "write the number in full"
     other = "," if decimal == "." else "."
@@ -142,7 +142,7 @@ def _read_answer(value: Any, decimal: Decimal) -> Answer:
 
 
 def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
-    """Return the expected number, or an error if there is none or more than one."""
+    """Return the expected number, or an error if there is not exactly one."""
     answer = _read_answer(expected, decimal)
     if answer.number is None:
         return Score.error(f"the expected value has no number: {preview(expected)}")
@@ -156,7 +156,7 @@ def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
 
 
 def _score_without_number(text: str, withheld: str, expected: Fraction, details: dict[str, Any]) -> Score:
-    """Fail, but skip if the text denies its numbers or may give one in other words."""
+    """Fail, but skip if the text denies its numbers or may state the number in words."""
     if withheld:
         return Score.skipped(f"{withheld}; {ADVICE}", details)
     if problem := explain_foreign(text):

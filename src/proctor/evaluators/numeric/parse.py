@@ -26,7 +26,7 @@ _ORDINALS = {
     "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
     "eighth": 8, "ninth": 9,
 }  # fmt: skip
-# The denominator that each word stands for; the plural adds an s, except "halves".
+# The denominator of each word; the plural adds an s, except "halves".
 _PARTS = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
     "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000,
@@ -185,14 +185,14 @@ _DATE = re.compile(
     r"|(?<![\d/.-])(?P<year4>\d{4})-\d{2}-(?P<day4>\d{2})(?![\d-])"
     r"|(?<![\d/.])(?P<day5>\d{1,2})(?P<mark>[/.])\d{1,2}(?P=mark)(?P<year5>(?:19|20)\d{2})(?![\d/])"
 )
-# A time, a ratio or a version: several numbers that form no single number.
+# A time, a ratio or a version: several numbers that do not form one number.
 _COMPOSITE = re.compile(
     r"(?<![\d.:])\d+(?::\d+)+|(?<![\d.,])\d+(?:\.\d+){2,}(?![\d,])|(?<![\d/])\d+(?:/\d+){2,}"
     # 2h30, 5ft6, 1_00: letters or underscores between digits, but not 1e5, 3x4 or 1_000.
     r"|(?<![\w.,])(?!\d+(?:\.\d+)?[eE]\d+\b|\d{1,3}(?:_\d{3})+\b|0[xX][\da-fA-F]+\b|0[bB][01]+\b|0[oO][0-7]+\b)"
     r"\d+(?:[.,]\d+)?(?!(?:[xX]|[kKMBm][-/])\d)(?:_|[a-zA-Z]{1,3})\d+\w*"
 )
-# A quick test: without these signs there are no dates, composites or prefixes.
+# A quick test: without these characters there are no dates, composites or prefixes.
 _SPECIAL_SIGN = re.compile(r"[^\W\d]|[:/-]|\.\d")
 # Numbers in another base, as programs write them: 0x1F, 0b101, 0o17.
 _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
@@ -218,14 +218,14 @@ _MAGNITUDE = re.compile(
 # These make the digits before them a term of an expression: 5π, 3√2.
 _SYMBOL = re.compile(r"\s?(?:\\?pi\b|π|√|\\sqrt|sqrt\b|\\cdot\s*[a-zA-Z\\]|[*·]\s?(?:π|\\pi|√|[xyz]\b))")
 # A multiple of an unknown is not a number: 2x + 1.
-_UNKNOWN = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
+_UNKNOWN_VARIABLE = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
 _BOUND = re.compile(
     r"(?:\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than(?:\s+or\s+equal\s+to)?"
     r"|at\s+(?:least|most)|over|under|above|below|up\s+to|no\s+(?:more|less|fewer)\s+than|almost"
     r"|nearly|exceeds)|[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
     re.IGNORECASE,
 )
-# A quick test: without these signs nothing in `_BOUND` matches.
+# A quick test: without these characters nothing in `_BOUND` matches.
 _POSSIBLE_BOUND = re.compile(
     r"(?=[tlmouabne<>≤≥\\])(?:than|least|most|over|under|above|below|up\s+to|nearly|exceeds|equal|[<>≤≥\\])",
     re.IGNORECASE,
@@ -240,7 +240,7 @@ _ROOTS = ("√", "\\sqrt{", "sqrt(")
 class ParsedNumber(NamedTuple):
     """A number in a text: its value, its text, and whether a percent sign follows.
 
-    `alternatives` are other values that the same characters may stand for. `category` separates plain
+    `alternatives` are other values that the same characters may represent. `category` separates plain
     numbers from parts of dates, possible years ("in 1945"), bounds ("more than 5"), parts of expressions
     ("5π") and calculations without a result ("2 + 2").
     """
@@ -334,7 +334,7 @@ def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
     # A comma that does not precede exactly three digits is a decimal comma.
     lone = rf"\d+{comma}(?:\d{{1,2}}|\d{{4,}})(?![\d]|[.,]\d)"
     whole = rf"(?:{indian}|{groups}|{apostrophes}|{spaced}|{underscored}|\d+)"
-    # Digits without separators, which are the most common, need none of the other alternatives.
+    # Digits without separators are the most common and need none of the other alternatives.
     plain = rf"\d++(?!\d|[.,]\d|(?:{_SPACES}|{_APOSTROPHES}|_)\d{{3}})"
     return re.compile(
         # The lookahead rejects most positions of a text.
@@ -355,7 +355,7 @@ def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
 
 
 def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> ParsedNumber | None:
-    if len(match.group()) > _MAX_LENGTH or _UNKNOWN.match(match.string, match.end()):
+    if len(match.group()) > _MAX_LENGTH or _UNKNOWN_VARIABLE.match(match.string, match.end()):
         return None
     value, alternatives = _read_digits(match["number"], decimal)
     scaled = _apply_notation(value, match)
@@ -464,7 +464,7 @@ _SIGNS = str.maketrans(
 )
 _TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
 _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
-# Tags say nothing about numbers, except those that mark the answer.
+# Tags are irrelevant for numbers, except tags that mark the answer.
 _TAG = re.compile(r"</?(?!(?:final[_-]?)?(?:answer|result|solution)>)[a-zA-Z][^<>\n]{0,50}>", re.IGNORECASE)
 _TEX_TEXT = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|bf|rm)\s*\{([^{}]*)\}")
 _RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
@@ -472,7 +472,7 @@ _NEGATIVE_WORD = re.compile(r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=
 
 
 def simplify_notation(text: str) -> str:
-    """Replace typographic and TeX notations of numbers by plain ones."""
+    """Replace typographic and TeX notations of numbers with plain notations."""
     if not text.isascii():
         text = text.translate(_SIGNS)
     if "\\" in text or "{" in text:

@@ -31,7 +31,7 @@ VERSION = 1
 
 
 class RunPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="run"):
-    """The start of a run: its metadata, and the baselines that name it."""
+    """The start of a run: its metadata, and the baselines that point to it."""
 
     proctor_run: int
     metadata: RunMetadata
@@ -79,7 +79,7 @@ class ExportedRun(NamedTuple):
 
 
 def detect_format(path: Path, chosen: Format | None = None) -> Format:
-    """Return the chosen format, or else the format that the file's extension implies."""
+    """Return the chosen format, or the format that the file's extension implies."""
     file_format = chosen or EXTENSIONS.get(path.suffix.lower())
     if file_format is None:
         raise UsageError(

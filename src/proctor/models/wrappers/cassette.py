@@ -23,9 +23,9 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.version import VERSION
 
 SCHEMA_VERSION = 1
-# How many missing calls get a hint about the nearest recording.
+# The number of missing calls that get a hint about the nearest recording.
 MAX_HINTS = 20
-# How often, and how far apart, to check an unfinished last line before repairing it.
+# The number and the interval of checks of an unfinished last line before it is repaired.
 CHECKS, CHECK_SECONDS = 5, 0.02
 
 
@@ -56,7 +56,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     error: RecordedError | None = None
     supports_json_schema: bool = msgspec.field(default=False, name="fits_schema")
     identity: str = ""
-    # The name in files that exist.
+    # The name in existing files.
     recording_id: str = msgspec.field(default="", name="sitting")
     take: int = 0
 
@@ -98,7 +98,7 @@ class RecordingModel(ModelWrapper):
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the model and record the result."""
-        # Numbered when a call starts: responses arrive in any order.
+        # Numbered when a call starts, because responses arrive in any order.
         digest = codec.digest(request)
         with self._lock:
             self._takes[digest] += 1
@@ -134,10 +134,10 @@ class RecordingModel(ModelWrapper):
 class ReplayModel:
     """Replays the calls of a cassette without calling a model.
 
-    All fields of a request must match. Repeated requests get their responses in the recorded order, and the
-    last response from then on; of several recordings the last one counts. Judges send equal requests in no
-    fixed order: if their responses differed, a replay may give them to other trials. A request without a
-    recording fails; the first failures name the nearest recording and the difference.
+    All fields of a request must match. Repeated requests get their responses in the recorded order, and after that the
+    last response; of several recordings, the last one counts. Judges send equal requests in no fixed order: if their
+    responses differed, a replay may return them to different trials. A request without a recording fails; the first
+    failures show the nearest recording and the difference.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, model: str | None = None) -> None:
@@ -146,8 +146,8 @@ class ReplayModel:
         self.model = _select_model({call.model for _, call in calls}, model, str(path))
         self._calls = [(line, call) for line, call in calls if call.model == self.model]
         first = self._calls[0][1]
-        # As recorded, so that comparisons treat the replay as the same run. A request with a
-        # schema means that the model supported schemas when the request was made.
+        # Taken from the recording, so that comparisons treat the replay as the same run. A recorded request with a
+        # schema means that the model supported schemas.
         self.supports_json_schema = first.supports_json_schema or first.request.schema is not None
         self.identity = first.identity
         self._lock = threading.Lock()
@@ -193,7 +193,7 @@ class ReplayModel:
 
 
 def _group_takes(calls: Iterable[Call]) -> dict[bytes, list[Call]]:
-    """Return the takes of each request in order, from the last recording that has it."""
+    """Return the takes of each request in order, from the last recording that contains it."""
     groups: dict[bytes, list[Call]] = {}
     for call in calls:
         groups.setdefault(codec.encode_canonical(call.request), []).append(call)
@@ -275,7 +275,7 @@ def _open_cassette(file: Path) -> None:
             try:
                 os.link(temporary, file)
             except FileExistsError:
-                pass  # another process was first
+                pass  # Another process created it first.
             finally:
                 temporary.unlink()
         with file.open("rb") as lines:

@@ -59,7 +59,7 @@ def connect(address: str, *, source_model: Any) -> Paced:
 class Paced(ModelWrapper):
     """A model that is called at an even rate by all users of this object.
 
-    A call whose turn comes after its timeout fails at once and says how long to wait.
+    A call whose turn comes after its timeout fails immediately; the error contains the time to wait.
 
     >>> Paced(lambda messages: "yes", per_minute=300).interval
     0.2

@@ -30,7 +30,7 @@ FORMATS = {
     "openai": "openai_messages",
 }  # fmt: skip
 AUTO = "auto"
-# How many values decide the format: a log may begin with many lines that are not messages.
+# The number of values that decide the format: a log may start with many lines that are not messages.
 DETECTION_VALUES = 50
 ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 MAX_DEPTH = 200
@@ -45,7 +45,7 @@ _MAX_LINES_CHECKED = 100
 
 
 class _FileProblems(NamedTuple):
-    """The number of problems in one file, what has them (a line, session or part), and the first problem."""
+    """The number of problems in one file, their unit (line, session or part), and the first problem."""
 
     number: int
     unit: str
@@ -64,7 +64,7 @@ class ReadProblems:
         self._by_file: dict[Path, _FileProblems] = {}
 
     def add(self, file: Path, text: str, location: int | None = None, unit: str = "line") -> None:
-        """Add a problem of a file, or of a line or session in it."""
+        """Add a problem with a file, or with a line or session in it."""
         self.count += 1
         problem = Problem(str(file) if location is None else f"{file}:{location}", text)
         if len(self.problems) < MAX_PROBLEMS:
@@ -133,7 +133,7 @@ class SessionFiles:
     """The sessions in a file or a folder; each iteration reads the files again.
 
     Only the current file is in memory. Without a `format_name`, the format of each file is detected from its content.
-    In a folder, files with a JSON extension (also .gz) are read, or those that match `pattern`. `read_problems` lists
+    In a folder, files with a JSON extension (also .gz) are read, or files that match `pattern`. `read_problems` lists
     unreadable lines and files, and `problem_count` counts them. They raise an error only if no session can be read.
     """
 
@@ -178,8 +178,8 @@ class SessionFiles:
             return
         for folder, subfolders, names in os.walk(root, onerror=self._add_folder_problem):
             subfolders.sort()
-            shown = self.path / Path(folder).relative_to(root)
-            yield from (shown / name for name in sorted(names) if self._is_selected(shown / name))
+            shown_folder = self.path / Path(folder).relative_to(root)
+            yield from (shown_folder / name for name in sorted(names) if self._is_selected(shown_folder / name))
 
     def reads(self, file: Path) -> bool:
         """Return True if reading the folder reads this file, which may not exist yet."""
@@ -219,7 +219,7 @@ class SessionFiles:
         while True:
             try:
                 session = next(sessions, None)
-            except Exception as error:  # one file must not stop a folder
+            except Exception as error:  # One file must not stop the import of a folder.
                 self.read_problems.add(file, f"{IMPORTER_FAILED}: {type(error).__name__}: {error}")
                 return
             if session is None:
@@ -265,7 +265,7 @@ class SessionFiles:
             condition = ending if self._pattern is None else f"matches {self._pattern!r}"
             fix = "choose other files with --pattern, such as --pattern '*.log'"
             return DatasetError(f"no file in this folder {condition}", where=where, fix=fix)
-        # A format helps only if there are values that no format understands.
+        # Choosing a format helps only if some values match no format.
         fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
         by_file = self.read_problems.by_file
         if len(by_file) == 1 and by_file[0].where == where:

@@ -55,7 +55,7 @@ class DefinitionHistory(Generic[OwnerT]):
         """Store every run of this definition under its name, with these tags.
 
         A run is kept while it is within the last `retention_days` or among the last `retention_count` runs; without
-        both, forever. `where` is a history or its file; by default the usual one.
+        either limit, it is kept forever. `where` is a history or its file; default: .proctor/history.db.
         """
         limits = {"retention_days": retention_days, "retention_count": retention_count}
         problems = [*_find_limit_problems(limits), *find_tag_problems(tags or {})]
@@ -68,7 +68,7 @@ class DefinitionHistory(Generic[OwnerT]):
         self._retention = Retention(retention_days, retention_count)
         return self._definition
 
-    def opened(self) -> History | bool:
+    def open(self) -> History | bool:
         """Return the history, or False if runs are not stored."""
         return open_history(self._where) if self.auto_save else False
 
@@ -103,7 +103,7 @@ class DefinitionHistory(Generic[OwnerT]):
         return trend(history, field, name=self._definition.name, configurations=configurations, **filters)
 
     def prune(self, *, dry_run: bool = False) -> list[str]:
-        """Delete the runs that the limits do not keep; return their ids. A dry run deletes nothing."""
+        """Delete the runs outside the retention limits; return their ids. A dry run deletes nothing."""
         pruned = self._open().prune(self._retention, now=self._clock.now(), name=self._definition.name, dry_run=dry_run)
         return [run.run_id for run in pruned.deleted]
 

@@ -19,10 +19,10 @@ _SAMPLE_KEYS = ("id", "input", "expected", "metadata")
 
 
 class Spans(NamedTuple):
-    """A dataset of spans; `single` is true if the caller passed one span."""
+    """A dataset of spans; `is_single` is True if the caller passed one span."""
 
     source: SampleSource
-    single: bool
+    is_single: bool
 
 
 def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
@@ -32,7 +32,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
     """
     _check_recorded(recorded)
     if _is_single(value):
-        return Spans(make_source([convert_span(value, recorded)]), single=True)
+        return Spans(make_source([convert_span(value, recorded)]), is_single=True)
     if recorded is not None:
         raise ConfigError(
             "recorded= works only for a single span",
@@ -41,7 +41,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
         )
     if isinstance(value, list | tuple):
         value = [convert_span(span, number=number) for number, span in enumerate(value, 1)]
-    return Spans(make_source(value), single=False)
+    return Spans(make_source(value), is_single=False)
 
 
 def require_recorded_results(spans: Spans, configurations: Sequence[str]) -> None:
