@@ -169,6 +169,14 @@ def explain_foreign(text: str) -> str:
     return f"it is written in {language}" if share > _MAX_FOREIGN else ""
 
 
+def find_unknown_word(text: str) -> str:
+    """Return the first word that is not known in English, if the text has no function word that is only English."""
+    words = re.findall(r"[^\W\d_]+", text[:MAX_CHARACTERS])
+    if any(word.lower() in _load_english_only_words() for word in words):
+        return ""
+    return next((word for word in words if len(word) > 2 and not is_english_word(word.lower())), "")
+
+
 def is_foreign(text: str) -> bool:
     """Return True if a text is not English."""
     return has_few_english_words(text) or bool(explain_foreign(text))
