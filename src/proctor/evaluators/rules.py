@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from proctor.errors import EvaluatorError, MissingExtra, suggest_name
+from proctor.errors import EvaluatorError, MissingExtra
 from proctor.evaluators import tokenizer
 from proctor.evaluators.bounded_regex import find_all
 from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.identify_language import check_language, suggest_code
 from proctor.evaluators.language import is_unspaced
 from proctor.evaluators.plain_values import normalize_unicode, score_other_than_text
 from proctor.evaluators.score_conversion import preview
@@ -326,9 +327,10 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
 def output_language(language: str) -> Callable[[Any], Score]:
     """Passes if the output is written in a language, given by its ISO 639-1 code ("de").
 
-    It uses py3langid (`pip install "proctor[language]"`), a byte classifier for more than a hundred
-    languages, which names one language per text. It is unreliable for fewer than about twenty
-    letters, for mixed texts and for closely related languages.
+    It uses the script of the text where that decides (Korean, Thai, Greek), and otherwise py3langid
+    (`pip install "proctor[language]"`), a byte classifier for more than a hundred languages, which names one language
+    per text. The score is skipped if that is not reliable: for fewer than 12 letters (20 to fail), if another language
+    is about as likely (Danish and Norwegian, Croatian and Serbian), and for mixed scripts, names, numbers and code.
     """
     from proctor.core import optional as extras
 
@@ -339,19 +341,17 @@ def output_language(language: str) -> Callable[[Any], Score]:
     code = str(language).lower()
     codes = sorted(str(label) for label, _ in classifier.rank(""))
     if code not in codes:
-        fix = suggest_name(code, codes)
-        raise EvaluatorError(f"there is no language {language!r}", where="output_language", fix=fix)
+        what, fix = f"there is no language code {language!r}", suggest_code(code, codes)
+        raise EvaluatorError(what, where="output_language", fix=fix)
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
             return score_other_than_text(output, "a rule")
-        details = {"method": "py3langid"}
-        if not any(letter.isalpha() for letter in output):
-            return Score(0.0, False, "it has no letters", details)
-        detected = str(classifier.classify(output)[0])
-        details["language"] = detected
-        passed = detected == code
-        return Score(float(passed), passed, "" if passed else f"it reads as {detected}", details)
+        verdict = check_language(output, code, classifier.rank)
+        details = {"method": verdict.method} | ({"language": verdict.language} if verdict.language else {})
+        if verdict.is_match is None:
+            return Score.skipped(verdict.reason, details)
+        return Score(float(verdict.is_match), verdict.is_match, verdict.reason, details)
 
     return mark_product(evaluate, by=output_language, language=code)
 
