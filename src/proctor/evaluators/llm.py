@@ -23,7 +23,7 @@ def llm_judge(
     *,
     rubric: str | None = None,
     criteria: Sequence[str] | None = None,
-    scale: tuple[float, float] | str = (1, 5),
+    scale: tuple[float, float] | str | None = None,
     threshold: float | None = None,
     reference: bool | None = None,
     show_input: bool = True,
@@ -36,9 +36,9 @@ def llm_judge(
 ) -> Callable[..., Any]:
     """A model rates the output by a criterion: excellent, good, fair, poor or wrong.
 
-    The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the `scale` instead, which
+    The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number from 1 to 5 instead, which
     passes from 0.7 of the range up; without any of them it scores overall quality. `threshold` sets another limit.
-    `scale="rating"` asks for the five words in each of these cases.
+    `scale=(1, 10)` asks for a number between other ends and `scale="rating"` for the five words, in each of these cases.
 
     The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
     `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
@@ -57,8 +57,11 @@ def llm_judge(
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
-    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels else None
-    key, rating_scale = _select_scale(label_scale, scale, threshold, criterion_text, prompt, where)
+    if not uses_labels and scale in ((1, 5), [1, 5]):
+        scale = None
+    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels and scale is None else None
+    ends_of_scale = (1, 5) if scale is None else scale
+    key, rating_scale = _select_scale(label_scale, ends_of_scale, threshold, criterion_text, prompt, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
         provider(model),
