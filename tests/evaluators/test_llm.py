@@ -141,8 +141,8 @@ def test_a_scale_with_a_criterion_asks_for_a_number() -> None:
     """Without a scale it is one of the five words; a rubric has the scale from 1 to 5 either way."""
     assert judged(llm_judge(scores(8), "c", scale=(0, 10))).value == 0.8
     assert judged(llm_judge(scores(8), "c")).status == "error"
-    options = [attach(llm_judge(scores(4), rubric="r", **scale)).spec.parameters for scale in ({}, {"scale": (1, 5)})]
-    assert options[0] == options[1]
+    default, explicit = llm_judge(scores(4), rubric="r"), llm_judge(scores(4), rubric="r", scale=(1, 5))
+    assert attach(default).spec.parameters == attach(explicit).spec.parameters
 
 
 def test_the_scale_is_the_users() -> None:
@@ -483,7 +483,7 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
 @each_row(
     ("make", "fault"),
     [
-        (lambda j: llm_judge(j, " "), "a criterion must be a text that is not empty"),
+        (lambda j: llm_judge(j, " "), "criterion must be a text that is not empty"),
         (lambda j: llm_judge(j, criteria=[]), "the list of criteria is empty"),
         (lambda j: llm_judge(j, criteria=["a", ""]), "a text that is not empty"),
         (lambda j: llm_judge(j, "c", samples=0), "samples must be an integer of 1 or more, got 0"),

@@ -15,6 +15,8 @@ from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
 
+_DEFAULT_ENDS: tuple[float, float] = (1, 5)
+
 
 @evaluator(category="llm", factory=True, needs=())
 def llm_judge(
@@ -38,7 +40,7 @@ def llm_judge(
 
     The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number from 1 to 5 instead, which
     passes from 0.7 of the range up; without any of them it scores overall quality. `threshold` sets another limit.
-    `scale=(1, 10)` asks for a number between other ends and `scale="rating"` for the five words, in each of these cases.
+    `scale=(1, 10)` asks for a number between other ends and `scale="rating"` for the five words, in every case.
 
     The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
     `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
@@ -57,11 +59,11 @@ def llm_judge(
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
-    if not uses_labels and scale in ((1, 5), [1, 5]):
+    if not uses_labels and scale == _DEFAULT_ENDS:
         scale = None
     label_scale = scale if isinstance(scale, str) else "rating" if uses_labels and scale is None else None
-    ends_of_scale = (1, 5) if scale is None else scale
-    key, rating_scale = _select_scale(label_scale, ends_of_scale, threshold, criterion_text, prompt, where)
+    number_ends = _DEFAULT_ENDS if scale is None else scale
+    key, rating_scale = _select_scale(label_scale, number_ends, threshold, criterion_text, prompt, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
         provider(model),
@@ -167,8 +169,10 @@ def _join_criteria(
 ) -> dict[str, str]:
     listed = [criteria] if isinstance(criteria, str) else list(criteria or ())
     blocks = [block for block in (criterion, rubric) if block is not None]
-    if any(not isinstance(text, str) or not text.strip() for text in (*blocks, *listed)):
-        raise EvaluatorError("a criterion must be a text that is not empty", where=where)
+    texts_by_name: dict[str, list[Any]] = {"criterion": [criterion], "rubric": [rubric], "criteria": listed}
+    for name, texts in texts_by_name.items():
+        if any(text is not None and (not isinstance(text, str) or not text.strip()) for text in texts):
+            raise EvaluatorError(f"{name} must be a text that is not empty", where=where)
     if criteria is not None and not listed:
         raise EvaluatorError("the list of criteria is empty", where=where)
     if listed:
