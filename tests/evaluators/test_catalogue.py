@@ -50,7 +50,7 @@ llm/llm_judge
     criterion: str | None = None
     rubric: str | None = None
     criteria: list[str] | None = None
-    scale: tuple[float, float] | str = [1, 5]
+    scale: tuple[float, float] | str | None = None
     threshold: float | None = None
     reference: bool | None = None
     show_input: bool = True

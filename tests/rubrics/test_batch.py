@@ -86,7 +86,7 @@ def test_options_reach_the_judge(batch: Project) -> None:
     [
         (("--rubrics", "none.json"), "the rubrics cannot be read"),
         (("--judge", "nowhere:x"), "there is no provider 'nowhere'"),
-        (("--template", "none.txt"), "the judge template cannot be read"),
+        (("--template", "none.txt"), "the prompt template of the judge cannot be read"),
         (("--sessions-dir", "nowhere"), "there is no such file or folder"),
         (("--retry-errors",), "needs --resume"),
         (("--scale", "5", "1"), "--scale: the lowest score must come first"),

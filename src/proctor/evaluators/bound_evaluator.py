@@ -24,6 +24,7 @@ from proctor.evaluators.decorator import (
     get_mark,
     get_name,
     is_factory,
+    raise_for_types,
     resolve_score,
 )
 from proctor.evaluators.measurements import check_fraction
@@ -239,7 +240,11 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     info, check = options.mark[:2] if options.mark else (EvaluatorInfo(options.name), None)
     values = {**options.bound, **checked_options}
     if check is not None:
-        check(values)
+        try:
+            check(values)
+        except (TypeError, AttributeError):
+            raise_for_types(call, values, options.name)
+            raise
     if options.threshold is not None:
         values["threshold"] = options.threshold
     threshold = info.threshold if options.threshold is None else options.threshold

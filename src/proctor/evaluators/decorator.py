@@ -17,6 +17,8 @@ from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.options import (
     SESSION_MARK,
     ParameterInfo,
+    find_wrong_types,
+    format_type,
     read_factory_options,
     read_function_options,
     read_signature,
@@ -59,6 +61,13 @@ class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 class CallError(EvaluatorError, TypeError):
     """A built-in evaluator was called with wrong arguments."""
+
+
+def raise_for_types(function: Callable[..., Any], values: Mapping[str, Any], label: str) -> None:
+    """Raise a `CallError` that names the first value which does not have the declared type of its parameter."""
+    for name, hint in find_wrong_types(function, values).items():
+        what = f"{name} must be {format_type(hint)}, got {preview(values[name])}"
+        raise CallError(what, where=label, fix=f"pass another value as {name}") from None
 
 
 class EvaluatorMark(NamedTuple):
@@ -130,7 +139,7 @@ def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> C
             options = rename(options, parameters)
         try:
             return function(*args, **options)
-        except TypeError:
+        except (TypeError, AttributeError):
             explain(args, options)
             raise
 
@@ -143,14 +152,16 @@ def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> C
 def _raise_call_error(
     info: EvaluatorInfo, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
-    """Raise a `CallError` if the arguments do not match; ignore a TypeError from inside the function."""
+    """Raise a `CallError` if the arguments do not match; ignore an error from inside the function."""
     signature = inspect.signature(function)
     try:
-        signature.bind(*args, **options)
-        return
+        arguments = signature.bind(*args, **options).arguments
     except TypeError as error:
-        unannotated_parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-        what, fix = str(error), f"call {info.name}{inspect.Signature(unannotated_parameters)}"
+        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        what, fix = str(error), f"call {info.name}{inspect.Signature(bare)}"
+    else:
+        raise_for_types(function, arguments, info.name)
+        return
     names = [parameter.name for parameter in info.parameters]
     unknown_name = next((name for name in options if name not in signature.parameters), None)
     if unknown_name is not None:
@@ -160,8 +171,8 @@ def _raise_call_error(
         parameter_list = f"its parameters are {', '.join(names) or 'none'}"
         fix = f"{hint} ({parameter_list})" if hint.startswith("did you mean") else parameter_list
     elif not info.factory and not args:
-        arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
-        what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"
+        listed = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
+        what, fix = "it was called without an output", f"use functools.partial({listed}) to set options"
     raise CallError(what, where=info.name, fix=fix) from None
 
 

@@ -169,6 +169,14 @@ def explain_foreign(text: str) -> str:
     return f"it is written in {language}" if share > _MAX_FOREIGN else ""
 
 
+def find_unknown_word(text: str) -> str:
+    """Return the first word that is not known in English, if the text has no function word that is only English."""
+    words = re.findall(r"[^\W\d_]+", text[:MAX_CHARACTERS])
+    if any(word.lower() in _load_english_only_words() for word in words):
+        return ""
+    return next((word for word in words if len(word) > 2 and not is_english_word(word.lower())), "")
+
+
 def is_foreign(text: str) -> bool:
     """Return True if a text is not English."""
     return has_few_english_words(text) or bool(explain_foreign(text))
@@ -218,7 +226,7 @@ def is_unspaced(text: str) -> bool:
     if text.isascii():
         return False
     letters = [letter for letter in text if letter.isalpha()]
-    return sum(_get_script(letter) in _UNSPACED for letter in letters) > len(letters) / 2
+    return sum(get_script(letter) in _UNSPACED for letter in letters) > len(letters) / 2
 
 
 def is_code(text: str) -> bool:
@@ -282,7 +290,7 @@ def _split_latin_words(sentence: str, other: dict[str, float]) -> list[str]:
     for word in _WORD.findall(sentence):
         if not word.isascii() and _PHONETIC.search(word):
             continue
-        script = "LATIN" if word.isascii() else _get_script(word[0])
+        script = "LATIN" if word.isascii() else get_script(word[0])
         if script == "LATIN":
             words.append(word)
         else:
@@ -368,7 +376,7 @@ def _load_languages() -> dict[str, tuple[str, ...]]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _get_script(letter: str) -> str:
+def get_script(letter: str) -> str:
     name = unicodedata.name(letter, "").split()
     if not name:
         return "UNKNOWN"

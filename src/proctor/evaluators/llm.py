@@ -15,6 +15,8 @@ from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
 
+_DEFAULT_ENDS: tuple[float, float] = (1, 5)
+
 
 @evaluator(category="llm", factory=True, needs=())
 def llm_judge(
@@ -23,7 +25,7 @@ def llm_judge(
     *,
     rubric: str | None = None,
     criteria: Sequence[str] | None = None,
-    scale: tuple[float, float] | str = (1, 5),
+    scale: tuple[float, float] | str | None = None,
     threshold: float | None = None,
     reference: bool | None = None,
     show_input: bool = True,
@@ -36,9 +38,9 @@ def llm_judge(
 ) -> Callable[..., Any]:
     """A model rates the output by a criterion: excellent, good, fair, poor or wrong.
 
-    The first two pass. With `rubric` (a string) or `criteria` (a list) it gives a number on the `scale` instead, which
+    The first two pass. With `rubric` (a string) or `criteria` (a list) it gives a number from 1 to 5 instead, which
     passes at 70% of the range or higher; without any of them it scores overall quality. `threshold` overrides this
-    limit. `scale="rating"` asks for the five words in each of these cases.
+    limit. `scale=(1, 10)` asks for a number in another range and `scale="rating"` for the five words, in every case.
 
     The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
     `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
@@ -57,8 +59,11 @@ def llm_judge(
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
-    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels else None
-    key, rating_scale = _select_scale(label_scale, scale, threshold, criterion_text, prompt, where)
+    if not uses_labels and scale == _DEFAULT_ENDS:
+        scale = None
+    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels and scale is None else None
+    number_ends = _DEFAULT_ENDS if scale is None else scale
+    key, rating_scale = _select_scale(label_scale, number_ends, threshold, criterion_text, prompt, where)
     bounds = _format_bounds(rating_scale)
     judge = Judge(
         provider(model),
@@ -164,8 +169,10 @@ def _join_criteria(
 ) -> dict[str, str]:
     criterion_list = [criteria] if isinstance(criteria, str) else list(criteria or ())
     blocks = [block for block in (criterion, rubric) if block is not None]
-    if any(not isinstance(text, str) or not text.strip() for text in (*blocks, *criterion_list)):
-        raise EvaluatorError("a criterion must be a text that is not empty", where=where)
+    texts_by_name: dict[str, list[Any]] = {"criterion": [criterion], "rubric": [rubric], "criteria": criterion_list}
+    for name, texts in texts_by_name.items():
+        if any(text is not None and (not isinstance(text, str) or not text.strip()) for text in texts):
+            raise EvaluatorError(f"{name} must be a non-empty string", where=where)
     if criteria is not None and not criterion_list:
         raise EvaluatorError("the list of criteria is empty", where=where)
     if criterion_list:

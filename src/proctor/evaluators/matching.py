@@ -188,7 +188,8 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
     The value falls from 1 (no difference) to 0 (a difference equal to the tolerance, which still
     passes). With `relative` the tolerance is a fraction of the expected number. Lists and arrays of
     the same length are compared item by item, and the worst item counts; a single number against a
-    list of numbers passes if it is within the tolerance of any of them. Numeric strings and NaN are errors.
+    list of numbers passes if it is within the tolerance of any of them. NaN is an error, and so is a
+    string: use `numeric_answer`.
 
     >>> within_tolerance(0.5)(3.25, 3.0).value
     0.5
@@ -217,6 +218,9 @@ def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: boo
     reference: Any = to_number(expected)
     if actual is None or reference is None:
         role, value = ("output", output) if actual is None else ("expected value", expected)
+        if isinstance(value, str):
+            advice = "numeric_answer(tolerance=…) reads the number of a text"
+            return Score.error(f"the {role} is a text, not a number: {preview(value)}; {advice}")
         return Score.error(f"the {role} is not a finite number: {preview(value)}")
     if isinstance(actual, Decimal) or isinstance(reference, Decimal):
         actual, reference = to_fraction(actual), to_fraction(reference)

@@ -295,6 +295,23 @@ def read_factory_options(factory: Callable[..., Any], label: str) -> OptionSet:
     )
 
 
+def find_wrong_types(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters whose values do not have the declared type, with that type."""
+    hints = resolve_hints(function)
+    wrong = {}
+    for name, value in values.items():
+        hint = hints.get(name, Any)
+        is_record = isinstance(hint, type) and hint.__module__.startswith("proctor.records.")
+        try:
+            _convert(value, hint)
+            fits = not is_record or isinstance(value, hint)
+        except msgspec.ValidationError:
+            fits = False
+        if not fits:
+            wrong[name] = hint
+    return wrong
+
+
 def call_factory(factory: Callable[..., Any], options: Mapping[str, Any], label: str) -> Any:
     """Call a factory or class with options by name."""
     converted = read_factory_options(factory, label).check(options, label)

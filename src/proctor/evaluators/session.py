@@ -265,7 +265,7 @@ def tool_sequence(
     options = SequenceOptions(mode, arguments, allow_extra, comparators)
     if fixed_calls == [] and not options.is_complete:
         fix = 'name the tools, or use mode="exact" to allow none'
-        raise EvaluatorError("with an empty list of tools it would always pass", where=where, fix=fix)
+        raise EvaluatorError("expected is an empty list of tools, so it would always pass", where=where, fix=fix)
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         if fixed_calls is None and expected is None:

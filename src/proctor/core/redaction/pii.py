@@ -70,6 +70,12 @@ def nir(number: str) -> bool:
     return (97 - int(body) % 97) == int(number[13:])
 
 
+def resident_id(number: str) -> bool:
+    """Check the last sign of a Chinese resident identity number (ISO 7064, modulus 11)."""
+    total = sum(int(digit) * pow(2, 17 - i, 11) for i, digit in enumerate(number[:17]))
+    return "10X98765432"[total % 11] == number[17].upper()
+
+
 def codice_fiscale(code: str) -> bool:
     """Check the last letter of an Italian tax code."""
     values = [int(char) if char.isdigit() else ord(char) - ord("A") for char in code[:15]]
@@ -152,6 +158,10 @@ def _passport(line: str) -> bool:
 _PASSPORT = re.compile(
     r"(?<![A-Z0-9<])[A-Z0-9<]{9}\d[A-Z]{1,3}<{0,2}\d{6}\d[MFX<]\d{6}\d[A-Z0-9<]{14}[\d<]\d(?![A-Z0-9<])"
 )
+# Region, date of birth, sequence and check sign; Chinese characters may touch it.
+_RESIDENT_ID = re.compile(
+    r"(?<![A-Za-z0-9_.+/=-])[1-68]\d{5}(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx](?![A-Za-z0-9_/=])"
+)
 _NATIONAL_NUMBERS = (
     _national("us_ssn", _SSN_SHAPE.replace("{sep}", "-"), _is_assigned_ssn),
     _national(
@@ -177,6 +187,7 @@ _NATIONAL_NUMBERS = (
     _national("italy_codice_fiscale", r"[A-Z]{6}\d\d[ABCDEHLMPRST](?:[0-6]\d|7[01])[A-Z]\d{3}[A-Z]", codice_fiscale),
     _national("india_aadhaar", r"[2-9]\d{3} \d{4} \d{4}", verhoeff),
     _national("india_aadhaar", r"[2-9]\d{3}-?\d{4}-?\d{4}", verhoeff, "aadhaar"),
+    NationalNumber("china_resident_id", _RESIDENT_ID, resident_id),
     NationalNumber("passport_mrz", _PASSPORT, _passport),
 )
 

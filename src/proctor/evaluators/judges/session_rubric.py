@@ -40,7 +40,7 @@ OPTIONAL = ("scale", "min_score", "max_score")
 _NAME = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 
 
-def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> PromptTemplate[Any]:
+def judge_template(source: Any = None) -> PromptTemplate[Any]:
     """Return the template of rubric judges: the user's file, or the built-in template.
 
     It must contain {rubric_name}, {rubric_description}, {scoring_criteria} and {chat_session}, and may contain {scale},
@@ -52,6 +52,9 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
     if isinstance(source, PromptTemplate):
         _check_placeholders([(name, "") for name in source.parameters], source.id)
         return add_fence_notice(source)
+    if not isinstance(source, str | Path):
+        what = f"prompt must be a file or a PromptTemplate, got {source!r}"
+        raise EvaluatorError(what, where="rubric", fix="pass the path of a text file with placeholders")
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -60,7 +63,7 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
         fix = "pass the path of a text file with placeholders"
         if isinstance(error, UnicodeDecodeError):
             reason, fix = describe_decode_error(error), describe_conversion(file=str(path))
-        what = f"the judge template cannot be read: {reason}"
+        what = f"the prompt template of the judge cannot be read: {reason}"
         raise EvaluatorError(what, where=str(path), fix=fix) from None
     return add_fence_notice(parse_template(text, path.stem or "judge_template", where=str(path)))
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_data, load_patterns
+from proctor.evaluators.numeric.other_languages import ForeignDenials
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -31,15 +32,17 @@ _REACH_BEFORE, _REACH_AFTER = 110, 80
 class Answer(NamedTuple):
     """The number that a text states as its answer, its rivals, and other possible readings.
 
-    `rivals` are as likely as the number: a range, a list, a choice, a number in another sentence. `others` matter only
-    if one of them is expected: possible years, "1 in 4" as a ratio. `withheld` is the reason why a text with numbers
-    has no answer.
+    `rivals` are as likely as the number: a range, a list, a choice, a number of another sentence.
+    `others` only cast doubt if one of them is expected: possible years, "1 in 4" as a ratio.
+    `missing_reason` says why a text that has numbers gives no answer.
+    `ranges` are the ends of the ranges that the number belongs to: "between 3 and 5".
     """
 
     number: ParsedNumber | None
     rivals: tuple[ParsedNumber, ...] = ()
     others: tuple[ParsedNumber, ...] = ()
     missing_reason: str = ""
+    ranges: tuple[tuple[ParsedNumber, ParsedNumber], ...] = ()
 
 
 class Combination(NamedTuple):
@@ -58,9 +61,15 @@ class DenialFinder:
     def __init__(self, text: str) -> None:
         self._text = text
         self.spans = [match.span() for match in _PHRASES["possible_denial"].finditer(text)]
+        self._foreign = ForeignDenials(text)
+
+    def __bool__(self) -> bool:
+        return bool(self.spans or self._foreign.matches)
 
     def is_denied(self, number: ParsedNumber) -> bool:
         """Return whether the clause of a number says that it is not the answer."""
+        if self._foreign.is_denied(number.start, number.end):
+            return True
         if not self._is_near_denial(number):
             return False
         before = self._text[max(0, number.start - 30) : number.start]
@@ -161,16 +170,18 @@ def find_undenied_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
 
 
 def drop_denied_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
-    """Leave out the numbers that their clause denies."""
+    """Leave out the numbers that their own clause denies."""
+    if not (numbers := list(numbers)):
+        return []
     denials = DenialFinder(text)
-    return [number for number in numbers if not (denials.spans and denials.is_denied(number))]
+    return [number for number in numbers if not (denials and denials.is_denied(number))]
 
 
 def find_denied_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
-    """Return the numbers of a text, in digits and in words, that their clause denies."""
-    if not _PHRASES["denial"].search(text):
-        return []
+    """Return the numbers of a text, in digits and in words, that their own clause denies."""
     denials = DenialFinder(text)
+    if not denials:
+        return []
     numbers = [*parse_numbers(text, decimal), *parse_word_numbers(text)]
     return [number for number in numbers if denials.is_denied(number)]
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric import ambiguity
 from proctor.evaluators.numeric.ambiguity import Answer, find_assigned_numbers, find_candidates, pick_after_equals
+from proctor.evaluators.numeric.other_languages import is_range
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -187,8 +188,11 @@ def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]
     index = ambiguity.find_index(numbers, answer.number)
     if index is None:
         return answer
-    pairs = list(ambiguity.combine_neighbors(text, numbers[max(0, index - 1) : index + 2]))
+    neighbors = numbers[max(0, index - 1) : index + 2]
+    pairs = list(ambiguity.combine_neighbors(text, neighbors))
+    ranges = [(a, b) for a, b in pairwise(neighbors) if is_range(text, (a.start, a.end), (b.start, b.end))]
     return answer._replace(
+        ranges=tuple(ranges),
         rivals=(*answer.rivals, *(pair.result for pair in pairs if pair.is_rival)),
         others=(*answer.others, *(pair.result for pair in pairs if not pair.is_rival)),
     )
@@ -205,7 +209,7 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
         [
             sentence
             for sentence in _SENTENCE_END.split(unlabelled)
-            if sentence.strip() and not sentence.rstrip("\"')*_ ").endswith("?")
+            if sentence.strip() and not sentence.rstrip("\"')*_ ").endswith(("?", "？", "؟"))
         ],
         decimal,
     )

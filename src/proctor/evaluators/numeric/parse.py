@@ -11,6 +11,8 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
+from proctor.evaluators.numeric.other_languages import Scale, read_scale
+
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
     "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14,
@@ -201,20 +203,14 @@ _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-012345678
 _MAX_FACTORIAL = 20
 _PARTS_AFTER = re.compile(r"(?i)\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b")
 _DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
-_MAGNITUDES = {
-    **_GROUPS, "lakh": 10**5, "crore": 10**7, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9,
-    "mn": 10**6, "bn": 10**9, "m": 10**6,
-}  # fmt: skip
+# Letters directly after the digits, and abbreviations.
+_SUFFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "mn": 10**6, "bn": 10**9, "m": 10**6}
 _AND_PARTS = {
     "half": Fraction(1, 2), "quarter": Fraction(1, 4), "third": Fraction(1, 3),
     "three quarters": Fraction(3, 4), "two thirds": Fraction(2, 3),
 }  # fmt: skip
 _AND_PART = re.compile(r"\s+and\s+(?:(?:a|one)[ -])?(half|quarter|third|three[ -]quarters|two[ -]thirds)\b")
-# A word, or a letter directly after the digits.
-_MAGNITUDE = re.compile(
-    r"[ \u00a0-]?(dozen|hundred|thousand|lakh|million|crore|billion|trillion|mn|bn)s?\b"
-    r"|([kKMBm])(?![\w²³^])"
-)
+_SUFFIX = re.compile(r"[ \u00a0-]?(?:mn|bn)\b|[kKMBm](?![\w²³^])")
 # These make the digits before them a term of an expression: 5π, 3√2.
 _SYMBOL = re.compile(r"\s?(?:\\?pi\b|π|√|\\sqrt|sqrt\b|\\cdot\s*[a-zA-Z\\]|[*·]\s?(?:π|\\pi|√|[xyz]\b))")
 # A multiple of an unknown is not a number: 2x + 1.
@@ -264,10 +260,12 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
         numbers.sort(key=lambda number: number.start)
     starts = [number.start for number in numbers]
     bound_ends = [match.end() for match in _POSSIBLE_BOUND.finditer(text)]
+    last_end = 0
     for match in _compile_pattern(decimal).finditer(text):
         start, end = match.span()
         before = bisect_left(starts, end) - 1
-        if before >= 0 and start < numbers[before].end:
+        # The 2000 of 1億2000万 is part of the number before it.
+        if start < last_end or (before >= 0 and start < numbers[before].end):
             continue
         after_bound = bisect_right(bound_ends, start - _BOUND_REACH)
         may_be_bound = after_bound < len(bound_ends) and bound_ends[after_bound] <= start
@@ -276,6 +274,7 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
             numbers.append(ParsedNumber(Fraction(int(match[0])), match[0], False, (), category, start, end))
         elif (number := _read_match(match, decimal, may_be_bound)) is not None:
             numbers.append(number)
+            last_end = number.end
     return sorted(numbers, key=lambda number: number.start) if starts else numbers
 
 
@@ -368,12 +367,9 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
     if fraction := _AND_PART.match(text, end):
         scaled += _AND_PARTS[fraction[1].replace("-", " ")]
         end = fraction.end()
-    magnitude = _MAGNITUDE.match(text, end)
-    # "5m" is meters or minutes, and millions only after a currency sign.
-    if magnitude and (magnitude[2] != "m" or match["currency"]):
-        alternatives = (scaled,)
-        scaled *= _MAGNITUDES[magnitude[1] or magnitude[2]]
-        end = magnitude.end()
+    if scale := _read_scale(text, end, has_currency=match["currency"] is not None):
+        alternatives = (scaled, *(scaled * factor for factor in scale.other_factors))
+        scaled, end = scaled * scale.factor + scale.added, scale.end
     if text.startswith("!", end) and scaled.denominator == 1 and 2 < scaled <= _MAX_FACTORIAL:
         # "It's 4!" is an exclamation, "n = 4!" a factorial.
         alternatives += (Fraction(math.factorial(int(scaled))),)
@@ -387,6 +383,16 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
     is_percent = match["percent"] is not None
     category = _categorize(text, start, end, may_be_bound)
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
+
+
+def _read_scale(text: str, position: int, *, has_currency: bool) -> Scale | None:
+    suffix = _SUFFIX.match(text, position)
+    if suffix is None:
+        return read_scale(text, position)
+    # "5m" is meters or minutes, and millions only after a currency sign.
+    if suffix[0] == "m" and not has_currency:
+        return None
+    return Scale(_SUFFIXES[suffix[0].strip(" \u00a0-")], 0, suffix.end())
 
 
 def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction) -> tuple[Fraction, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor.errors import EvaluatorError
+from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.grounding.support import DEFAULT_THRESHOLD, GroundingScorer
@@ -219,7 +219,11 @@ def hallucination_detection(
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if model is None else ALL_CLAIMS
     check_fraction(where, "threshold", threshold)
-    path = parse_path(context).text
+    try:
+        path = parse_path(context).text
+    except UsageError as error:
+        what = f"context must be a path: {error.what}"
+        raise EvaluatorError(what, where="hallucination_detection", fix=error.fix) from None
     if model is None:
         method: Any = GroundingScorer(TextEmbedder(embedder, where), threshold)
     else:
