@@ -38,7 +38,7 @@ previously: r1 (exam)
 """)
     assert project.proctor("baseline", "list").out == snapshot("""\
 baseline  run  name  status     results  pass rate
-main      r2   exam  completed        2     50.0 %
+main      r2   exam  completed        2      50.0%
 """)
     assert project.proctor("baseline", "drop", "main").out == (
         "dropped the baseline main; run r2 (exam) is still stored\n"

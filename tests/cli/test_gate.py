@@ -67,11 +67,11 @@ def test_a_run_that_is_as_good_passes(exam: Project) -> None:
     result = exam.proctor("gate", "latest", "--baseline", "main")
     assert (result.code, result.err) == (0, "")
     assert shown(result) == (
-        "The gate passes: strict_pass_rate 100.0 % vs. 100.0 %, at most 1.4 points worse\n"
+        "The gate passes: strict_pass_rate 100.0% vs. 100.0%, at most 1.4 points worse\n"
         "(margin 2.0 points, 200 samples).\n"
         "\n"
-        "pass          strict_pass_rate 100.0 % vs. 100.0 %, 0.0 points (95 % interval\n"
-        "              -1.4 to +1.4), margin 2.0, 200 samples\n"
+        "pass          strict_pass_rate 100.0% vs. 100.0%, 0.0 points (95% interval -1.4\n"
+        "              to +1.4), margin 2.0, 200 samples\n"
     )
 
 
@@ -81,10 +81,10 @@ def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> Non
     result = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert result.code == 1
     assert shown(result) == (
-        "The gate fails in both checks: strict_pass_rate 90.0 % vs. 100.0 %, at least 5.6\n"
+        "The gate fails in both checks: strict_pass_rate 90.0% vs. 100.0%, at least 5.6\n"
         "points worse (margin 2.0 points, 200 samples).\n"
         "\n"
-        "fail          strict_pass_rate 90.0 % vs. 100.0 %, -10.0 points (95 % interval\n"
+        "fail          strict_pass_rate 90.0% vs. 100.0%, -10.0 points (95% interval\n"
         "              -14.2 to -5.6), margin 2.0, 200 samples\n"
         "fail          20 samples passed in the baseline and fail now; the limit is 3\n"
         "\n"
@@ -105,7 +105,7 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
     assert result.code == 4
     answer = " ".join(result.out.split("\n\n")[0].split())
     assert re.fullmatch(
-        r"The gate is inconclusive: strict_pass_rate 98\.5 % vs\. 100\.0 %, from 3\.6 points "
+        r"The gate is inconclusive: strict_pass_rate 98\.5% vs\. 100\.0%, from 3\.6 points "
         r"worse to 0\.7 points better \(margin 2\.0 points, 200 samples\); about [\d,]+ more "
         r"samples would decide it\.",
         answer,
@@ -132,7 +132,7 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
     ],
 )
 def test_only_the_requested_metrics_decide(exam: Project, options: list[str], code: int) -> None:
-    """Twenty of 200 are lost: 90 %, surely no worse than 20 points."""
+    """Twenty of 200 are lost: 90%, surely no worse than 20 points."""
     run(exam, 20)
     assert exam.proctor("gate", "latest", "--baseline", "main", *options).code == code
 
@@ -162,7 +162,7 @@ def test_an_eval_file_is_run_first(exam: Project) -> None:
     assert any("15 samples of" in note for note in result.json["notes"])
     assert any("the datasets are not the same" in note for note in result.json["notes"])
     result = exam.proctor(*gate)
-    assert "30/30 (100 %), 15 passed, 0 failed, 15 errors" in result.err
+    assert "30/30 (100%), 15 passed, 0 failed, 15 errors" in result.err
     assert "Note: the datasets are not the same" in result.out
     # Half of the samples are new: what the others say is not green.
     assert result.code == 4
@@ -191,7 +191,7 @@ def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
     assert result.code == 1
     answer = " ".join(result.out.split("\n\n")[0].split())
     assert answer == (
-        "The gate fails: strict_pass_rate 0.0 % vs. 100.0 %, at least 4.6 points worse "
+        "The gate fails: strict_pass_rate 0.0% vs. 100.0%, at least 4.6 points worse "
         "(margin 2.0 points, 9 samples); decided after 9 of 200 samples; 191 saved."
     )
     assert "stopped as soon as" not in result.out

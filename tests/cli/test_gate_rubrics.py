@@ -126,7 +126,7 @@ def test_holes_in_both_are_holes_in_both(week: Project) -> None:
 
 
 def test_percent_of_a_total_are_a_share_of_its_scale(week: Project) -> None:
-    """80 % of 5 is 4, as the spec's percentage is; what the scale has not is refused before."""
+    """80% of 5 is 4, as the spec's percentage is; what the scale has not is refused before."""
     assert judged(week, "strict", "--fail-under", "total_score=80%") == 1
     result = week.proctor("gate", "latest", "--fail-under", "total_score=80%", "--json")
     [check] = result.json["checks"]

@@ -16,7 +16,7 @@ def run_id(project: Project) -> str:
 
 
 def test_runs_shows_what_the_pass_rate_covers(project: Project, run_id: str) -> None:
-    """100.0 % of 4 judged results, next to one error; skipped results have a column if there are any."""
+    """100.0% of 4 judged results, next to one error; skipped results have a column if there are any."""
     lines = project.proctor("runs").out.splitlines()
     assert max(map(len, lines)) <= 80
     heading, row = (line.split() for line in lines[:2])
@@ -81,7 +81,7 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
 def test_an_error_suggests_a_value_that_fits(
     project: Project, run_id: str, args: tuple[str, ...], message: str
 ) -> None:
-    """The suggestion is for this option: 80 % would be a useless margin."""
+    """The suggestion is for this option: 80% would be a useless margin."""
     project.write("app.py", "x = 1\n")
     result = project.proctor(*args)
     assert result.code == 2, run_id

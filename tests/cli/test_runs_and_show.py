@@ -24,7 +24,7 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
     lines = project.proctor("runs").out.splitlines()
     assert lines[0].split()[:3] == ["run", "name", "status"]
     assert ("second" in lines[1], "exam" in lines[2]) == (True, True)
-    assert "100.0 %" in lines[2]
+    assert "100.0%" in lines[2]
     assert lines[3] == "  branch=main"
     tagged = json.loads(project.proctor("runs", "--tag", "branch=main", "--json").out)
     assert [run["run_id"] for run in tagged] == [run_id]

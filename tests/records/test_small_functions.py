@@ -122,7 +122,7 @@ def test_the_result_is(actual: Any, expected: Any) -> None:
 @each_row(
     ("actual", "expected"),
     [
-        (format_value(0.8125, "rate"), "81.2 %"),
+        (format_value(0.8125, "rate"), "81.2%"),
         (format_value(0.8125, "score"), "0.812"),
         (format_value(None), "–"),
         (format_range((0.558, 0.787), "rate"), "55.8–78.7"),

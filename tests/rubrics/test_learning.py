@@ -260,7 +260,7 @@ def test_the_command_writes_a_valid_rubric_file(
                "--model", "tests.rubrics.test_learning:TEACHER"]  # fmt: skip
     assert run_cli([*command, "--output", "rubrics.json"]) == 0
     answer = capsys.readouterr().out
-    assert "total: tau 1.00 over 18 held-out sessions, 95 % interval 1.00 to 1.00" in answer
+    assert "total: tau 1.00 over 18 held-out sessions, 95% interval 1.00 to 1.00" in answer
     assert len(load_rubrics("rubrics.json")) == 2
     assert run_cli([*command, "--output", "rubrics.yaml"]) == 2
 

@@ -182,7 +182,7 @@ def test_the_citation_example_runs() -> None:
 
 @clause("002.CUSTOM.13", "Example: Token Efficiency Evaluator Using Delta")
 def test_the_token_efficiency_example_runs() -> None:
-    """The spec's token evaluator reads the delta: 25 % more than the baseline fails at 0.75."""
+    """The spec's token evaluator reads the delta: 25% more than the baseline fails at 0.75."""
     checks = define().register_evaluator(TokenEfficiency)
     checks.select("usage.total_tokens", as_="tokens").evaluate_field("tokens")
     checks.evaluate_with("own_token_efficiency", max_increase_pct=10)

@@ -179,6 +179,6 @@ def _describe_agreement(agreement: Agreement) -> str:
     if agreement.tau is None:
         return f"{agreement.verdict} ({sessions})"
     bounds = agreement.interval
-    interval = "" if bounds is None else f", 95 % interval {bounds[0]:.2f} to {bounds[1]:.2f}"
+    interval = "" if bounds is None else f", 95% interval {bounds[0]:.2f} to {bounds[1]:.2f}"
     note = f" ({agreement.note})" if agreement.note else ""
     return f"tau {agreement.tau:.2f} over {sessions}{interval}: {agreement.verdict}{note}"

@@ -188,7 +188,7 @@ class Evidence:
 
 
 def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> intervals.Interval | None:
-    """Return the 95 % confidence interval of a mean; None if it cannot be estimated.
+    """Return the 95% confidence interval of a mean; None if it cannot be estimated.
 
     Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.
     Numbers that are all equal have no interval unless they are binary.

@@ -14,7 +14,7 @@ from proctor.records.numbers import is_fraction, is_number
 from proctor.records.score import Score
 
 NO_BASELINE = "there is no baseline to compare with"
-# 110 is 10 % more than 100, although not to the last binary digit.
+# 110 is 10% more than 100, although not to the last binary digit.
 _ROUNDING = 1e-9
 
 
@@ -73,7 +73,7 @@ def score_against_limit(value: float, limit: float) -> float:
 def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
     """Pass if an amount is at most `max_pct` percent above its baseline.
 
-    The value is 1 while it passes, then 1 - increase: 0.7 at +30 %, 0 from +100 % on. A baseline of
+    The value is 1 while it passes, then 1 - increase: 0.7 at +30%, 0 from +100% on. A baseline of
     0 has no percentage, so only 0 passes.
     """
     amounts = read_amount_and_baseline(context)
@@ -88,7 +88,7 @@ def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
         note = "both are 0" if passed else "the baseline is 0, so any increase fails"
         return Score(float(passed), passed, f"{change}: {note}", details)
     passed = is_within(delta.percentage, max_pct)
-    reason = f"{change}: {delta.percentage:+.1f} % (allowed: {format_number(max_pct, sign=True)} %)"
+    reason = f"{change}: {delta.percentage:+.1f}% (allowed: {format_number(max_pct, sign=True)}%)"
     return Score(1.0 if passed else max(0.0, 1.0 - delta.percentage / 100), passed, reason, details)
 
 

@@ -26,12 +26,12 @@ from proctor.records.score import Score
 def token_efficiency(field_context: FieldContext, *, max_increase_pct: float = 10) -> Score:
     """Passes if token usage is at most `max_increase_pct` percent above the baseline.
 
-    The value is 1 while the increase is allowed, then 1 - increase: 0.7 at +30 %, 0 from +100 % on.
+    The value is 1 while the increase is allowed, then 1 - increase: 0.7 at +30%, 0 from +100% on.
     With a baseline of 0 only 0 passes; without a baseline it is skipped.
 
     >>> tokens = FieldContext("tokens", {"tokens": 540, "baseline_tokens": 500})
     >>> token_efficiency(tokens).reason
-    'tokens 500 -> 540: +8.0 % (allowed: +10 %)'
+    'tokens 500 -> 540: +8.0% (allowed: +10%)'
     """
     return score_increase(field_context, max_increase_pct, "percentage of the baseline")
 

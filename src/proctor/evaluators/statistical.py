@@ -95,7 +95,7 @@ def statistical_significance(
     With at least thirty values per side (or differences of pairs) besides the most common one, and similar sizes, it is
     Welch's (or the paired) t-test; otherwise a permutation test, exact or with up to 4,999 random permutations from
     `seed`. `method` "t" or "permutation" selects one. Too few values for any outcome to pass (three against three at
-    0.05) are skipped. The details contain a 95 % interval: Newcombe's (for pairs Bonett and Price's) if all values are
+    0.05) are skipped. The details contain a 95% interval: Newcombe's (for pairs Bonett and Price's) if all values are
     0 or 1, otherwise Student's; None without spread.
 
     >>> runs = FieldContext("score", {}, epochs=[0.9, 0.8, 0.9, 0.85], baseline_epochs=[0.6, 0.7, 0.65, 0.6])
@@ -145,7 +145,7 @@ def effect_size(
     The effect is Cohen's d with Hedges' correction for small groups: the difference of the means in pooled standard
     deviations or, if `paired`, in standard deviations of the differences. It passes if it is at least `cohen_d` either
     way, or in the given `direction`; the value is the fraction of `cohen_d` that it reaches, at most 1. The details
-    contain d, its corrected form g and a 95 % interval. Values without spread that equal the baseline have no effect;
+    contain d, its corrected form g and a 95% interval. Values without spread that equal the baseline have no effect;
     if they differ from it, the score is skipped.
 
     >>> epochs = FieldContext("score", {}, epochs=[4, 5, 6], baseline_epochs=[1, 2, 3])

@@ -23,8 +23,8 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """One number on side a compared with side b.
 
     `a` and `b` are means over the `n` samples that have a number on both sides, with epochs averaged first;
-    each has its own 95 % interval. `absolute` is a - b, `percentage` is relative to b, None if b is 0.
-    `interval` is the 95 % interval of the difference; None if it cannot be estimated. `p` is the p-value of
+    each has its own 95% interval. `absolute` is a - b, `percentage` is relative to b, None if b is 0.
+    `interval` is the 95% interval of the difference; None if it cannot be estimated. `p` is the p-value of
     the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison. `effect` is the
     difference in standard deviations (Hedges' g). `error` is the standard error.
 
@@ -193,7 +193,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     def __str__(self) -> str:
         """Render the answer, and a table with a line for each delta."""
-        head = ("", self.a, self.b, "difference", "%", "95 % interval", "p", "n", "verdict")
+        head = ("", self.a, self.b, "difference", "%", "95% interval", "p", "n", "verdict")
         lines = [head, *map(_cells, self.essential())]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = [
@@ -267,7 +267,7 @@ Order = Literal["asc", "desc"]
 class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The place of one configuration: its mean over `n` samples, and how many are missing.
 
-    Epochs are averaged first; `interval` is the 95 % interval of the mean. `ranks` are the best and the worst
+    Epochs are averaged first; `interval` is the 95% interval of the mean. `ranks` are the best and the worst
     place that the evidence allows: every pair is compared on its common samples, corrected for the number of
     pairs. `chance_of_best` is how often it would be first with other samples of the same kind; None if the
     configurations do not have the same samples.

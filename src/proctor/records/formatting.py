@@ -20,7 +20,7 @@ def format_value(number: float | None, kind: Kind = "number") -> str:
     if number is None:
         return DASH
     if kind == "rate":
-        return f"{100 * number:.1f} %"
+        return f"{100 * number:.1f}%"
     return f"{number:.3f}" if kind == "score" else format_plain(number)
 
 
@@ -28,7 +28,7 @@ def format_range(ends: tuple[float, float] | None, kind: Kind = "number") -> str
     """Format the interval of a number, without its unit."""
     if ends is None:
         return DASH
-    low, high = (format_value(end, kind).removesuffix(" %") for end in ends)
+    low, high = (format_value(end, kind).removesuffix("%") for end in ends)
     return f"{low} to {high}" if ends[0] < 0 else f"{low}–{high}"
 
 

@@ -16,7 +16,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """One check of a gate and its verdict; `sentence` describes it with its numbers.
 
     `value` and `baseline` are the metric in the run and in the baseline, `difference` is the first minus the
-    second, with its 95 % `interval`. `margin` is how much worse it may be, in the metric's own unit. `n` is
+    second, with its 95% `interval`. `margin` is how much worse it may be, in the metric's own unit. `n` is
     the number of samples; `more_samples` is about how many more would decide an inconclusive check.
     `configuration` is empty if there is only one. `clusters` is the number of clusters; None if all samples
     are independent. `missing` counts the samples of the run that should have a number and have none, or whose

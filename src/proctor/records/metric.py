@@ -18,7 +18,7 @@ class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     `n` is the number of values it is computed from, `errors` and `skipped` the number it could not use.
     `partial` counts values that lack a failed part, such as a total without one of its rubrics. `interval` is
-    the 95 % confidence interval, if there is one. `value` is None if there are no values.
+    the 95% confidence interval, if there is one. `value` is None if there are no values.
     """
 
     value: float | None

@@ -52,7 +52,7 @@ class _Scores:
         return _round(quantile(sorted(self.values), 0.5))
 
     def interval(self, scale: Scale) -> list[float] | None:
-        """Return the 95 % interval of the mean; None for fewer than two different values."""
+        """Return the 95% interval of the mean; None for fewer than two different values."""
         if len(set(self.values)) < 2:
             return None
         clusters = list_shared_clusters(self._clusters)

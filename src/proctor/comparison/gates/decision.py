@@ -2,7 +2,7 @@
 
 All metrics must pass, so a pass needs no correction for several metrics. One failed metric is
 enough, so of k metrics one fails only if its interval of 1 - 0.05 / k lies beyond the margin. Equal
-systems fail in at most 2.5 % of all gates, and in far fewer with a margin.
+systems fail in at most 2.5% of all gates, and in far fewer with a margin.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A gate that is checked during its run, and stops the run as soon as it is decided.
 
 After every sample it updates a confidence sequence: an interval of the difference to the baseline that holds at every
-moment, so that the run can stop at the first verdict with 95 % certainty. This requires samples in random order:
+moment, so that the run can stop at the first verdict with 95% certainty. This requires samples in random order:
 samples that finish first may be the easy ones. Results are processed in sample order; early ones are queued.
 """
 
@@ -112,7 +112,7 @@ class EarlyGate:
     run: `evaluate(…, shuffle=7, decide=gate.add_result)`. A sample counts when all its epochs have arrived and its turn
     has come. `configuration` is the one to judge; without it the run must have only one. Samples that the baseline
     lacks (`unmatched`) and samples without a number (`unscored`) are left out and counted. The verdict generalizes
-    beyond this dataset. A false pass and a false fail each occur in at most 2.5 % of runs.
+    beyond this dataset. A false pass and a false fail each occur in at most 2.5% of runs.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class EarlyGate:
         )
         return (
             f"{self.metric} is {verdict}; the difference is from {low} to {high} points "
-            f"({self._percent:g} % confidence sequence) after {format_count(self.n, 'sample')}{left_out}"
+            f"({self._percent:g}% confidence sequence) after {format_count(self.n, 'sample')}{left_out}"
         )
 
 

@@ -28,7 +28,7 @@ MIN_PERCENTAGE = 0.01
 
 
 class Percentage(float):
-    """A threshold in percent: 80 % of a rate is 0.8, and 80 % of a scale up to 5 is 4."""
+    """A threshold in percent: 80% of a rate is 0.8, and 80% of a scale up to 5 is 4."""
 
 
 def read_threshold(raw: Any, where: str) -> float:
@@ -72,7 +72,7 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
 
 
 def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
-    """Convert each threshold to the unit of its metric: 80 % of a total score up to 5 is 4.
+    """Convert each threshold to the unit of its metric: 80% of a total score up to 5 is 4.
 
     Raises `ConfigError` for a total score outside its scale.
     """
@@ -82,7 +82,7 @@ def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dic
     low, high = rubrics.scale
     value = round(threshold * high, 12) if isinstance(threshold, Percentage) else threshold
     if not low <= value <= high:
-        share = f"{100 * threshold:g} % of {high:g}, " if isinstance(threshold, Percentage) else ""
+        share = f"{100 * threshold:g}% of {high:g}, " if isinstance(threshold, Percentage) else ""
         raise ConfigError(
             f"the threshold of {TOTAL_SCORE} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",

@@ -60,7 +60,7 @@ def paired_rate_interval(up: float, down: float, n: float, confidence: float = 0
 
 
 class Difference(NamedTuple):
-    """The difference of two groups, first minus second, with its 95 % interval and p-value.
+    """The difference of two groups, first minus second, with its 95% interval and p-value.
 
     `interval` is Newcombe's or Bonett and Price's for values of 0 and 1, otherwise Student's t; None if
     it cannot be estimated. `smallest_p` is the smallest p-value that the test can give.
@@ -169,7 +169,7 @@ def _is_rounding(a: float, b: float) -> bool:
 
 
 def paired_difference_interval(first: Sequence[float], second: Sequence[float]) -> Interval | None:
-    """Return the 95 % interval of the mean difference of pairs.
+    """Return the 95% interval of the mean difference of pairs.
 
     Pairs of 0 and 1 get Bonett and Price's interval, which is valid also if no pair differs or all do;
     others get Student's t. None below two pairs, or if all pairs differ by the same amount.

@@ -134,8 +134,8 @@ def non_inferiority(interval: Interval, margin: float, better: Better = "higher"
     """Test whether new minus old is at most `margin` worse, given its confidence interval.
 
     It passes if the whole interval is within the margin, fails if the whole interval is beyond it, and
-    is inconclusive otherwise. A 95 % interval falsely fails at most 2.5 % of equal systems, and falsely
-    passes 2.5 % of systems just worse than the margin.
+    is inconclusive otherwise. A 95% interval falsely fails at most 2.5% of equal systems, and falsely
+    passes 2.5% of systems just worse than the margin.
     """
     if margin < 0:
         raise ValueError(f"margin must be 0 or more, got {margin!r}")

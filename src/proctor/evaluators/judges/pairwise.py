@@ -58,7 +58,7 @@ class PositionBias(msgspec.Struct, frozen=True):
     """Whether a judge prefers a place to an answer.
 
     `flips` of `pairs` went to the same place in both orders, `to_first` of them to the first one. The
-    judge favours a place if the 95 % interval of the first one's share of the flips excludes one half.
+    judge favours a place if the 95% interval of the first one's share of the flips excludes one half.
     """
 
     pairs: int
