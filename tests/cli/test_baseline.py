@@ -81,13 +81,13 @@ def test_a_run_without_any_verdict_is_no_baseline(project: Project, history: SQL
 def test_a_baseline_with_the_name_of_a_run_is_mentioned(project: Project, history: SQLiteHistory) -> None:
     """The bare name is the run's; with the word before it, it is the baseline."""
     result = project.proctor("baseline", "set", "exam", "r1")
-    assert "a run has the name exam too: write baseline:exam for the baseline" in result.out
+    assert "a run is also named exam too: write baseline:exam for the baseline" in result.out
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("set", "main", "r9"), "there is no run 'r9'"),
+        (("set", "main", "r9"), "unknown run 'r9'"),
         (("set", "latest", "r1"), "'latest' cannot be the name of a baseline"),
         (("set", "a@b", "r1"), "'a@b' cannot be the name of a baseline"),
         (("drop", "mian"), "did you mean 'main'?"),

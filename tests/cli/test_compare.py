@@ -128,11 +128,11 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
     ("args", "message"),
     [
         (("new", "new"), "new and new are the same run"),
-        (("new", "man"), "there is no run 'man'"),
+        (("new", "man"), "unknown run 'man'"),
         (("new", "main", "--metric", "pas_rate"), "did you mean 'pass_rate'?"),
         (("new", "main", "--configuration", "x"), "has no configuration 'x'"),
         (("new", "main", "--min-difference", "much"), "write 1% or 0.01"),
-        (("new", "main", "--min-difference", "5"), "--min-difference: must be at least 0 and less than 1, got 5"),
+        (("new", "main", "--min-difference", "5"), "--min-difference must be 0 or more and less than 1, got 5"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
         (("new",), "Missing argument 'REFERENCE'"),
     ],

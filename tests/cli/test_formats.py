@@ -114,7 +114,7 @@ def test_faults_in_the_records_of_a_plugin_are_listed(plugged: Project) -> None:
     assert "qa.bar: the file cannot be read: ValueError: not enough values to unpack" in result.err
     plugged.write("qa.bar", "a|A\n")
     result = plugged.proctor(*command, "qa.bar", "--map", "question=input")
-    assert (result.code, "there is no key 'question'" in result.err) == (2, True)
+    assert (result.code, "unknown key 'question'" in result.err) == (2, True)
 
 
 def test_format_names_the_dataset_where_no_report_is_written(plugged: Project) -> None:

@@ -48,7 +48,7 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     assert project.proctor("run", "--dataset", "logs", "-e", "all_tools_succeeded", "-q").code == 0
     result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "all_tools_succeeded", "-q")
     assert result.code == 2
-    assert "logs/a.jsonl:1: input: is missing" in result.err
+    assert "logs/a.jsonl:1: input is missing" in result.err
     assert "--dataset-format auto" in result.err
     result = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains")
     assert result.code == 0

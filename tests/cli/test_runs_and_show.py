@@ -34,7 +34,7 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
 def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
     """Looking makes no file."""
     where, fix = project.proctor("runs").out.split("; ")
-    assert where == "there are no runs in .proctor/history.db"
+    assert where == "no runs in .proctor/history.db"
     assert fix == "`proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
     result = project.proctor("show")
     assert (result.code, "the history is empty" in result.err) == (2, True)

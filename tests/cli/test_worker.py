@@ -306,7 +306,7 @@ def test_workers_of_other_code_stop_a_run(project: Project, address: str, monkey
     with worker(project.folder, *other):
         result = project.proctor("run", "eval.yaml", "-q", "--workers", address)
     assert result.code == 3
-    assert "error: all workers run other code than this run: " in result.err
+    assert "error: all workers run different code from this run: " in result.err
     assert "it does not have the evaluator 'contains'" in result.err
     assert "then resume the run" in result.err
     with worker(project.folder, "eval.yaml", "--requests", address) as item:

@@ -123,7 +123,7 @@ def test_comparing_a_run_with_itself_is_rejected(history: SQLiteHistory) -> None
         compare("new", "new", history=history)
     with pytest.raises(ConfigError, match="the same run"):
         compare("both@plain", "both", history=history)
-    with pytest.raises(RunNotFound, match="there is no run 'nowhere'"):
+    with pytest.raises(RunNotFound, match="unknown run 'nowhere'"):
         compare("nowhere", "new", history=history)
     with pytest.raises(RunNotFound):
         compare("nowhere@x", "new", history=history)

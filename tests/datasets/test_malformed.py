@@ -40,7 +40,7 @@ BAD: dict[str, Bad] = {
     "a missing comma": Bad("a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expecting ',' delimiter", "character 12")),
     "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one complete JSON")),
     "an object over several lines": Bad(
-        "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input: is missing", "a sequence of JSON objects")
+        "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input is missing", "a sequence of JSON objects")
     ),
     "a list": Bad("a.jsonl", b"[1, 2]", ("found a number: 1", "found a number: 2", "read as a JSON list")),
     "a number": Bad("a.jsonl", b"42", ("found a number: 42",)),
@@ -59,33 +59,31 @@ BAD: dict[str, Bad] = {
         jsonl(GOOD, b'{"id": "1", "input": "caf\xe9"}'),
         ("a.jsonl:2", "not UTF-8: at offset 25 of the line is byte 0xe9", "convert the file"),
     ),
-    "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "nested too deep")),
+    "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "too deeply nested")),
     "a control character in a string": Bad("a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)),
-    "no id": Bad("a.jsonl", b'{"input": 1}', ("id: is missing", "generate_ids=True (--generate-ids)")),
-    "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id: must not be empty",)),
+    "no id": Bad("a.jsonl", b'{"input": 1}', ("id is missing", "generate_ids=True (--generate-ids)")),
+    "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id must not be empty",)),
     "an id that is a boolean": Bad(
-        "a.jsonl", b'{"id": true, "input": 1}', ("id: expected a string, found a boolean: true",)
+        "a.jsonl", b'{"id": true, "input": 1}', ("id must be a string, got a boolean: true",)
     ),
-    "an id that is a fraction": Bad(
-        "a.jsonl", b'{"id": 1.5, "input": 1}', ("id: expected a string, found a number: 1.5",)
-    ),
-    "no input": Bad("a.jsonl", b'{"id": "1"}', ("input: is missing",)),
-    "an input of null": Bad("a.jsonl", b'{"id": "1", "input": null}', ("input: expected a value, found null",)),
+    "an id that is a fraction": Bad("a.jsonl", b'{"id": 1.5, "input": 1}', ("id must be a string, got a number: 1.5",)),
+    "no input": Bad("a.jsonl", b'{"id": "1"}', ("input is missing",)),
+    "an input of null": Bad("a.jsonl", b'{"id": "1", "input": null}', ("input must not be null",)),
     "metadata that is a list": Bad(
-        "a.jsonl", b'{"id": "1", "input": 1, "metadata": []}', ("metadata: expected a mapping, found a list",)
+        "a.jsonl", b'{"id": "1", "input": 1, "metadata": []}', ("metadata must be a mapping, got a list",)
     ),
     "tags that are a string": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 1, "metadata": {"tags": "easy"}}',
-        ("metadata.tags: expected a list of strings, found a string",),
+        ("metadata.tags must be a list of strings, got a string",),
     ),
     "a cluster that is a number, beside the fields": Bad(
-        "a.jsonl", b'{"id": "1", "input": 1, "cluster": 7}', ("metadata.cluster: expected a string, found a number",)
+        "a.jsonl", b'{"id": "1", "input": 1, "cluster": 7}', ("metadata.cluster must be a string, got a number",)
     ),
     "metadata given twice": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 1, "topic": "a", "metadata": {"topic": "b"}}',
-        ("metadata.topic: is given twice",),
+        ("metadata.topic is given twice",),
     ),
     "a slip of the pen": Bad(
         "a.jsonl",
@@ -97,44 +95,44 @@ BAD: dict[str, Bad] = {
     "equal inputs without ids": Bad(
         "a.jsonl", b'{"input": 1}\n{"input": 1}', ("is already used at a.jsonl:1", "samples with equal inputs"), AUTO
     ),
-    "no input to make an id from": Bad("a.jsonl", b'{"expected": 1}', ("input: is missing",), AUTO),
+    "no input to make an id from": Bad("a.jsonl", b'{"expected": 1}', ("input is missing",), AUTO),
     "neither of the mapped keys": Bad(
         "a.jsonl",
         b'{"querry": 1}',
-        ("id: is missing", "there is no 'query'", "did you mean 'querry'?"),
+        ("id is missing", "there is no 'query'", "did you mean 'querry'?"),
         Rules(mapping={"key": "id", "query": "input"}),
     ),
     "an input of another type": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 42, "expected": "x"}',
         (
-            "a.jsonl:1: input: expected a string, found a number: 42",
-            "a.jsonl:1: expected: expected a whole number, found a string: 'x'",
+            "a.jsonl:1: input must be a string, got a number: 42",
+            "a.jsonl:1: expected must be an integer, got a string: 'x'",
         ),
         TYPED,
     ),
     "a boolean where a whole number is declared": Bad(
         "a.jsonl",
         b'{"id": "1", "input": "x", "expected": true}',
-        ("expected: expected a whole number, found a boolean: true",),
+        ("expected must be an integer, got a boolean: true",),
         TYPED,
     ),
     "a mapped key that no line has": Bad(
         "a.jsonl",
         b'{"id": "1", "question": "x", "anwser": 1}',
-        ("a.jsonl: mapping: there is no key 'answer'; there are: id, question, anwser", "did you mean 'anwser'?"),
+        ("a.jsonl: mapping: unknown key 'answer'; there are: id, question, anwser", "did you mean 'anwser'?"),
         MAPPED,
     ),
     "a mapped input that is not there": Bad(
         "a.jsonl",
         b'{"id": "1", "Question": "x"}',
-        ("input: is missing: there is no 'question', which is mapped", "did you mean 'Question'?"),
+        ("input is missing: there is no 'question', which is mapped", "did you mean 'Question'?"),
         MAPPED,
     ),
     "a key and a mapped key for one field": Bad(
         "a.jsonl",
         b'{"id": "1", "question": "x", "answer": 1, "input": 2}',
-        ("input: is given both by this key and by the mapping",),
+        ("input is given both by this key and by the mapping",),
         MAPPED,
     ),
     "UTF-16": Bad("a.jsonl", GOOD.encode("utf-16"), ("the file is UTF-16", "iconv -f UTF-16 -t UTF-8 ")),
@@ -159,16 +157,16 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input,expectd\n1,a,b\n", ("a.csv:1: expectd", "did you mean 'expected'?")
     ),
     "a mapped column that is not there": Bad(
-        "a.csv", b"id,question,anwser\n1,a,b\n", ("there is no column 'answer'", "did you mean 'anwser'?"), MAPPED
+        "a.csv", b"id,question,anwser\n1,a,b\n", ("unknown column 'answer'", "did you mean 'anwser'?"), MAPPED
     ),
     "a column and a mapped column for one field": Bad(
         "a.csv",
         b"id,question,answer,input\n1,a,b,c\n",
-        ("a.csv:1: input: is given both by this key and by the mapping",),
+        ("a.csv:1: input is given both by this key and by the mapping",),
         MAPPED,
     ),
-    "an empty input cell": Bad("a.csv", b"id,input\n1,\n", ("a.csv:2: input: is missing",)),
-    "an empty id cell": Bad("a.csv", b"id,input\n,a\n", ("a.csv:2: id: is missing",)),
+    "an empty input cell": Bad("a.csv", b"id,input\n1,\n", ("a.csv:2: input is missing",)),
+    "an empty id cell": Bad("a.csv", b"id,input\n,a\n", ("a.csv:2: id is missing",)),
     "a quote that is never closed": Bad(
         "a.csv", b'id,input\n1,"a\n2,b\n', ("a.csv:2", "a quote is opened in this row and never")
     ),
@@ -180,7 +178,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "at offset 2 of the line is byte 0xff")
     ),
     "a cell of another type": Bad(
-        "a.csv", b"id,input,expected\n1,a,four\n", ("expected: expected a whole number, found a string: 'four'",), TYPED
+        "a.csv", b"id,input,expected\n1,a,four\n", ("expected must be an integer, got a string: 'four'",), TYPED
     ),
     "a metadata cell that is not a mapping": Bad(
         "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata: expected a JSON mapping in the cell",)

@@ -133,7 +133,7 @@ def test_an_evaluator_can_be_registered_for_one_definition() -> None:
     checks = define().register_evaluator(Polite).register_evaluator(short, "brief")
     checks.evaluate_field("output").evaluate_with("polite_here", word="Ada").evaluate_with("brief")
     assert result(checks).passed
-    with pytest.raises(EvaluatorError, match="there is no evaluator 'polite_here'"):
+    with pytest.raises(EvaluatorError, match="unknown evaluator 'polite_here'"):
         define().evaluate_field("output").evaluate_with("polite_here")
 
 

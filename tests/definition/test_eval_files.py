@@ -172,15 +172,15 @@ fields:
     told = fault(lambda: prepare(load_eval_file(path).evaluation, Registry.standard()))
     assert told.replace(str(tmp_path), "…") == snapshot("""\
 the evaluation has 4 problems
-  - target: sample 'a' has no recorded results by configuration, and there is no target to run
+  - target: sample 'a' has no recorded results by configuration, and no target is set to run
     Fix: give a target, or add results to every sample: {recorded: {configuration: result}}
   - some evaluators cannot be built
-      - fields.output (field), evaluators[0]: there is no evaluator 'containz' (did you mean 'contains'?)
-      - fields.output (field), evaluators[1] (contains), case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
+      - fields.output (field), evaluators[0]: unknown evaluator 'containz' (did you mean 'contains'?)
+      - fields.output (field), evaluators[1] (contains), case_sensitiv: unknown parameter: did you mean 'case_sensitive'?
       - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
       - fields.other (field), evaluators[0] (contains), case_sensitive: expected bool, got 3
     Fix: correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator
-  - baseline: there is no configuration 'lwo' to be the baseline
+  - baseline: unknown configuration 'lwo' to be the baseline
     Fix: did you mean 'low'?
   - some paths of fields are invalid
       - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total\

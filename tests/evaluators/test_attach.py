@@ -327,20 +327,20 @@ def test_faults_are_found_when_it_is_attached() -> None:
         messages.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
     assert messages == snapshot(
         [
-            ["same_as: its parameters do not fit", "  - fold: it is required: bool"],
+            ["same_as: its parameters are invalid", "  - fold: it is required: bool"],
             [
-                "contains: its parameters do not fit",
-                "  - case_sensitve: there is no such parameter: did you mean 'case_sensitive'?",
+                "contains: its parameters are invalid",
+                "  - case_sensitve: unknown parameter: did you mean 'case_sensitive'?",
             ],
-            ["contains: its parameters do not fit", "  - case_sensitive: expected bool, got 'no'"],
+            ["contains: its parameters are invalid", "  - case_sensitive: expected bool, got 'no'"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
-            ["regex_match: there is no flag 'q'"],
+            ["regex_match: unknown flag 'q'"],
             ["four: there is no evidence for its parameters after the first 3: 'more'"],
-            ["same: threshold must be from 0 to 1, got 7"],
-            ["the name of an evaluator must be a text, got ' '"],
+            ["same: threshold must be between 0 and 1, got 7"],
+            ["an evaluator's name must be a non-empty string, got ' '"],
             ["'exact_match' is the name of an evaluator, not an evaluator"],
             ["int: 3 is not callable and has no `evaluate` method"],
-            ["within_tolerance: its parameters do not fit", "  - tolerance: it is required: float"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance: it is required: float"],
             ["str: its parameters cannot be read"],
         ]
     )

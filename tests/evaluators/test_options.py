@@ -50,8 +50,8 @@ def test_every_fault_is_named_at_once() -> None:
     with pytest.raises(EvaluatorError) as caught:
         call_factory(Length, {"limits": 3, "unit": "line"}, "length")
     assert str(caught.value) == snapshot("""\
-length: its parameters do not fit
-  - limits: there is no such parameter: did you mean 'limit'?
+length: its parameters are invalid
+  - limits: unknown parameter: did you mean 'limit'?
   - limit: it is required: int
   - unit: expected 'word' | 'letter', got 'line'
 Fix: it takes limit: int, unit: 'word' | 'letter' = 'word'\

@@ -150,7 +150,7 @@ def test_no_speed_is_asked_for() -> None:
 @each_row("bad", [-1, math.nan, math.inf])
 def test_bad_limits_are_refused_when_attached(evaluator: Any, option: str, bad: float) -> None:
     """A limit below 0, or that is not a number, is refused before anything runs."""
-    with pytest.raises(EvaluatorError, match=f"{option} must be a number of 0 or more"):
+    with pytest.raises(EvaluatorError, match=f"{option} must be a number, 0 or more"):
         attach(evaluator, parameters={option: bad})
 
 

@@ -209,7 +209,7 @@ def test_with_weights_meanings_are_compared() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threshold": 1.5}, "threshold must be from 0 to 1"),
+        ({"threshold": 1.5}, "threshold must be between 0 and 1"),
         ({"embedder": "lexicl"}, "not the address of an embedder"),
         ({"embedder": 3}, "3 is not an embedder"),
         ({"against": "yesterday"}, "against"),

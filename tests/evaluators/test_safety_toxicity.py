@@ -99,7 +99,7 @@ def test_texts_inside_other_outputs_are_read() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, WORST, True])
 def test_a_threshold_outside_0_to_1_is_refused_when_it_is_made(threshold: Any) -> None:
-    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1"):
         toxicity_detection(threshold=threshold)
 
 

@@ -118,8 +118,8 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
         ("a.jsonl", b"", "it is empty"),
         ("a.jsonl", b"\n \n", "it is empty"),
         ("a.jsonl", b'{"a": 1}\n', "a.jsonl:1: this is not an export of runs"),
-        ("a.csv", b"", "there is no column 'record'"),
-        ("a.csv", b"id,record\n1,x\n", "there is no column 'run_record'"),
+        ("a.csv", b"", "unknown column 'record'"),
+        ("a.csv", b"id,record\n1,x\n", "unknown column 'run_record'"),
         ("a.csv", b"record,run_record\n1\n", "a.csv:2: .*this row has 1 cells; the header has 2"),
         ("a.csv", b"record,run_record\n{,\n", "a.csv:2: .*Input data was truncated"),
         ("a.csv", b'record,run_record\n"\n', "a.csv:2: .*unexpected end of data"),
@@ -142,7 +142,7 @@ def test_parquet_of_another_program_is_refused(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(UsageError, match="there is no column 'record'"):
+    with pytest.raises(UsageError, match="unknown column 'record'"):
         take(SQLiteHistory(tmp_path / "h.db"), tmp_path / "a.parquet")
 
 

@@ -106,7 +106,7 @@ def test_values_that_json_does_not_allow_are_repaired(tmp_path: Path) -> None:
     assert session.recorded["x"] == "nan"
     assert float(session.recorded["y"]) == 1e30
     assert "were replaced" in files.problems[0].what
-    assert decode_line(b"[" * 5000 + b"]" * 5000) == (None, "the JSON is nested too deep")
+    assert decode_line(b"[" * 5000 + b"]" * 5000) == (None, "the JSON is too deeply nested")
     assert decode_line(b'["' + b"[" * 5000 + b'"]') == (["[" * 5000], None)
     assert decode_line(b'"\xff"')[0] == "\N{REPLACEMENT CHARACTER}"
 

@@ -126,8 +126,8 @@ def test_the_model_sees_tool_errors(wire: str, server: ModelServer) -> None:
     assert response.output == "4"
     errors = [call.error for call in session[ToolCall]]
     assert errors == [
-        "there is no tool 'lokup': did you mean 'lookup'?",
-        "the arguments do not fit: there is no parameter 'town': choose one of: city; city is missing",
+        "unknown tool 'lokup': did you mean 'lookup'?",
+        "the arguments are invalid: unknown parameter 'town': choose one of: city; city is missing",
         "KeyError: 'no such city'",
         None,
     ]

@@ -155,8 +155,8 @@ def test_describe_check() -> None:
 def test_render_error_markdown() -> None:
     """Return the error that prevented a decision as Markdown."""
     assert (
-        render_error_markdown("there is no run 'x'", "exam")
-        == "<!-- proctor gate: exam -->\n## Gate not decided: exam\n\nthere is no run 'x'" + "\n"
+        render_error_markdown("unknown run 'x'", "exam")
+        == "<!-- proctor gate: exam -->\n## Gate not decided: exam\n\nunknown run 'x'" + "\n"
     )
 
 

@@ -85,14 +85,14 @@ def test_options_reach_the_judge(batch: Project) -> None:
     ("change", "what"),
     [
         (("--rubrics", "none.json"), "the rubrics cannot be read"),
-        (("--judge", "nowhere:x"), "there is no provider 'nowhere'"),
+        (("--judge", "nowhere:x"), "unknown provider 'nowhere'"),
         (("--template", "none.txt"), "the judge template cannot be read"),
         (("--sessions-dir", "nowhere"), "there is no such file or folder"),
         (("--retry-errors",), "needs --resume"),
         (("--scale", "5", "1"), "--scale: the lowest score must come first"),
         (("--scale", "0", "10"), "the rubrics are written for a scale from 1 to 5"),
         (("--budget", "foo"), "expected calls=N, tokens=N or cost=N, found 'foo'"),
-        (("--budget", "calls=-1"), "each a number above 0, found calls=-1"),
+        (("--budget", "calls=-1"), "each a number greater than 0, found calls=-1"),
         (("--resume",), "there is no unfinished run"),
     ],
 )

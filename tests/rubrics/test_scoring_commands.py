@@ -190,7 +190,7 @@ def test_a_batch_can_be_resumed_from_another_folder(batch: Project, monkeypatch:
         (("--timeout", "0"), "--timeout: expected seconds, more than 0, found 0"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens: expected a whole number"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout: expected seconds"),
-        (("--llm-temperature", "-1"), "--temperature: expected a number from 0 up, found -1"),
+        (("--llm-temperature", "-1"), "--temperature must be a number from 0 up, got -1"),
     ],
 )
 def test_invalid_options_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:

@@ -162,7 +162,7 @@ def test_an_evaluator_can_be_registered_in_one_definition() -> None:
     define().register_evaluator(CitationGrounding).evaluate_field("output").evaluate_with(
         "citation_grounding", knowledge_base=set()
     )
-    with pytest.raises(EvaluatorError, match="there is no evaluator 'citation_grounding'"):
+    with pytest.raises(EvaluatorError, match="unknown evaluator 'citation_grounding'"):
         define().evaluate_field("output").evaluate_with("citation_grounding")
 
 

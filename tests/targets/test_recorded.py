@@ -145,8 +145,8 @@ def test_a_file_that_changes_after_indexing_fails_the_call(tmp_path: Path) -> No
     ("outputs", "message"),
     [
         ("no-such-file.jsonl", "the recordings cannot be read: No such file"),
-        ([], "there are no recordings"),
-        ({}, "there are no recordings"),
+        ([], "the file has no recordings"),
+        ({}, "the file has no recordings"),
         (7, "int cannot contain recordings"),
         (b"1", "bytes cannot contain recordings"),
     ],
@@ -178,9 +178,9 @@ def test_options_are_checked_against_what_was_recorded() -> None:
     assert target.check_options({"configuration": "a"}) == []
     assert target.check_options({}) == ["the option 'configuration' is required to select recordings: a, b"]
     assert target.check_options({"configuration": "c", "model": "x", "epoch": 0}) == [
-        "there is no option 'model' for recordings: choose one of: configuration",
-        "there is no option 'epoch' for recordings: choose one of: configuration",
-        "there are no recordings of configuration 'c': choose one of: a, b",
+        "unknown option 'model' for recordings: choose one of: configuration",
+        "unknown option 'epoch' for recordings: choose one of: configuration",
+        "the file has no recordings of configuration 'c': choose one of: a, b",
     ]
 
 

@@ -153,7 +153,7 @@ def _raise_call_error(
     names = [parameter.name for parameter in info.parameters]
     unknown = next((name for name in options if name not in signature.parameters), None)
     if unknown is not None:
-        what = f"there is no parameter {unknown!r}"
+        what = f"unknown parameter {unknown!r}"
         aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
         hint = suggest_name(unknown, [*names, *aliases])
         listed = f"its parameters are {', '.join(names) or 'none'}"

@@ -165,7 +165,7 @@ def _join_criteria(
     listed = [criteria] if isinstance(criteria, str) else list(criteria or ())
     blocks = [block for block in (criterion, rubric) if block is not None]
     if any(not isinstance(text, str) or not text.strip() for text in (*blocks, *listed)):
-        raise EvaluatorError("a criterion must be a text that is not empty", where=where)
+        raise EvaluatorError("a criterion must be a non-empty string", where=where)
     if criteria is not None and not listed:
         raise EvaluatorError("the list of criteria is empty", where=where)
     if listed:

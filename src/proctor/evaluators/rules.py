@@ -207,7 +207,7 @@ def occurrences(
 def _check_keywords(options: Mapping[str, Any]) -> None:
     keywords = [*(options.get("include") or ()), *(options.get("exclude") or ())]
     if not keywords or not all(isinstance(word, str) and word for word in keywords):
-        raise EvaluatorError("there are no words to look for", where="keywords", fix='write include=["rain", "sun"]')
+        raise EvaluatorError("no words are given", where="keywords", fix='write include=["rain", "sun"]')
 
 
 @evaluator(category="rules", pure=True, check=_check_keywords)
@@ -340,7 +340,7 @@ def output_language(language: str) -> Callable[[Any], Score]:
     codes = sorted(str(label) for label, _ in classifier.rank(""))
     if code not in codes:
         fix = suggest_name(code, codes)
-        raise EvaluatorError(f"there is no language {language!r}", where="output_language", fix=fix)
+        raise EvaluatorError(f"unknown language {language!r}", where="output_language", fix=fix)
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
@@ -362,7 +362,7 @@ def _match_edge(
     phrases, paragraph, where = options["phrases"], options["paragraph"], f"{side}s_with"
     listed = [phrases] if isinstance(phrases, str) else list(phrases)
     if not listed or not all(isinstance(phrase, str) and phrase.strip() for phrase in listed):
-        what = f"phrases must be one or more texts, got {phrases!r}"
+        what = f"phrases must be one or more strings, got {phrases!r}"
         raise EvaluatorError(what, where=where, fix='write phrases=["Dear", "Hello"]')
     if paragraph == 0:
         raise EvaluatorError("there is no paragraph 0", where=where, fix="write 1 for the first or -1 for the last")

@@ -89,7 +89,7 @@ def find_format(name: str) -> ReportFormat:
             ) from error
         if plugin is None:
             known = plugins.plugin_names(plugins.REPORTERS)
-            raise ConfigError(f"there is no report format {name!r}", fix=suggest_name(name, known))
+            raise ConfigError(f"unknown report format {name!r}", fix=suggest_name(name, known))
     if not callable(getattr(plugin, "generate", plugin)):
         raise ConfigError(
             f"{name!r} is not a report format: it is neither a function nor has it a method `generate`",

@@ -51,7 +51,7 @@ def read_threshold(raw: Any, where: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ConfigError(f"expected a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%")
+        raise ConfigError(f"must be a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%")
     return number
 
 
@@ -126,9 +126,9 @@ def require_known_metrics(thresholds: Iterable[str], known: Iterable[str], custo
     }
     if len(unknown) == 1:
         ((metric, fix),) = unknown.items()
-        raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
+        raise ConfigError(f"unknown metric {metric!r}", where="fail_under", fix=fix)
     if unknown:
-        problems = [Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown.items()]
+        problems = [Problem(metric, f"unknown metric; {fix}") for metric, fix in unknown.items()]
         raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
 
 

@@ -80,13 +80,13 @@ def parse_document(document: Any) -> Iterator[Record | UnknownItem]:
 
 
 def to_storable(value: Any) -> Any:
-    """Return a value, or its JSON text if it is nested too deep to be stored."""
+    """Return a value, or its JSON text if it is too deeply nested to be stored."""
     if not is_too_deep(value):
         return value
     try:
         return msgspec.json.encode(value).decode()
     except RecursionError:
-        return f"({type_name(value)}, nested too deep to be stored)"
+        return f"({type_name(value)}, too deeply nested to be stored)"
 
 
 def _parse_resource(raw: Any, kind: str) -> Iterator[Record | UnknownItem]:
