@@ -47,7 +47,7 @@ def run(**changes: Any) -> Callable[[], Any]:
             "give the parameter a default",
         ),
         (run(evaluators=three_parameters), "third parameter 'c' would get the session", "rename it to session"),
-        (run(evaluators=limited), "limit: it is required\n", "functools.partial(limited, limit=…)"),
+        (run(evaluators=limited), "limit: is missing\n", "functools.partial(limited, limit=…)"),
         (run(dataset=["a", "b"]), "found a string: 'a'", '{"id": "1", "input": "2 + 2"'),
         (run(dataset=[("a", "b")]), "found a tuple", '{"id": "1", "input": "2 + 2"'),
         (run(dataset=[]), "the dataset has no samples", '{"id": "1", "input": "2 + 2"}'),
@@ -59,7 +59,7 @@ def run(**changes: Any) -> Callable[[], Any]:
         (run(budget={"usd": 3}), "budget: unknown key usd", "choose one of: calls, cost, tokens"),
         (run(resume=True), "only a stored run can be resumed", "leave out history=False"),
         (run(evaluators="exact_mach"), "unknown evaluator 'exact_mach'", "did you mean 'exact_match'?"),
-        (run(evaluators=[]), "there is no evaluator", "exact_match"),
+        (run(evaluators=[]), "the list is empty", "exact_match"),
         (run(fields={"t": "usage..x"}), "some paths of fields are invalid", "usage.total_tokens"),
     ],
 )

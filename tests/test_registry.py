@@ -211,7 +211,7 @@ def test_faults_have_suggestions(registry: Registry) -> None:
                 "  - case_sensitve: unknown parameter: did you mean 'case_sensitive'?",
             ],
             ["contains: its parameters are invalid", "  - case_sensitive: expected bool, got 'no'"],
-            ["within_tolerance: its parameters are invalid", "  - tolerance: it is required: float"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance: is missing: float"],
             ["within_tolerance: its parameters are invalid", "  - tolerance: expected float, got '0.1'"],
             ["regex_match: the value '^a' has no parameter name"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
@@ -268,7 +268,7 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
             "evaluators[3] (contains), case_sensitive: expected bool, got 1",
             ("evaluators[4] (all_of), evaluators[1]: unknown evaluator 'exact' (did you mean 'exact_match'?)"),
             (
-                "contains: 2 evaluators have this name; give each its own: "
+                "contains: 2 evaluators have this name; give each a unique name:  "
                 "attach(…, name=…), {name: evaluator}, or `name:` in an eval file"
             ),
         ]
@@ -277,7 +277,7 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
 
 def test_an_empty_list_of_evaluators_is_refused(registry: Registry) -> None:
     """A run without evaluators has no result."""
-    with pytest.raises(EvaluatorError, match="there is no evaluator"):
+    with pytest.raises(EvaluatorError, match="the list is empty"):
         registry.build_all([])
 
 
@@ -309,7 +309,7 @@ def test_names_are_unique() -> None:
     """Another evaluator with the same name is refused."""
     mine = Registry()
     mine.register(shouts)
-    with pytest.raises(EvaluatorError, match="there is an evaluator 'shouts' already"):
+    with pytest.raises(EvaluatorError, match="an evaluator is already named 'shouts'"):
         mine.register(share, name="shouts")
 
 
@@ -377,7 +377,7 @@ def test_a_failing_entry_point_is_a_warning() -> None:
         ),
         (
             "the plugin 'exact_match' (tests.test_registry:shouts) cannot be loaded: "
-            "EvaluatorError: there is an evaluator 'exact_match' already"
+            "EvaluatorError: an evaluator is already named 'exact_match'"
         ),
     ]
     assert found.build("exact_match")("a", "a").passed is True

@@ -134,7 +134,7 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
         (("new", "main", "--min-difference", "much"), "write 1% or 0.01"),
         (("new", "main", "--min-difference", "5"), "--min-difference must be 0 or more and less than 1, got 5"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
-        (("new",), "Missing argument 'REFERENCE'"),
+        (("new",), "REFERENCE is missing"),
     ],
 )
 def test_what_is_refused(runs: Project, args: tuple[str, ...], message: str) -> None:

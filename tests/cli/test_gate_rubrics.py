@@ -106,7 +106,7 @@ def test_holes_in_the_baseline_are_holes(week: Project) -> None:
     """Just what the baseline does not know of is bad in the run."""
     assert judged(week, "fails") == 0
     result = week.proctor("baseline", "set", "main", "latest")
-    assert "18 of 40 values of" in result.out
+    assert "18 of 40 samples have no value of" in result.out
     assert judged(week, "strict") == 0
     for metric in ("solved", "total_score"):
         gate = week.proctor(*GATE[:5], metric, "--margin", "70%", "--json")

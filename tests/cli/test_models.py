@@ -154,7 +154,7 @@ def test_pull_of_what_is_there_prints_the_path(project: Project, monkeypatch: py
 @pytest.mark.parametrize(
     ("args", "result"),
     [
-        (["pull"], "no model named; choose from: minilm, smollm2, qwen-judge"),
+        (["pull"], "no model is selected"),
         (["pull", "minilm", "smolm2"], "did you mean 'smollm2'?"),
         (["list", "minilm"], "to download models: proctor models pull minilm"),
         (["fetch"], "'fetch' is not one of 'list', 'pull'"),

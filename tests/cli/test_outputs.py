@@ -73,7 +73,7 @@ def contents(project: Project) -> dict[str, bytes]:
         ("eval.yaml", "a YAML file exists here"),
         ("judges.py", "a Python file exists here"),
         ("logs/b.json", "a JSON file exists here"),
-        (".proctor/history.db", "this file holds the history of runs"),
+        (".proctor/history.db", "this file is the history"),
         ("copy.db", "a database exists here"),
         ("data.jsonl", "a JSON Lines file exists here"),
     ],
@@ -114,7 +114,7 @@ def test_the_history_is_not_written_over_before_it_is_there(project: Project) ->
     ):
         result = project.proctor(*item, *history, "--output", output)
         assert result.code == 2
-        assert "this file holds the history of runs" in result.err
+        assert "this file is the history" in result.err
     assert not (project.folder / "asked").exists()
 
 

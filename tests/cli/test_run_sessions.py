@@ -81,7 +81,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
     result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
                            "--set", "tool_called.name=Bash")  # fmt: skip
     assert result.code == 2
-    assert "error: there is no eval file, and --target is missing" in result.err
+    assert "error: no eval file is given, and --target is missing" in result.err
     assert "--dataset-format auto" in result.err
     assert "fail_under" not in result.err
 
@@ -89,7 +89,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
 @pytest.mark.parametrize(
     ("dataset", "result"),
     [
-        ("logz", "s.yaml:1: dataset: there is no file or folder 'logz'; did you mean 'logs'?"),
+        ("logz", "s.yaml:1: dataset: file not found: logz; did you mean 'logs'?"),
         ("{path: logs, fromat: openai}", "unknown key fromat; did you mean 'format'?"),
     ],
 )

@@ -83,7 +83,7 @@ def test_show_narrows_to_results(project: Project, run_id: str) -> None:
         (["--sample", "s99"], "has no sample 's99'"),
         (["--configuration", "defalt"], "did you mean 'default'?"),
         (["--evaluator", "exact", "--outcome", "failed"], "the run has no evaluator 'exact'"),
-        (["--outcome", "bad"], "Invalid value for '--outcome'"),
+        (["--outcome", "bad"], "--outcome must be"),
     ],
 )
 def test_show_names_what_is_not_there(project: Project, run_id: str, args: list[str], message: str) -> None:

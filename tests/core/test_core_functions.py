@@ -77,7 +77,7 @@ def test_loopback_hosts(host: str, expected: bool) -> None:
 def test_text_that_is_not_utf8_is_located_with_its_likely_character() -> None:
     with pytest.raises(UnicodeDecodeError) as caught:
         b"name: a\ncity: caf\xe9".decode()
-    assert describe_decode_error(caught.value) == "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252"
+    assert describe_decode_error(caught.value) == "line 2 is not UTF-8 text: byte 0xe9 ('é' in Windows-1252)"
     assert describe_conversion("UTF-16", "qa.csv") == (
         "convert the file to UTF-8, for example: iconv -f UTF-16 -t UTF-8 qa.csv > utf8-qa.csv"
     )

@@ -179,7 +179,7 @@ def test_the_full_text_of_an_error_in_a_file(tmp_path: Path, monkeypatch: pytest
 qa.jsonl: 6 problems in the dataset
   - qa.jsonl:2: expeced: is not a known name; did you mean 'expected'?
   - qa.jsonl:2: input.text must be a string, got a number: 42
-  - qa.jsonl:3: not JSON: expecting value, at character 1 of the line
+  - qa.jsonl:3: not JSON: expected a value, at character 1 of the line
   - qa.jsonl:4: id is missing
   - qa.jsonl:5: id: 'a' is already used at qa.jsonl:1
   - qa.jsonl:6: input.text must be a string, got a boolean: false

@@ -37,7 +37,7 @@ BAD: dict[str, Bad] = {
     "only a byte order mark": Bad("a.jsonl", b"\xef\xbb\xbf", ("no samples",)),
     "truncated JSON": Bad("a.jsonl", jsonl(GOOD, '{"id": "1", "inp'), ("a.jsonl:2", "ends before its JSON does")),
     "an unclosed object": Bad("a.jsonl", b'{"id": "1"', ("a.jsonl:1", "ends before its JSON")),
-    "a missing comma": Bad("a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expecting ',' delimiter", "character 12")),
+    "a missing comma": Bad("a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expected ','", "character 12")),
     "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one complete JSON")),
     "an object over several lines": Bad(
         "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input is missing", "a sequence of JSON objects")
@@ -57,7 +57,7 @@ BAD: dict[str, Bad] = {
     "bytes that are not UTF-8": Bad(
         "a.jsonl",
         jsonl(GOOD, b'{"id": "1", "input": "caf\xe9"}'),
-        ("a.jsonl:2", "not UTF-8: at offset 25 of the line is byte 0xe9", "convert the file"),
+        ("a.jsonl:2", "not UTF-8: byte 0xe9 at offset 25 of the line", "convert the file"),
     ),
     "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "too deeply nested")),
     "a control character in a string": Bad("a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)),
@@ -146,13 +146,11 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input,input\n1,a,b\n", ("a.csv:1: input: two columns have this name",)
     ),
     "a column without a name": Bad("a.csv", b"id,,input\n1,a,b\n", ("column 2 has no name",)),
-    "no column for the input": Bad(
-        "a.csv", b"id,question\n1,a\n", ("a.csv:1: input: there is no column", "id, question")
-    ),
+    "no column for the input": Bad("a.csv", b"id,question\n1,a\n", ("a.csv:1: no column for 'input'", "id, question")),
     "no column for the id": Bad(
-        "a.csv", b"input\na\n", ("a.csv:1: id: there is no column", "generate_ids=True (--generate-ids)")
+        "a.csv", b"input\na\n", ("a.csv:1: no column for 'id'", "generate_ids=True (--generate-ids)")
     ),
-    "another delimiter": Bad("a.csv", b"id#input\n1#a\n", ("there is no column for it",)),
+    "another delimiter": Bad("a.csv", b"id#input\n1#a\n", ("no column for",)),
     "a column that is nearly a field": Bad(
         "a.csv", b"id,input,expectd\n1,a,b\n", ("a.csv:1: expectd", "did you mean 'expected'?")
     ),
@@ -175,7 +173,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input\n1,a\rb\n", ("a.csv:2", "a cell contains a single carriage return")
     ),
     "a table that is not UTF-8": Bad(
-        "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "at offset 2 of the line is byte 0xff")
+        "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "byte 0xff at offset 2 of the line")
     ),
     "a cell of another type": Bad(
         "a.csv", b"id,input,expected\n1,a,four\n", ("expected must be an integer, got a string: 'four'",), TYPED

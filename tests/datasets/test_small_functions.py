@@ -43,7 +43,7 @@ class Sums:
             [describe_value(value) for value in (42, True, None, [1])],
             ["a number: 42", "a boolean: true", "null", "a list"],
         ),
-        (str(decode_line(b"caf\xe9")), "not UTF-8: at offset 3 of the line is byte 0xe9, 'é' in Windows-1252"),
+        (str(decode_line(b"caf\xe9")), "not UTF-8: byte 0xe9 at offset 3 of the line ('é' in Windows-1252)"),
         (format_suffix(Path("qa.JSONL.gz")), ".jsonl"),
         (may_repeat_keys(b'{"id": "1", "input": "at 10:30"}', {"id": "1", "input": "at 10:30"}), False),
         (may_repeat_keys(b'{"id": "1", "input": "a", "input": "b"}', {"id": "1", "input": "b"}), True),

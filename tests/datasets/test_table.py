@@ -180,7 +180,7 @@ def test_the_full_text_of_an_error_in_a_table(tmp_path: Path, monkeypatch: pytes
 a.csv: 8 problems in the dataset
   - a.csv:4: expected must be an integer, got a string: 'two'
   - a.csv:6: expected 3 cells, found 2
-  - a.csv:7: not UTF-8: at offset 2 of the line is byte 0xff, 'ÿ' in Windows-1252
+  - a.csv:7: not UTF-8: byte 0xff at offset 2 of the line ('ÿ' in Windows-1252)
   - a.csv:8: id: '1' is already used at a.csv:2
   - a.csv:9: id is missing
   - a.csv:9: input is missing

@@ -126,7 +126,7 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
         (int, 2.0, ["input must be an integer, got a number: 2.0"]),
         (float, "1", ["input must be a number, got a string: '1'"]),
         (str, None, ["input must be a string, got null"]),
-        (int | None, "x", ["input must be a whole number or null, got a string: 'x'"]),
+        (int | None, "x", ["input must be an integer or null, got a string: 'x'"]),
         (str, ["a"], ["input must be a string, got a list"]),
         (str, {"a": 1}, ["input must be a string, got a mapping"]),
         (

@@ -193,7 +193,7 @@ def test_typed_mappings_rows_tuples_and_unions_report_every_fault() -> None:
     assert len(problems([record(["a", "b"])], set[int])) == 2
     assert len(problems([record({"a": "x", "b": "y"})], dict[str, int])) == 2
     assert len(problems([record({"text": 1})], Question | None)) == 3
-    assert problems([record([])], int | str) == ["input must be a whole number or a string, got a list"]
+    assert problems([record([])], int | str) == ["input must be an integer or a string, got a list"]
 
 
 def test_a_constraint_is_explained() -> None:

@@ -180,7 +180,7 @@ the evaluation has 4 problems
       - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
       - fields.other (field), evaluators[0] (contains), case_sensitive: expected bool, got 3
     Fix: correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator
-  - baseline: unknown configuration 'lwo' to be the baseline
+  - baseline: no configuration is named 'lwo'
     Fix: did you mean 'low'?
   - some paths of fields are invalid
       - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total\

@@ -508,7 +508,7 @@ def test_a_judge_without_a_model_explains_what_a_model_is() -> None:
     """In words, for its type says nothing."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build({"llm_judge": {"criterion": "c"}})
-    expected = "model: it is required: a model: an address such as openai:gpt-4o-mini"
+    expected = "model: is missing: a model: an address such as openai:gpt-4o-mini"
     assert expected in str(caught.value)
     assert "it takes model: model, criterion: str | None = None" in str(caught.value)
 

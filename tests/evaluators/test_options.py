@@ -52,7 +52,7 @@ def test_every_fault_is_named_at_once() -> None:
     assert str(caught.value) == snapshot("""\
 length: its parameters are invalid
   - limits: unknown parameter: did you mean 'limit'?
-  - limit: it is required: int
+  - limit: is missing: int
   - unit: expected 'word' | 'letter', got 'line'
 Fix: it takes limit: int, unit: 'word' | 'letter' = 'word'\
 """)

@@ -333,7 +333,7 @@ def test_a_given_up_pattern_is_an_error_unless_another_format_fits() -> None:
     [
         ({"format": "emial"}, "did you mean 'email'?"),
         ({"format": []}, "no format is selected"),
-        ({"format": 5}, "there is no format 5"),
+        ({"format": 5}, "unknown format 5"),
         ({"format": "date", "pattern": "x"}, "pattern: not an option of date"),
         ({"format": "regex"}, "pattern: the format regex requires a pattern"),
         ({"format": "regex", "pattern": "("}, "'(' is not a regular expression"),

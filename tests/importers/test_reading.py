@@ -167,7 +167,7 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
         (tmp_path / "gone.json", None, "no such file"),
         (empty, None, "no file in this folder ends in .json"),
         (empty, "*.log", "no file in this folder matches"),
-        (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session can be read"),
+        (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session could be read"),
         (put(tmp_path / "x", "empty.json", ""), None, "empty.json: the file is empty"),
         (put(tmp_path / "x", "blank.json", " \n"), None, "blank.json: the file is empty"),
     ):

@@ -141,7 +141,7 @@ def test_an_unreadable_file_is_named_with_its_line(tmp_path: Path) -> None:
     tab = faults(tmp_path, "rubrics:\n\t- id: a", "r.yaml")[0]
     assert "the line is indented with a tab" in tab
     assert "replace tabs with spaces" in tab
-    assert "rubric files end in" in faults(tmp_path, "x", "r.txt")[0]
+    assert "a rubric file must end in" in faults(tmp_path, "x", "r.txt")[0]
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load_rubrics(tmp_path / "none.json")
     (tmp_path / "latin.json").write_bytes(b"\xff\xfe\x00")
@@ -174,7 +174,7 @@ def test_one_rubric_by_id_has_the_scale_of_its_set(tmp_path: Path) -> None:
         load_rubric("safty")
     with pytest.raises(ConfigError, match="'name' is missing"):
         load_rubric({"id": "a", "description": "x", "scoring_criteria": "y"})
-    with pytest.raises(KeyError, match="there is no rubric"):
+    with pytest.raises(KeyError, match="unknown rubric"):
         load_rubrics(path)["b"]
 
 

@@ -46,7 +46,7 @@ def test_results_of_other_sessions_are_not_overwritten(batch: Project) -> None:
     before, asked = Path("out/summary.json").read_text(), calls()
     result = batch.proctor(*BATCH[:-1], "others", "--output-dir", "out")
     assert result.code == 2
-    assert "it holds results of other sessions (s000_result.json of logs/s000.json)" in result.err
+    assert "this folder contains results of other sessions (s000_result.json of logs/s000.json)" in result.err
     assert (Path("out/summary.json").read_text(), calls()) == (before, asked)
     assert batch.proctor(*BATCH[:-1], "others", "--output-dir", "out2").code == 0
 
@@ -77,9 +77,9 @@ def test_unreadable_files_in_the_folder_are_ignored(batch: Project) -> None:
 @pytest.mark.parametrize(
     ("folder", "what"),
     [
-        ("./logs/../logs", "it holds the sessions"),
-        ("logs/out", "it is inside the folder of the sessions"),
-        ("link/deep/out", "it is inside the folder of the sessions"),
+        ("./logs/../logs", "this folder contains the sessions"),
+        ("logs/out", "this folder is inside the folder of the sessions"),
+        ("link/deep/out", "this folder is inside the folder of the sessions"),
     ],
 )
 def test_results_cannot_be_written_into_the_folder_of_sessions(batch: Project, folder: str, what: str) -> None:
@@ -137,7 +137,7 @@ def test_learned_rubrics_do_not_overwrite_their_input(batch: Project) -> None:
     assert "--manifest reads this file; it would be overwritten" in result.err
     result = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
     assert (result.code, calls()) == (2, Counter())
-    assert "a JSON file exists here and is not overwritten, because it is not a rubric file" in result.err
+    assert "the file exists and is a JSON file, not a rubric file; it is not overwritten" in result.err
     chat = json.loads(Path("logs/s002.json").read_text())
     Path("logs/s002.json").write_text(json.dumps({"messages": chat, "rubrics": []}))
     result = batch.proctor(*learn, "--overwrite", "--output", "logs/s002.json")
@@ -187,10 +187,10 @@ def test_a_batch_can_be_resumed_from_another_folder(batch: Project, monkeypatch:
     ("change", "what"),
     [
         (("--output-dir", "judge.py"), "--output-dir: "),
-        (("--timeout", "0"), "--timeout: expected seconds, more than 0, found 0"),
+        (("--timeout", "0"), "--timeout must be a number greater than 0, got 0"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens: expected a whole number"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout: expected seconds"),
-        (("--llm-temperature", "-1"), "--temperature must be a number from 0 up, got -1"),
+        (("--llm-temperature", "-1"), "--temperature must be a number, 0 or more, got -1"),
     ],
 )
 def test_invalid_options_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:

@@ -95,10 +95,7 @@ def run_cli(args: list[str] | None = None) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        if isinstance(error, click.exceptions.NoArgsIsHelpError):
-            error.show()
-        else:
-            echo_stderr(str(describe_click_error(error)), "error: ")
+        _show_click_error(error)
         return USAGE
     except click.Abort as abort:
         # click turns every KeyboardInterrupt into Abort, RunInterrupted included.
@@ -129,6 +126,13 @@ def run_cli(args: list[str] | None = None) -> int:
             "error: ",
         )
         return ERROR
+
+
+def _show_click_error(error: click.ClickException) -> None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    else:
+        echo_stderr(str(describe_click_error(error)), "error: ")
 
 
 def describe_click_error(error: click.ClickException) -> ConfigError:
