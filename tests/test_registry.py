@@ -208,7 +208,7 @@ def test_faults_have_suggestions(registry: Registry) -> None:
             ["unknown evaluator 'exact_macth'"],
             [
                 "contains: its parameters are invalid",
-                "  - case_sensitve: unknown parameter: did you mean 'case_sensitive'?",
+                "  - unknown parameter 'case_sensitve'; did you mean 'case_sensitive'?",
             ],
             ["contains: its parameters are invalid", "  - case_sensitive: expected bool, got 'no'"],
             ["within_tolerance: its parameters are invalid", "  - tolerance: is missing: float"],
@@ -264,7 +264,7 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
     assert [str(problem) for problem in caught.value.problems] == snapshot(
         [
             "evaluators[0]: unknown evaluator 'contians' (did you mean 'contains'?)",
-            ("evaluators[3] (contains), fold: unknown parameter: choose one of: case_sensitive, match"),
+            ("evaluators[3] (contains): unknown parameter 'fold'; choose one of: case_sensitive, match"),
             "evaluators[3] (contains), case_sensitive: expected bool, got 1",
             ("evaluators[4] (all_of), evaluators[1]: unknown evaluator 'exact' (did you mean 'exact_match'?)"),
             (

@@ -125,7 +125,7 @@ def test_delete_tells_which_baselines_go(
     history.set_baseline("alpha", "r1")
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     options = project.proctor("delete", "r1", "r2").out
-    assert options.startswith("Delete run r1 (exam; baseline "alpha"; baseline "main"), r2 (exam)? [y/N]")
+    assert options.startswith('Delete run r1 (exam; baseline "alpha"; baseline "main"), r2 (exam)? [y/N]')
     assert len(history.baselines()) == 2
     result = project.proctor("delete", "r1", "r2", "--yes")
     assert result.out == snapshot("""\

@@ -58,7 +58,7 @@ def test_a_wrong_length_is_corrected_by_reading(claimed: int | None) -> None:
 
 def test_a_negative_length_is_refused() -> None:
     """There is no dataset of less than nothing."""
-    with pytest.raises(DatasetError, match="expected a length of at least 0"):
+    with pytest.raises(DatasetError, match="length must be 0 or more"):
         IteratorDataset(records(2), -1)
 
 

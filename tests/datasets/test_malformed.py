@@ -38,29 +38,29 @@ BAD: dict[str, Bad] = {
     "truncated JSON": Bad("a.jsonl", jsonl(GOOD, '{"id": "1", "inp'), ("a.jsonl:2", "ends before its JSON does")),
     "an unclosed object": Bad("a.jsonl", b'{"id": "1"', ("a.jsonl:1", "ends before its JSON")),
     "a missing comma": Bad("a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expected ','", "character 12")),
-    "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one complete JSON")),
+    "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("unexpected text after the end", "one complete JSON")),
     "an object over several lines": Bad(
         "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input is missing", "a sequence of JSON objects")
     ),
-    "a list": Bad("a.jsonl", b"[1, 2]", ("found a number: 1", "found a number: 2", "read as a JSON list")),
-    "a number": Bad("a.jsonl", b"42", ("found a number: 42",)),
-    "null on a line": Bad("a.jsonl", b"null", ("a.jsonl:1", "found null")),
+    "a list": Bad("a.jsonl", b"[1, 2]", ("got a number: 1", "got a number: 2", "read as a JSON list")),
+    "a number": Bad("a.jsonl", b"42", ("got a number: 42",)),
+    "null on a line": Bad("a.jsonl", b"null", ("a.jsonl:1", "got null")),
     "NaN": Bad("a.jsonl", b'{"id": "1", "input": NaN}', ("NaN is not a number", "write null")),
     "Infinity": Bad("a.jsonl", b'{"id": "1", "input": [-Infinity]}', ("-Infinity is not a number",)),
     "a number without bounds": Bad("a.jsonl", b'{"id": "1", "input": 1e999}', ("a number is out of range",)),
     "a number of 5000 digits": Bad(
         "a.jsonl", b'{"id": "1", "input": ' + b"9" * 5000 + b"}", ("a number is out of range",)
     ),
-    "half a surrogate pair": Bad(
-        "a.jsonl", b'{"id": "1", "input": "\\ud83d"}', ("\\ud83d is half of a surrogate pair",)
-    ),
+    "half a surrogate pair": Bad("a.jsonl", b'{"id": "1", "input": "\\ud83d"}', ("\\ud83d is a lone surrogate",)),
     "bytes that are not UTF-8": Bad(
         "a.jsonl",
         jsonl(GOOD, b'{"id": "1", "input": "caf\xe9"}'),
         ("a.jsonl:2", "not UTF-8: byte 0xe9 at offset 25 of the line", "convert the file"),
     ),
     "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "too deeply nested")),
-    "a control character in a string": Bad("a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)),
+    "a control character in a string": Bad(
+        "a.jsonl", b'{"id": "1", "input": "a\x01"}', ("a control character in a string",)
+    ),
     "no id": Bad("a.jsonl", b'{"input": 1}', ("id is missing", "generate_ids=True (--generate-ids)")),
     "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id must not be empty",)),
     "an id that is a boolean": Bad(
@@ -139,9 +139,9 @@ BAD: dict[str, Bad] = {
     "an empty table": Bad("a.csv", b"", ("a.csv: no samples: the file is empty",)),
     "a header and no rows": Bad("a.csv", b"id,input\n", ("only a header",)),
     "a row with too many cells": Bad(
-        "a.csv", b"id,input\n1,a,b\n", ("a.csv:2", "expected 2 cells, found 3", "quote cells")
+        "a.csv", b"id,input\n1,a,b\n", ("a.csv:2", "the row has 3 cells, the header has 2", "quote cells")
     ),
-    "a row with too few cells": Bad("a.csv", b"id,input\n1\n", ("expected 2 cells, found 1",)),
+    "a row with too few cells": Bad("a.csv", b"id,input\n1\n", ("the row has 1 cell, the header has 2",)),
     "two columns of one name": Bad(
         "a.csv", b"id,input,input\n1,a,b\n", ("a.csv:1: input: two columns have this name",)
     ),
@@ -179,7 +179,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input,expected\n1,a,four\n", ("expected must be an integer, got a string: 'four'",), TYPED
     ),
     "a metadata cell that is not a mapping": Bad(
-        "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata: expected a JSON mapping in the cell",)
+        "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata must be a JSON mapping",)
     ),
     "an id used twice behind a long cell": Bad(
         "a.tsv", b'id\tinput\n1\t"a\n\nb"\n1\tc\n', ("a.tsv:5: id: '1' is already used at a.tsv:2",)

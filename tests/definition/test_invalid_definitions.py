@@ -39,8 +39,8 @@ def test_a_misspelled_parameter() -> None:
     """The error suggests the most similar one, or lists all."""
     assert fault(lambda: output().evaluate_with("contains", case_sensitiv=False)) == snapshot("""\
 contains: its parameters are invalid
-  - case_sensitiv: unknown parameter: did you mean 'case_sensitive'?
-Fix: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None\
+  - unknown parameter 'case_sensitiv'; did you mean 'case_sensitive'?
+Fix: its parameters are case_sensitive: bool = True, match: 'any' | 'all' | None = None\
 """)
 
 
@@ -48,8 +48,8 @@ def test_a_parameter_of_the_wrong_type() -> None:
     """The error names the expected type and the value."""
     assert fault(lambda: output().evaluate_with(short, limit="long")) == snapshot("""\
 short: its parameters are invalid
-  - limit: expected int, got 'long'
-Fix: it takes limit: int = 20\
+  - limit must be of type int, got 'long'
+Fix: its parameters are limit: int = 20\
 """)
 
 
@@ -173,7 +173,7 @@ def test_limits_and_tags_of_a_history() -> None:
 the history settings are invalid
   - retention_days must be a number greater than 0, got -1
   - retention_count must be a number greater than 0, got True
-  - tags.n: must be a string, got 3\
+  - tags.n must be a string, got 3\
 """)
 
 
@@ -298,11 +298,11 @@ many: the definition has 12 problems
   - unknown evaluator 'containz'
     Fix: did you mean 'contains'?
   - contains: its parameters are invalid
-      - case_sensitiv: unknown parameter: did you mean 'case_sensitive'?
-    Fix: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None
+      - unknown parameter 'case_sensitiv'; did you mean 'case_sensitive'?
+    Fix: its parameters are case_sensitive: bool = True, match: 'any' | 'all' | None = None
   - short: its parameters are invalid
-      - limit: expected int, got 'x'
-    Fix: it takes limit: int = 20
+      - limit must be of type int, got 'x'
+    Fix: its parameters are limit: int = 20
   - output: the field is already combined by 'and', and now by 'or'
     Fix: keep one of the two combine_with calls
   - output: the field is already combined by 'and', and now by 'xor'

@@ -268,7 +268,7 @@ def test_a_product_has_the_name_and_threshold_of_its_factory() -> None:
     assert (attached.spec.name, attached.spec.uses, attached.mode) == ("at_most", "at_most", "inline")
     assert attached.spec.parameters == {"limit": 8}
     assert attached("0123456789").passed is False
-    with pytest.raises(EvaluatorError, match="limit: is missing: int"):
+    with pytest.raises(EvaluatorError, match="limit is missing: int"):
         attach(at_most)
 
 
@@ -330,7 +330,7 @@ def test_faults_are_found_when_it_is_attached() -> None:
             ["same_as: its parameters are invalid", "  - fold: is missing: bool"],
             [
                 "contains: its parameters are invalid",
-                "  - case_sensitve: unknown parameter: did you mean 'case_sensitive'?",
+                "  - unknown parameter 'case_sensitve'; did you mean 'case_sensitive'?",
             ],
             ["contains: its parameters are invalid", "  - case_sensitive: expected bool, got 'no'"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],

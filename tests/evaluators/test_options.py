@@ -52,16 +52,16 @@ def test_every_fault_is_named_at_once() -> None:
     assert str(caught.value) == snapshot("""\
 length: its parameters are invalid
   - limits: unknown parameter: did you mean 'limit'?
-  - limit: is missing: int
+  - limit is missing: int
   - unit: expected 'word' | 'letter', got 'line'
-Fix: it takes limit: int, unit: 'word' | 'letter' = 'word'\
+Fix: its parameters are limit: int, unit: 'word' | 'letter' = 'word'\
 """)
 
 
 @pytest.mark.parametrize("given", [{"limit": True}, {"limit": "3"}, {"limit": 1.5}, {"limit": None}, {"limit": [3]}])
 def test_values_must_fit_their_types(given: dict[str, Any]) -> None:
     """A boolean is not a number, and neither is a text."""
-    with pytest.raises(EvaluatorError, match="limit: expected int, got"):
+    with pytest.raises(EvaluatorError, match="limit must be of type int, got"):
         call_factory(Length, given, "length")
 
 

@@ -170,7 +170,9 @@ class CSVDataset(FileDataset):
         """Convert a row to a record; empty cells are omitted, except an input that may be null."""
         if len(row) != len(header):
             fix = "give every row as many cells as the header; quote cells that contain the delimiter"
-            raise InvalidRecord([Problem("", f"the row has {len(row)} cells, the header has {len(header)}", fix)])
+            raise InvalidRecord(
+                [Problem("", f"the row has {len(row)} cell{'s' * (len(row) != 1)}, the header has {len(header)}", fix)]
+            )
         record: dict[str, Any] = {name: text for name, text in zip(header, row, strict=True) if text}
         problems: list[Problem] = []
         for name, read in cell_readers.items():

@@ -245,7 +245,7 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
             field_type = next(field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
             if what.startswith("invalid enum value"):
                 what = f"must be {' or '.join(map(repr, get_args(field_type)))}"
-            if location == name:
+            if location == name and what.startswith("must "):
                 what = f"{what.partition(', got ')[0]}, got {value!r}"
             default = getattr(RunOptions(), name)
             fix = f"write {name}={EXAMPLES.get(name, default)!r}"
