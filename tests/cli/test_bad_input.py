@@ -35,7 +35,7 @@ CASES = [
     dataset("only blank lines", "\n\n  \n", "no samples"),
     dataset("truncated object", GOOD + '{"id": "b", "input": ', "data.jsonl:2"),
     dataset("not JSON", GOOD + "hello\n", "data.jsonl:2"),
-    dataset("a list", GOOD + "[1, 2]\n", "data.jsonl:2", "mapping"),
+    dataset("a list", GOOD + "[1, 2]\n", "data.jsonl:2", "JSON object"),
     dataset("a bare string", '"hello"\n', "data.jsonl:1"),
     dataset("no id", '{"input": "x"}\n', "data.jsonl:1", "id", "generate"),
     dataset("no input", '{"id": "a", "expected": "x"}\n', "data.jsonl:1", "input"),

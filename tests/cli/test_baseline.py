@@ -129,7 +129,7 @@ def test_delete_tells_which_baselines_go(
     assert len(history.baselines()) == 2
     result = project.proctor("delete", "r1", "r2", "--yes")
     assert result.out == snapshot("""\
-deleted r1 (exam), r2 (exam)
+deleted run r1 (exam), r2 (exam)
 the baseline alpha was deleted with its run
 the baseline main was deleted with its run
 """)

@@ -27,7 +27,7 @@ def test_runs_shows_what_the_pass_rate_covers(project: Project, run_id: str) -> 
     project.proctor("run", "eval.yaml", "--dataset", "d.jsonl", "-q")
     heading, row = (line.split() for line in project.proctor("runs").out.splitlines()[:2])
     assert heading[-3:] == ["rate", "skipped", "errors"]
-    assert row[3:] == ["2", "1", "100.0", "%", "1", "0"]
+    assert row[3:] == ["2", "1", "100.0%", "1", "0"]
 
 
 def test_a_rescored_run_is_marked(project: Project, run_id: str) -> None:
@@ -69,7 +69,7 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
         (("compare", "latest", "exam", "--min-difference", "abc"), "Fix: write 1% or 0.01"),
         (("compare", "latest", "exam", "--min-difference", "200%"), "less than 1, got 200%"),
         (("gate", "latest", "--fail-under", "1", "--max-missing", "300%"), "from 0% to 100%, got 300%"),
-        (("gate", "latest", "--fail-under", "abc"), "error: --fail-under: must be a number such as 0.8 or 80%"),
+        (("gate", "latest", "--fail-under", "abc"), "error: --fail-under must be a number such as 0.8 or 80%"),
         (("rank", "latency_ms.p95", "latest"), "latency_ms.p95 has no value per sample, so it cannot be ranked"),
         (("run", "eval.yaml", "--map", "a=b"), "error: --map needs --dataset"),
         (("run", "eval.yaml", "--retry-errors"), "error: --retry-errors needs --resume"),

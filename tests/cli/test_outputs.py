@@ -70,12 +70,12 @@ def contents(project: Project) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("path", "taken_for"),
     [
-        ("eval.yaml", "a YAML file exists here"),
-        ("judges.py", "a Python file exists here"),
-        ("logs/b.json", "a JSON file exists here"),
+        ("eval.yaml", "the file exists and is a YAML file"),
+        ("judges.py", "the file exists and is a Python file"),
+        ("logs/b.json", "the file exists and is a JSON file"),
         (".proctor/history.db", "this file is the history"),
-        ("copy.db", "a database exists here"),
-        ("data.jsonl", "a JSON Lines file exists here"),
+        ("copy.db", "the file exists and is a database"),
+        ("data.jsonl", "the file exists and is a JSON Lines file"),
     ],
 )
 def test_nothing_else_is_written_over(stored: Project, door: tuple[str, ...], path: str, taken_for: str) -> None:
@@ -200,5 +200,5 @@ def test_what_is_cut_off_is_no_earlier_output(tmp_path: Path, data: bytes) -> No
     path = tmp_path / "x.db"
     path.write_bytes(data)
     for kind in (EXPORTS["parquet"], RESULT):
-        with pytest.raises(ConfigError, match="a database exists here"):
+        with pytest.raises(ConfigError, match="the file exists and is a database"):
             check_file(path, kind, "FILE")

@@ -118,7 +118,7 @@ def test_delete_asks_first(project: Project, run_id: str, monkeypatch: pytest.Mo
     assert project.proctor("delete", run_id).out.endswith("nothing was deleted\n")
     assert run_id in project.proctor("runs", "--json").out
     result = project.proctor("delete", run_id[:18], "exam", "--yes")
-    assert result.out == f"deleted {run_id} (exam)\n"
+    assert result.out == f"deleted run {run_id} (exam)\n"
     assert project.proctor("runs", "--json").json == []
     repeated = project.proctor("run", "eval.yaml", "--json").json["run_id"]
     assert project.proctor("delete", repeated, "--yes", "--json").json == {"deleted": [repeated], "baselines": []}

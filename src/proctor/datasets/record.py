@@ -299,7 +299,7 @@ def _merge_metadata(fields: Mapping[str, Any], problems: list[Problem]) -> dict[
 def _missing_expected(read: Reader) -> Problem:
     problems: list[Problem] = []
     _convert(read, None, problems)
-    requirement = problems[0].what.removesuffix(", got null") if problems else "expected a value"
+    requirement = problems[0].what.removesuffix(", got null") if problems else "must not be null"
     fix = "give every sample an expected value, or declare its type as optional, such as str | None"
     return Problem("expected", f"{requirement}, but it is missing or null", fix)
 
