@@ -70,7 +70,7 @@ def test_a_file_of_somebody_else_is_not_replaced(plugged: Project) -> None:
     for name, form in (("report.txt", "outcomes"), ("report.bare", "bare")):
         path = plugged.write(f"out/{name}", "Mine")
         result = plugged.proctor("run", "eval.yaml", "--output", "out", "--format", form)
-        assert (result.code, "because it is not a report" in result.err) == (2, True)
+        assert (result.code, "not a report; it is not overwritten" in result.err) == (2, True)
         assert path.read_text() == "Mine"
     assert plugged.proctor("runs", "--json").json == []
 

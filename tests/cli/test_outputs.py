@@ -127,7 +127,7 @@ def test_reports_take_the_place_of_reports_only(stored: Project, door: tuple[str
         result = stored.proctor(*door, "out")
         refused = name != "notes.md"
         assert (result.code == 2) is refused, result.err
-        assert ("because it is not a report" in result.err) is refused
+        assert ("not a report; it is not overwritten" in result.err) is refused
         assert (stored.folder / f"out/{name}").read_text() == "Mine"
         if refused:
             (stored.folder / f"out/{name}").unlink()
@@ -154,7 +154,7 @@ def test_reports_do_not_go_among_the_sessions_that_are_read(stored: Project) -> 
     ):
         result = stored.proctor(*args)
         assert result.code == 2
-        assert "this folder holds the recorded sessions" in result.err
+        assert "this folder contains the recorded sessions" in result.err
         assert contents(stored) == before
     stored.write("chats.yaml", evaluated % ', pattern: "?.json"')
     assert stored.proctor("run", "chats.yaml", "--output", "logs").code in (0, 3)

@@ -129,7 +129,7 @@ def test_files_and_streams_follow_the_same_rule(tmp_path: Path) -> None:
     table = tmp_path / "a.csv"
     table.write_text("id,input,expected\n1,,a\n2,q,\n")
     assert [s.input for s in Dataset.load(table, str | None, str | None)] == [None, "q"]
-    with pytest.raises(DatasetError, match=r"a\.csv:3: expected: expected a string"):
+    with pytest.raises(DatasetError, match=r"a\.csv:3: expected must be a string"):
         Dataset.load(table, str | None, str)
     stream = IteratorDataset([record("q")], expected_type=int)
     with pytest.raises(DatasetError, match="expected: expected a whole number, but it is missing"):
@@ -142,7 +142,7 @@ def test_a_literal_lists_what_is_allowed() -> None:
     assert problems([record("gren")], Literal["red", "green"]) == [
         "input must be one of 'red', 'green', got a string: 'gren'; did you mean 'green'?"
     ]
-    assert problems([record(3)], Literal[1, 2]) == ["input: expected one of 1, 2, got a number: 3"]
+    assert problems([record(3)], Literal[1, 2]) == ["input must be one of 1, 2, got a number: 3"]
 
 
 def test_an_enum_lists_what_is_allowed() -> None:
@@ -150,7 +150,7 @@ def test_an_enum_lists_what_is_allowed() -> None:
     assert problems([record("lout")], Mood) == [
         "input must be one of 'calm', 'loud', got a string: 'lout'; did you mean 'loud'?"
     ]
-    assert problems([record(3)], Level) == ["input: expected one of 1, 2, got a number: 3"]
+    assert problems([record(3)], Level) == ["input must be one of 1, 2, got a number: 3"]
     assert problems([record(["calm", "x"])], list[Mood]) == [
         "input[1]: expected one of 'calm', 'loud', found a string: 'x'"
     ]

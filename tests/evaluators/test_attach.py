@@ -332,7 +332,7 @@ def test_faults_are_found_when_it_is_attached() -> None:
                 "contains: its parameters are invalid",
                 "  - unknown parameter 'case_sensitve'; did you mean 'case_sensitive'?",
             ],
-            ["contains: its parameters are invalid", "  - case_sensitive: expected bool, got 'no'"],
+            ["contains: its parameters are invalid", "  - case_sensitive must be of type bool, got 'no'"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
             ["regex_match: unknown flag 'q'"],
             ["four: there is no evidence for its parameters after the first 3: 'more'"],

@@ -308,7 +308,9 @@ class EvalReport:
                 # A percentile or a sum.
                 what = f"{path} has no value per sample, so it cannot be ranked"
                 raise FieldMissing(what, fix=suggestion) from None
-            if "." in path or suggestion.startswith("did you mean"):
+            if suggestion.startswith("did you mean"):
+                raise FieldMissing(f"unknown metric or field {path!r}", fix=suggestion) from None
+            if "." in path:
                 raise FieldMissing(missing.what, where=missing.where, fix=missing.fix or suggestion) from None
             fields = missing.fix.partition("choose one of: ")[2]
             fix = f"choose a metric ({', '.join(self._names)})" + (f" or a field ({fields})" if fields else "")

@@ -275,7 +275,7 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
         except UsageError as error:
             problems.append(Problem(f"fields.{name}", error.what, error.fix))
     if problems:
-        raise ConfigError("some paths of fields are invalid", problems=problems)
+        raise ConfigError("some paths of fields are invalid", problems=problems, fix=problems[0].fix)
     return dict(fields)
 
 
