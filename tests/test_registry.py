@@ -211,7 +211,7 @@ def test_faults_have_suggestions(registry: Registry) -> None:
                 "  - unknown parameter 'case_sensitve'; did you mean 'case_sensitive'?",
             ],
             ["contains: its parameters are invalid", "  - case_sensitive must be of type bool, got 'no'"],
-            ["within_tolerance: its parameters are invalid", "  - tolerance: is missing: float"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance is missing (float)"],
             ["within_tolerance: its parameters are invalid", "  - tolerance: expected float, got '0.1'"],
             ["regex_match: the value '^a' has no parameter name"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
@@ -268,7 +268,7 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
             "evaluators[3] (contains), case_sensitive must be of type bool, got 1",
             ("evaluators[4] (all_of), evaluators[1]: unknown evaluator 'exact' (did you mean 'exact_match'?)"),
             (
-                "contains: 2 evaluators have this name; give each a unique name:  "
+                "contains: 2 evaluators have this name; give each a unique name: "
                 "attach(…, name=…), {name: evaluator}, or `name:` in an eval file"
             ),
         ]

@@ -73,7 +73,7 @@ CASES = [
     config("bad pattern", COMPLETE.replace("[exact_match]", "[{regex_match: {pattern: '('}}]"), "("),
     config("the same twice", COMPLETE.replace("[exact_match]", "[contains, contains]"), "contains"),
     config("no such module", COMPLETE.replace("app.py:shout", "nowhere.app:shout"), "nowhere"),
-    config("no such file", COMPLETE.replace("app.py:shout", "ap.py:shout"), "ap.py"),
+    config("not found", COMPLETE.replace("app.py:shout", "ap.py:shout"), "ap.py"),
     config("no such attribute", COMPLETE.replace("app.py:shout", "app.py:shuot"), "'shout'"),
     config("target is no address", COMPLETE.replace("app.py:shout", "shout"), "module:attr"),
     config("target of no kind", COMPLETE.replace("app.py:shout", "{comand: [x]}"), "command"),

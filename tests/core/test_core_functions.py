@@ -136,7 +136,7 @@ def test_yaml_is_read_with_the_lines_of_its_entries() -> None:
         ("a:\n\tb: 1", "the line is indented with a tab", 2),
         ("a: &a [*a]", "a part of the document contains itself", None),
         ("day: 2024-99-99", "month must be in 1..12", None),
-        ("a: [", "expected the node content, but found '<stream end>'", 1),
+        ("a: [", "a list or mapping is not closed", 1),
     ],
 )
 def test_invalid_yaml_is_explained(text: str, what: str, line: int | None) -> None:

@@ -13,7 +13,7 @@ from proctor.errors import DatasetError
 
 MAPPING = {"question": "input", "anwser": "expected"}
 RECORD = {"id": "1", "question": "q", "answer": "a"}
-WRONG = "mapping: there is no {what} 'anwser'; there are: id, question, answer"
+WRONG = "mapping: unknown {what} 'anwser'; there are: id, question, answer"
 
 
 def refused(load: Any) -> str:

@@ -132,7 +132,7 @@ def test_files_and_streams_follow_the_same_rule(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"a\.csv:3: expected must be a string"):
         Dataset.load(table, str | None, str)
     stream = IteratorDataset([record("q")], expected_type=int)
-    with pytest.raises(DatasetError, match="expected: expected a whole number, but it is missing"):
+    with pytest.raises(DatasetError, match="expected must be an integer, but it is missing"):
         list(stream)
     assert [s.input for s in make_source(lines, str | None, Any)] == [None, "q"]
 
@@ -152,7 +152,7 @@ def test_an_enum_lists_what_is_allowed() -> None:
     ]
     assert problems([record(3)], Level) == ["input must be one of 1, 2, got a number: 3"]
     assert problems([record(["calm", "x"])], list[Mood]) == [
-        "input[1]: expected one of 'calm', 'loud', found a string: 'x'"
+        "input[1] must be one of 'calm', 'loud', got a string: 'x'"
     ]
     assert problems([record({"a": "x"})], dict[str, Literal["b"]]) == ["input.a: expected 'b', found a string: 'x'"]
 

@@ -268,7 +268,7 @@ def test_a_product_has_the_name_and_threshold_of_its_factory() -> None:
     assert (attached.spec.name, attached.spec.uses, attached.mode) == ("at_most", "at_most", "inline")
     assert attached.spec.parameters == {"limit": 8}
     assert attached("0123456789").passed is False
-    with pytest.raises(EvaluatorError, match="limit is missing: int"):
+    with pytest.raises(EvaluatorError, match="limit is missing (int)"):
         attach(at_most)
 
 
@@ -340,7 +340,7 @@ def test_faults_are_found_when_it_is_attached() -> None:
             ["an evaluator's name must be a non-empty string, got ' '"],
             ["'exact_match' is the name of an evaluator, not an evaluator"],
             ["int: 3 is not callable and has no `evaluate` method"],
-            ["within_tolerance: its parameters are invalid", "  - tolerance: is missing: float"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance is missing (float)"],
             ["str: its parameters cannot be read"],
         ]
     )

@@ -51,8 +51,8 @@ def test_every_fault_is_named_at_once() -> None:
         call_factory(Length, {"limits": 3, "unit": "line"}, "length")
     assert str(caught.value) == snapshot("""\
 length: its parameters are invalid
-  - limits: unknown parameter: did you mean 'limit'?
-  - limit is missing: int
+  - unknown parameter 'limits'; did you mean 'limit'?
+  - limit is missing (int)
   - unit: expected 'word' | 'letter', got 'line'
 Fix: its parameters are limit: int, unit: 'word' | 'letter' = 'word'\
 """)
@@ -95,7 +95,7 @@ def test_arguments_find_their_places() -> None:
     """Positional-only, spread and open-ended parameters are all given by name."""
     given = {"first": 1, "parts": [4, 5], "third": 6, "fourth": 7}
     assert call_factory(spread, given, "it") == (1, 2, (4, 5), 6, {"fourth": 7})
-    with pytest.raises(EvaluatorError, match="parts: expected list"):
+    with pytest.raises(EvaluatorError, match="parts must be of type list"):
         call_factory(spread, {"first": 1, "parts": 4}, "it")
 
 

@@ -173,7 +173,7 @@ def test_at_most_a_hundred_schema_errors_are_listed() -> None:
 def test_a_text_is_read_as_json_first() -> None:
     fits = schema_match({"type": "object"})
     assert fits('{"a": 1}').passed
-    assert fits("{a: 1}").reason == "not JSON: line 1, column 2 expected a key in double quotes, got 'a'"
+    assert fits("{a: 1}").reason == "not JSON: line 1, column 2: expected a key in double quotes, got 'a'"
     assert not fits("```\n{}\n```").passed
     assert schema_match({"type": "object"}, allow_fences=True)("```\n{}\n```").passed
 

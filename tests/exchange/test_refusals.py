@@ -69,7 +69,7 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
         ([good[0], *good[4:]], 2, "run r1 has no end"),
         ([good[0], good[1], good[6]], 3, "run r1 has 1 result here, but its end is for run r2 with 1 result"),
         (["hello"], 1, "JSON is malformed"),
-        ([changed(head, part="runs")], 1, "Invalid value 'runs'"),
+        ([changed(head, part="runs")], 1, "part: invalid value 'runs'"),
         ([changed(head, metadata={"run_id": "r1"})], 1, "metadata.name is missing"),
         (
             [good[0], changed(second, result={"trial": {**trial, "configuration": "x"}})],
@@ -79,7 +79,7 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
         ([good[0], changed(second, result={"trial": {**trial, "epoch": -1}})], 2, "the epoch -1 is not valid"),
         ([good[0], changed(second, position=10**9)], 2, "the result has the position 1000000000"),
         ([good[0], changed(first, position=-1)], 2, "the result has the position -1"),
-        ([good[0], changed(first, position=1.5)], 2, "Expected `int`, got `float`"),
+        ([good[0], changed(first, position=1.5)], 2, "position must be an integer, got a number"),
         ([good[0], changed(first, more=1)], 2, "unknown key 'more'"),
         ([good[0], "[" * 100_000], 2, ""),
     ]:

@@ -164,7 +164,7 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for path, pattern, message in (
-        (tmp_path / "gone.json", None, "no such file"),
+        (tmp_path / "gone.json", None, "not found"),
         (empty, None, "no file in this folder ends in .json"),
         (empty, "*.log", "no file in this folder matches"),
         (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session could be read"),

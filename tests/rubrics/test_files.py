@@ -96,7 +96,7 @@ def test_a_weight_is_a_finite_number_above_0(weight: Any) -> None:
         ({"version": "1", "rubrics": {}}, "must be a list, got a mapping"),
         ({"version": "1", "rubrics": ["a"]}, "a rubric must be a mapping"),
         ({"rubrics": [ONE]}, "'version' is missing"),
-        ({"version": True, "rubrics": [ONE]}, "version must be a text"),
+        ({"version": True, "rubrics": [ONE]}, "version must be a string"),
         ({"version": "1", "rubrics": [{**ONE, "id": 7}]}, "put it in quotes"),
         ({"version": "1", "rubrics": [{**ONE, "id": "a\nb"}]}, "must be one line"),
         ({"version": "1", "rubrics": [{**ONE, "metadata": 1}]}, "must be a mapping, got a number"),
@@ -137,7 +137,7 @@ def test_an_unreadable_file_is_named_with_its_line(tmp_path: Path) -> None:
     """Broken JSON and YAML with their line, a missing file, another kind of file, no UTF-8."""
     assert "rubrics.json:2: not valid JSON: unexpected end of file at column 1" in faults(tmp_path, '{"version":\n')[0]
     assert "r.yaml:2: not valid YAML" in faults(tmp_path, "a: 1\nb: c: d", "r.yaml")[0]
-    assert "[ or { in quotes" in faults(tmp_path, "b: c: d", "r.yaml")[0]
+    assert "put the string in quotes" in faults(tmp_path, "b: c: d", "r.yaml")[0]
     tab = faults(tmp_path, "rubrics:\n\t- id: a", "r.yaml")[0]
     assert "the line is indented with a tab" in tab
     assert "replace tabs with spaces" in tab
@@ -154,7 +154,7 @@ def test_files_that_are_made_to_do_harm_are_refused(tmp_path: Path) -> None:
     assert "too deeply nested" in faults(tmp_path, "[" * 100_000)[0]
     assert "not valid YAML" in faults(tmp_path, "- " * 10_000 + "x", "deep.yaml")[0]
     assert "not valid YAML" in faults(tmp_path, "a: !!python/name:os.system", "r.yml")[0]
-    assert "at most 10,000,000 bytes" in faults(tmp_path, " " * 10_000_001)[0]
+    assert "larger than 10,000,000 bytes" in faults(tmp_path, " " * 10_000_001)[0]
     loop = "version: '1'\nrubrics: &all\n- *all\n"
     assert "a part of the document contains itself" in faults(tmp_path, loop, "loop.yaml")[0]
     assert "a rubric file must be a mapping" in faults(tmp_path, "", "empty.yaml")[0]
@@ -270,7 +270,7 @@ def test_any_data_is_either_read_or_refused(data: Any) -> None:
         ({"weight": float("nan")}, "weight must be a number greater than 0"),
         ({"id": " "}, "id must not be empty"),
         ({"scale": (5, 1)}, "scale must be the lowest"),
-        ({"name": None, "weight": "2"}, "name must be a text.*; weight: "),
+        ({"name": None, "weight": "2"}, "name must be a string.*; weight must be "),
     ],
 )
 def test_a_rubric_made_by_hand_is_held_to_the_same(fault: dict[str, Any], what: str) -> None:

@@ -71,7 +71,7 @@ def test_unreadable_files_in_the_folder_are_ignored(batch: Project) -> None:
         Path(f"out/{name}_result.json").write_text(text)
     command_result = batch.proctor(*BATCH, "--output-dir", "out")
     assert command_result.code == 0, command_result.err
-    assert "out also holds 4 results of other runs" in command_result.err
+    assert "out also contains 4 results of other runs" in command_result.err
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_a_batch_can_be_resumed_from_another_folder(batch: Project, monkeypatch:
     [
         (("--output-dir", "judge.py"), "--output-dir: "),
         (("--timeout", "0"), "--timeout must be a number greater than 0, got 0"),
-        (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens: expected a whole number"),
-        (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout: expected seconds"),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens must be an integer"),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout must be a number"),
         (("--llm-temperature", "-1"), "--temperature must be a number, 0 or more, got -1"),
     ],
 )
@@ -204,7 +204,7 @@ def test_scoring_one_session_is_resumed_by_the_same_command(batch: Project) -> N
     """There is no --resume; answered rubrics are not asked again."""
     result = batch.proctor(*ONE, "--budget", "calls=2")
     assert result.code == 3
-    assert "raise the budget and repeat the command" in result.err
+    assert "raise the budget and run the command again" in result.err
     assert "resume" not in result.err
     assert batch.proctor(*ONE, "--budget", "calls=4").code == 0
     assert set(calls().values()) == {1}
@@ -225,7 +225,7 @@ def test_ctrl_c_during_a_session_says_how_to_resume(batch: Project) -> None:
     """Two rubrics are scored; the same command asks for the others."""
     code, answer = interrupted("--output", "r.json", "--max-concurrent", "1", when=1)
     assert code == 130
-    assert "repeat the command to continue" in answer
+    assert "run the command again" in answer
     assert "--resume" not in answer
     assert not Path("r.json").exists()
     assert batch.proctor(*ONE, "--output", "r.json").code == 0
@@ -308,7 +308,7 @@ def test_a_single_session_is_reported_in_the_singular(batch: Project) -> None:
     command_result = batch.proctor(*command)
     assert "not scored: Unreadable, 1 time" in command_result.out
     assert "and 1 result\n" in command_result.out
-    assert "out also holds 1 result of other runs" in command_result.err
+    assert "out also contains 1 result of other runs" in command_result.err
 
 
 def test_the_built_in_rubrics_can_be_copied(batch: Project) -> None:

@@ -177,8 +177,8 @@ Fix: correct or delete these keys\
 @pytest.mark.parametrize(
     ("written", "message", "fix"),
     [
-        ({}, "this one has nothing", "name one"),
-        ({"comand": ["cat"]}, "this one has comand", "comand: did you mean 'command'?"),
+        ({}, "got none", 'write {"model": "openai:gpt-4o"}, for example'),
+        ({"comand": ["cat"]}, "got comand", "comand: did you mean 'command'?"),
         ({"command": "cat", "http": "http://a"}, "got command, http", "keep only command"),
     ],
 )

@@ -42,7 +42,8 @@ def explain_parts(error: Exception, subject: str = "") -> tuple[str, str]:
         got = f", got {describe_types(expected['got'])}" if expected["got"] else ""
         types = expected["types"].removesuffix(" | null")
         return path or "it", f"must be {describe_types(types)}{describe_bound(expected['bound'])}{got}"
-    return path, message[:1].lower() + message[1:]
+    starts_with_word = message[1:2].islower() and "." not in message.partition(" ")[0]
+    return path, message[:1].lower() + message[1:] if starts_with_word else message
 
 
 def describe_types(types: str) -> str:

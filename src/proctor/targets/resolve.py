@@ -103,10 +103,11 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
     kinds = [kind for kind in _CLASSES if kind in target]
     if len(kinds) != 1:
         present = ", ".join(kinds or map(str, target)) or "none"
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target)
         raise TargetError(
             f"a target mapping needs exactly one of the keys {', '.join(_CLASSES)}; got {present}",
             where=name or "target",
-            fix=f"keep only {kinds[0]}" if kinds else 'write {"model": "openai:gpt-4o"}, for example',
+            fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
     (kind,) = kinds
     make, known = _CLASSES[kind]

@@ -74,7 +74,7 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
     ],
     "duration": [("P", "a duration"), ("PT", "a duration"), ("P0.5DT1H", "a duration")],
     "number": [("1,000", "not a number"), (True, "a boolean"), (float("nan"), "no nan")],
-    "integer": [("5.0", "not a whole number"), (5.5, "it is a number, not a string: 5.5")],
+    "integer": [("5.0", "not an integer"), (5.5, "it is a number, not a string: 5.5")],
     "boolean": [("yes", "not true or false"), (1, "it is a number")],
     "base64": [("a b=", "line 1, column 2"), ("aGk", "incorrect padding"), ("", "empty")],
     "base64url": [("a+b", "line 1, column 2: '+'")],
