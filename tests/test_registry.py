@@ -212,7 +212,7 @@ def test_faults_have_suggestions(registry: Registry) -> None:
             ],
             ["contains: its parameters are invalid", "  - case_sensitive must be of type bool, got 'no'"],
             ["within_tolerance: its parameters are invalid", "  - tolerance is missing (float)"],
-            ["within_tolerance: its parameters are invalid", "  - tolerance: expected float, got '0.1'"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance must be of type float, got '0.1'"],
             ["regex_match: the value '^a' has no parameter name"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
             [

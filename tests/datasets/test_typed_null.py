@@ -154,7 +154,7 @@ def test_an_enum_lists_what_is_allowed() -> None:
     assert problems([record(["calm", "x"])], list[Mood]) == [
         "input[1] must be one of 'calm', 'loud', got a string: 'x'"
     ]
-    assert problems([record({"a": "x"})], dict[str, Literal["b"]]) == ["input.a: expected 'b', found a string: 'x'"]
+    assert problems([record({"a": "x"})], dict[str, Literal["b"]]) == ["input.a must be 'b', got a string: 'x'"]
 
 
 def test_every_bad_field_of_a_dataclass_is_reported() -> None:

@@ -268,7 +268,7 @@ def test_a_product_has_the_name_and_threshold_of_its_factory() -> None:
     assert (attached.spec.name, attached.spec.uses, attached.mode) == ("at_most", "at_most", "inline")
     assert attached.spec.parameters == {"limit": 8}
     assert attached("0123456789").passed is False
-    with pytest.raises(EvaluatorError, match="limit is missing (int)"):
+    with pytest.raises(EvaluatorError, match=r"limit is missing \(int\)"):
         attach(at_most)
 
 

@@ -108,7 +108,7 @@ def test_a_file_of_a_newer_proctor_is_refused(tmp_path: Path, parts: list[Any]) 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet"])
 def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     """By name."""
-    with pytest.raises(UsageError, match=f"{name}: file not found"):
+    with pytest.raises(UsageError, match=f"file not found: .*{name}"):
         take(SQLiteHistory(tmp_path / "h.db"), tmp_path / name)
 
 
@@ -121,7 +121,7 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
         ("a.csv", b"", "unknown column 'record'"),
         ("a.csv", b"id,record\n1,x\n", "unknown column 'run_record'"),
         ("a.csv", b"record,run_record\n1\n", "a.csv:2: .*this row has 1 cells; the header has 2"),
-        ("a.csv", b"record,run_record\n{,\n", "a.csv:2: .*Input data was truncated"),
+        ("a.csv", b"record,run_record\n{,\n", "a.csv:2: .*input data was truncated"),
         ("a.csv", b'record,run_record\n"\n', "a.csv:2: .*unexpected end of data"),
         ("a.csv", b"record,run_record\n\xff\xfe,\n", "a.csv:2: .*can't decode"),
         ("a.csv", b"record,run_record\n", "it is empty"),
