@@ -327,7 +327,7 @@ def test_faults_are_found_when_it_is_attached() -> None:
         messages.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
     assert messages == snapshot(
         [
-            ["same_as: its parameters are invalid", "  - fold: is missing: bool"],
+            ["same_as: its parameters are invalid", "  - fold is missing (bool)"],
             [
                 "contains: its parameters are invalid",
                 "  - unknown parameter 'case_sensitve'; did you mean 'case_sensitive'?",
