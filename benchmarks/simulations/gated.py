@@ -14,12 +14,12 @@ from proctor.records.gate import GateResult
 Columns = tuple[list[float], list[float]]
 
 RED = (0.0, 0.02)
-# 2.5 % by design, plus the Monte Carlo error of this number of replicates.
+# 2.5% by design, plus the Monte Carlo error of this number of replicates.
 RED_WITHOUT_MARGIN = (0.0, 0.03)
 
 
 def gated() -> Iterator[Claim]:
-    """Equal systems fail in at most 2 % with a margin of 2 %, and in 2.5 % without a margin."""
+    """Equal systems fail in at most 2% with a margin of 2%, and in 2.5% without a margin."""
     for kind, n in (("yes/no", 500), ("yes/no", 60), ("scores", 200)):
         for metrics in (1, 5):
             for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):

@@ -41,7 +41,18 @@ from typing import Any, NamedTuple
 MAX_ITEMS = 20
 # A prefix of at least 3 letters suggests up to 3 names that start with it.
 MIN_PREFIX, MAX_COMPLETIONS = 3, 3
+# A description that starts like this has its location as the subject.
+PREDICATES = ("must ", "is missing", "is unknown", "is mapped ", "is given ", "is not ")
 _FILE_EXTENSION = re.compile(r"\.(?:ya?ml|jsonl?|ndjson|csv|tsv|py|md|txt|parquet|toml|db)\Z", re.IGNORECASE)
+
+
+def join_location(where: str, what: str) -> str:
+    """Write where a problem is and what it is as one sentence: "limit must be …", "a.jsonl: the file is empty"."""
+    if not where:
+        return what
+    if what.endswith(" not found"):
+        return f"{what}: {where}"
+    return f"{where} {what}" if what.startswith(PREDICATES) else f"{where}: {what}"
 
 
 class Problem(NamedTuple):
@@ -52,7 +63,7 @@ class Problem(NamedTuple):
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}" if self.where else self.what
+        return join_location(self.where, self.what)
 
 
 class ProctorError(Exception):
@@ -70,7 +81,7 @@ class ProctorError(Exception):
         self.problems = tuple(problems)
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        lines = [join_location(self.where, self.what)]
         lines += [f"  - {problem}" for problem in self.problems[:MAX_ITEMS]]
         hidden_count = len(self.problems) - MAX_ITEMS
         if hidden_count > 0:

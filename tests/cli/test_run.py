@@ -15,9 +15,9 @@ def test_an_eval_file_is_run_stored_and_shown(project: Project) -> None:
     """The headline comes first, the run is in the history, and the exit code is 0."""
     result = project.proctor("run", "eval.yaml")
     assert result.code == 0
-    assert result.out.startswith("4 of 4 judged passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n")
+    assert result.out.startswith("4 of 4 judged passed (100.0%, 95% interval 51.0–100.0%), 1 error\n")
     assert "ValueError" in result.out
-    assert "5/5 (100 %), 4 passed, 0 failed, 1 error" in result.err
+    assert "5/5 (100%), 4 passed, 0 failed, 1 error" in result.err
     assert "exam" in project.proctor("runs").out
 
 

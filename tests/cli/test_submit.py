@@ -72,7 +72,7 @@ def test_options_alone_are_enough(project: Project, address: str) -> None:
     ("wrong", "code", "message"),
     [
         (["--requests", "redis://127.0.0.1:1/0/x"], 3, "the server cannot be reached"),
-        (["--requests", "nonsense"], 2, "is not the address of a mailbox"),
+        (["--requests", "nonsense"], 2, "is not a mailbox address"),
         (["--requests", ADDRESS, "--dataset", "empty.jsonl"], 2, "no samples: the file is empty"),
         (["--requests", ADDRESS, "--target", "app.py:nobody"], 2, "nobody"),
         ([], 2, "--requests"),
@@ -106,7 +106,7 @@ def test_ignored_options_are_mentioned(project: Project, address: str) -> None:
     project.write("eval.yaml", EVAL + run)
     result = project.proctor("submit", "eval.yaml", "--requests", address, "--json")
     assert (result.code, result.json["submitted"]) == (0, 5)
-    assert result.err == ("ignored, because no process watches a submitted run: budget, max_errors, on_error\n")
+    assert result.err == ("ignored, because no process monitors a submitted run: budget, max_errors, on_error\n")
     project.write("eval.yaml", EVAL)
     assert project.proctor("submit", "eval.yaml", "--requests", address).err == ""
     mailbox(address, EvalRequest).purge()

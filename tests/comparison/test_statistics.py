@@ -80,10 +80,10 @@ def test_a_quantile_of_drawn_samples_counts_a_repeated_sample_again() -> None:
 
 
 def test_the_interval_of_many_units_is_between_the_percentiles() -> None:
-    """Of the resampled values 0 to 1000, the middle 95 % are 25 to 975; few units make it wider."""
+    """Of the resampled values 0 to 1000, the middle 95% are 25 to 975; few units make it wider."""
     many, few = (Resampled(range(1001), units) for units in (1e9, 20))
     assert many.interval() == pytest.approx((25, 975), abs=0.01)
-    # Student's t of 19 degrees is 2.093, times sqrt(20 / 19) is 2.147: a tail of 1.59 %.
+    # Student's t of 19 degrees is 2.093, times sqrt(20 / 19) is 2.147: a tail of 1.59%.
     assert few.interval() == pytest.approx((15.9, 984.1), abs=0.1)
 
 

@@ -115,7 +115,7 @@ def test_comparing_two_configurations() -> None:
     assert ("score", "output.some") in kinds
     assert ("metric", "pass_rate") in kinds
     assert "tokens" in str(compared)
-    with pytest.raises(ConfigError, match="no configuration 'lwo' in this run") as caught:
+    with pytest.raises(ConfigError, match="unknown configuration 'lwo' in this run") as caught:
         report.compare("lwo", "high")
     assert caught.value.fix == "did you mean 'low'?"
 

@@ -48,7 +48,7 @@ def test_a_check_that_could_not_judge_is_not_a_pass(evaluators: Any) -> None:
     """The toxicity check could not judge five of six: one passed, and five are skipped."""
     report = run(evaluators)
     assert (report.counts.passed, report.counts.skipped, report.counts.total) == (1, 5, 6)
-    assert headlines(report)[-1].startswith("1 of 1 judged passed (100.0 %")
+    assert headlines(report)[-1].startswith("1 of 1 judged passed (100.0%")
     assert headlines(report)[-1].endswith("5 skipped")
     assert report.results[1].score.reason.endswith(f"toxicity: {NOT_ENGLISH}")
     assert not report.passed

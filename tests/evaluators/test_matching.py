@@ -268,7 +268,7 @@ def test_within_tolerance_takes_numbers_only(wrong: Any) -> None:
 
 @pytest.mark.parametrize("tolerance", [-1, math.nan, "1", True])
 def test_a_tolerance_must_be_a_number_of_0_or_more(tolerance: Any) -> None:
-    with pytest.raises(EvaluatorError, match="tolerance must be a number of 0 or more"):
+    with pytest.raises(EvaluatorError, match="tolerance must be a number, 0 or more"):
         within_tolerance(tolerance)
 
 

@@ -178,7 +178,7 @@ def test_one_of_several_keywords_can_be_enough() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"include": [""]}, {"exclude": []}])
 def test_keywords_needs_words(options: dict[str, Any]) -> None:
-    with pytest.raises(EvaluatorError, match="there are no words to look for"):
+    with pytest.raises(EvaluatorError, match="no words are given"):
         attach(keywords, parameters=options)
 
 
@@ -299,7 +299,7 @@ def test_a_long_line_is_counted_in_linear_time(unit: str) -> None:
 def test_other_values_than_texts_are_errors(rule: Any) -> None:
     """Rules look at texts only; anything else is an error, not a fail."""
     score = rule({"a": 1})
-    assert (score.status, score.reason) == ("error", "a rule needs a text; the output is a mapping")
+    assert (score.status, score.reason) == ("error", "a rule needs a string; the output is a mapping")
 
 
 def test_without_its_package_written_in_is_refused() -> None:
@@ -313,6 +313,8 @@ def test_without_its_package_written_in_is_refused() -> None:
     other = german("This is quite an ordinary English sentence.")
     assert (other.reason, other.details["language"]) == ("it reads as en", "en")
     assert german(5).status == "error"
+    with pytest.raises(EvaluatorError, match="unknown language 'xx'"):
+        output_language("xx")
 
 
 def test_every_instruction_of_ifeval_can_be_written_in_an_eval_file() -> None:

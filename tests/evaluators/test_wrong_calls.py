@@ -38,7 +38,7 @@ def test_the_error_for_an_unknown_parameter_lists_the_known_ones(name: str) -> N
     with pytest.raises(EvaluatorError) as caught:
         function(*evidence[:1], no_such_parameter=1)
     assert isinstance(caught.value, TypeError)
-    assert "there is no parameter 'no_such_parameter'" in str(caught.value)
+    assert "unknown parameter 'no_such_parameter'" in str(caught.value)
     for parameter in get_mark(function).info.parameters:  # type: ignore[union-attr]
         assert parameter.name in str(caught.value)
 

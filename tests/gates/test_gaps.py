@@ -87,7 +87,7 @@ def test_groups_whose_scores_are_all_equal_are_decided_too(new: list[float], old
 
 
 def test_numbers_of_two_groups_have_their_margin_in_percent_of_the_baseline() -> None:
-    """Tokens of about 100: a margin of 20 % is 20."""
+    """Tokens of about 100: a margin of 20% is 20."""
     chance = random.Random(3)
     new, old = ([chance.gauss(100, 5) for _ in range(60)] for _ in range(2))
     pair = [
@@ -243,7 +243,7 @@ def test_gaps_of_each_side_are_reported_separately() -> None:
     old = Side("main", scores={"exact": {n: scores[n] for n in ids[11:]}}, samples=tuple(ids))
     [check] = decide([(new, old)], GateConfig({"exact": 0.2})).checks
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 10, 11)
-    assert "but 11 of 100 samples have no value in main, but at most 10 %" in check.sentence
+    assert "but 11 of 100 samples have no value in main, but at most 10%" in check.sentence
     [check] = decide([(new, old)], GateConfig({"exact": 0.2}, max_missing=11)).checks
     assert check.verdict == "pass"
 

@@ -14,13 +14,13 @@ from proctor.cli.evaluation import open_mailbox
 @click.command("collect")
 @click.argument("run", default="latest")
 @cli.requests_option
-@cli.option("--timeout SECONDS", "Wait this long for results.", type=click.FloatRange(min=0), default=300.0)
+@cli.option("--timeout SECONDS", "Wait up to SECONDS for results.", type=cli.Number(float, 0), default=300.0)
 @cli.option("--file FILE", "Use the metrics and thresholds of the run's eval file.")
 @cli.report_options
 def command(run: str, **options: Any) -> int:
     """Collect the results of a submitted run into the history, and show the report.
 
-    When the time is up, the report shows the results so far and lists the missing ones (exit code
+    After --timeout, the report shows the results so far and lists the missing ones (exit code
     3); collect the run again later.
 
     \b

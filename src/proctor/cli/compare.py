@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import common_options, display_name, option, parse_share, print_json, show_cli_option_names
+from proctor.cli.options import (
+    NATURAL_NUMBER,
+    common_options,
+    display_name,
+    option,
+    parse_share,
+    print_json,
+    show_cli_option_names,
+)
 from proctor.errors import ConfigError
 
 
@@ -18,11 +26,11 @@ from proctor.errors import ConfigError
 @option("--run RUN", "Read NEW and REFERENCE as configurations of this run.")
 @option("--configuration NAME", "Compare only this configuration of both runs.")
 @option("--metric NAME", "Compare only this metric; repeat for more.", multiple=True)
-@option("--plugin MODULE:METRIC", "Load your own metric, to compare it by --metric.", multiple=True)
-@option("--min-difference SHARE", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
+@option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
+@option("--min-difference PERCENT", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
 @option("--accept-changes", "Compare runs whose evaluators differ.")
-@option("--flips N", "List N samples that passed in only one of the runs.", type=click.IntRange(min=0), default=10)
-@option("--markdown FILE", "Also write the comparison as Markdown.")
+@option("--flips N", "List up to N samples that passed in only one of the runs.", type=NATURAL_NUMBER, default=10)
+@option("--markdown FILE", "Also write the comparison to FILE, as Markdown.")
 @common_options
 def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
     """Compare the run NEW with REFERENCE: better, worse, no relevant difference, or not enough evidence.
@@ -76,6 +84,6 @@ def _parse_min_difference(text: str) -> float:
     share = parse_share(text, "--min-difference", example)
     if not 0 <= share < 1:
         raise ConfigError(
-            f"must be at least 0 and less than 1, got {text}", where="--min-difference", fix=f"write {example}"
+            f"must be 0 or more and less than 1, got {text}", where="--min-difference", fix=f"write {example}"
         )
     return share

@@ -49,11 +49,11 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 
 @click.command("gate")
 @click.argument("run", metavar="RUN|FILE")
-@cli.option("--baseline NAME", "Compare with this baseline, or with any run.")
-@cli.option("--margin SHARE", "Allow the run to be worse by this much. Default: 2%. Example: --margin 5%.")
+@cli.option("--baseline NAME", "Compare with this baseline or run.")
+@cli.option("--margin PERCENT", "Allow the run to be worse by this much. Default: 2%. Example: --margin 5%.")
 @cli.option(
     "--metric NAME[=MARGIN]",
-    "Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
+    "Compare this metric, with its own margin if given; repeat for more. Default: strict_pass_rate.",
     multiple=True,
 )
 @cli.option(
@@ -61,19 +61,22 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
     "Set whether higher or lower values of a field are better. Example: --better retries=lower.",
     multiple=True,
 )
-@cli.option("--plugin MODULE:METRIC", "Load your own metric, to check it by --metric.", multiple=True)
+@cli.option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
 @cli.fail_under_option
-@cli.option("--max-flips N", "Fail if more than N samples passed in the baseline and fail now.")
+@cli.option(
+    "--max-flips N", "Fail if more than N samples that passed in the baseline now fail.", type=cli.NATURAL_NUMBER
+)
 @cli.option(
     "--inconclusive",
-    "Exit code of an inconclusive gate: 4 (code), 0 (pass) or 1 (fail).",
+    "Exit with status 4 (code), 0 (pass) or 1 (fail) if the gate is inconclusive.",
     type=cli.Choice(["code", "pass", "fail"]),
     default="code",
 )
-@cli.option("--accept-changes", "Allow evaluators or samples that differ from the baseline's.")
+@cli.option("--accept-changes", "Allow evaluators or samples that differ from those of the baseline.")
 @cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
 @cli.option(
-    "--max-missing N|P%", "Report inconclusive if more than N samples, or P% of them, have no value. Default: 10%."
+    "--max-missing N|P%",
+    "Report the gate as inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
 )
 @cli.option("--configuration NAME", "Check only this configuration.")
 @cli.option("--until-decided", "With an eval file: stop the run as soon as the verdict is certain.")
@@ -81,8 +84,8 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @cli.tag_option
 @concurrency_option
 @cache_option
-@cli.option("--junit FILE", "Write the result as JUnit XML.")
-@cli.option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
+@cli.option("--junit FILE", "Write the result to FILE, as JUnit XML.")
+@cli.option("--markdown FILE", "Write the result to FILE, as Markdown for a pull-request comment.")
 @cli.output_options
 @cli.option("--quiet -q", "Print only the verdict, without progress.")
 @cli.common_options
@@ -152,7 +155,7 @@ def open_baseline(history: History, reference: str, configuration: str | None = 
         return compare_runs.open_report(reference, history, configuration)
     except RunNotFound:
         fix = suggest_name(reference, baselines) if baselines else f"proctor baseline set {reference} RUN"
-        raise RunNotFound(f"there is no baseline or run {reference!r}", fix=fix) from None
+        raise RunNotFound(f"unknown baseline or run {reference!r}", fix=fix) from None
 
 
 def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
@@ -211,11 +214,11 @@ def _parse_margin(text: str, where: str) -> float:
 
 
 def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
-    directions = cli.parse_pairs(values, "--better", "NAME=higher, or NAME=lower")
+    directions = cli.parse_pairs(values, "--better", "NAME=higher or NAME=lower")
     for name, direction in directions.items():
         if direction not in ("higher", "lower"):
             raise ConfigError(
-                f"expected {name}=higher or {name}=lower, found {direction!r}",
+                f"must be {name}=higher or {name}=lower, got {direction!r}",
                 where="--better",
                 fix=f"write --better {name}=lower",
             )

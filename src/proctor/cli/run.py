@@ -41,12 +41,16 @@ from proctor.cli.evaluation import (
     flag_value="0",
 )
 @retries_option
-@cli.option("--max-errors N", "Stop after N samples whose target or evaluator failed.")
-@cli.option("--max-output-bytes N", "Count an output of more than N bytes as an error. Default: 10000000.")
 @cli.option(
-    "--on-error",
-    "Continue after a failed sample, or stop the run. Default: continue.",
-    type=cli.Choice(["continue", "raise"]),
+    "--max-errors N", "Stop after N samples with an error of the target or an evaluator.", type=cli.POSITIVE_INTEGER
+)
+@cli.option(
+    "--max-output-bytes N",
+    "Count an output of more than N bytes as an error. Default: 10000000.",
+    type=cli.POSITIVE_INTEGER,
+)
+@cli.option(
+    "--on-error", "Continue after an error, or stop the run. Default: continue.", type=cli.Choice(["continue", "raise"])
 )
 @cli.tag_option
 @cache_option
@@ -54,9 +58,11 @@ from proctor.cli.evaluation import (
 @cli.skipped_option
 @cli.canary_option
 @cli.budget_option
-@cli.option("--workers ADDRESS", "Let workers run the samples. Example: --workers redis://host:6379/0/evals.")
 @cli.option(
-    "--worker-timeout --patience SECONDS", "With --workers: fail if no worker answers within SECONDS. Default: 3600."
+    "--workers ADDRESS", "Run the samples on the workers of this mailbox. Example: --workers redis://host:6379/0/evals."
+)
+@cli.option(
+    "--worker-timeout --patience SECONDS", "With --workers: stop if no worker responds for SECONDS. Default: 3600."
 )
 @cli.option("--cluster --on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
 @cli.resume_options
@@ -87,11 +93,15 @@ def command(file: Path | None, **options: Any) -> int:
     report_files = check_reports(options)
     cli.check_resume_options(options)
     registry = Registry.standard()
-    with cli.redirect_prints(options["as_json"]):
+    with cli.show_cli_option_names(), cli.redirect_prints(options["as_json"]):
         loaded = load_evaluation(file, options, registry)
     evaluation = loaded.evaluation
     reject_outputs_in_dataset(evaluation.dataset, report_files)
-    with cli.redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
+    with (
+        cli.show_cli_option_names(),
+        cli.redirect_prints(options["as_json"]),
+        _open_backend(loaded, file, options) as backend,
+    ):
         controls = RunControls(
             watch=cli.progress(options),
             allow_changes=options["allow_changes"],

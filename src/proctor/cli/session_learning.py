@@ -19,19 +19,23 @@ if TYPE_CHECKING:
 
 
 @click.command("learn", short_help="Learn rubrics from sessions with known scores.")
-@cli.option("--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True)
-@cli.option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
-@judge_options("--judge MODEL", "Score the held-out sessions with this model. Default: the model of --model.")
+@cli.option("--manifest FILE", "Learn from the sessions in this JSON or YAML file: [{path, score}, …].", required=True)
+@cli.option("--model MODEL", "Propose rubrics with this model. Example: openai:gpt-4o.", required=True)
+@judge_options("--judge MODEL", "Score the held-out sessions with this model. Default: the same as --model.")
 @cli.option("--output FILE", "Write the rubrics to this .json file.", required=True)
 @cli.option("--overwrite", "Replace an existing rubric file.")
 @cli.option(
-    "--held-out", "Check the rubrics on this share of the sessions. Example: 30%.", type=cli.Share(0, 0.9), default=0.3
+    "--held-out PERCENT", "Check the rubrics on this share of the sessions.", type=cli.Share(0, 0.9), default="30%"
 )
-@cli.option("--max-rubrics --most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6, into="most")
-@cli.option("--rounds N", "Propose rubrics N times, each time from other sessions.", type=click.IntRange(1), default=5)
+@cli.option("--max-rubrics --most N", "Keep at most N rubrics.", type=cli.POSITIVE_INTEGER, default=6, into="most")
+@cli.option(
+    "--rounds N", "Propose rubrics N times, each time from different sessions.", type=cli.POSITIVE_INTEGER, default=5
+)
 @cli.option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
-@cli.option("--seed N", "Select the sessions with this random seed.", default=0)
-@cli.option("--check-only --resume", "Propose nothing: check the rubrics in the --output file.", into="resume")
+@cli.option("--seed N", "Use N as the random seed for selecting sessions.", default=0)
+@cli.option(
+    "--check-only --resume", "Only check the rubrics in the --output file; do not propose new ones.", into="resume"
+)
 @cli.redact_option("secrets")
 @cli.quiet_option
 @cli.budget_option
@@ -42,7 +46,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     \b
     proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
 
-    The check is Kendall's tau between the known scores and the scores of the rubrics. With too few
+    The check measures the rank correlation (Kendall's tau) between the known scores and the rubrics'
+    scores. With too few
     sessions the check is inconclusive, and the output says so. The rubrics are written before the check:
     after an interruption, continue with --check-only.
     """
@@ -55,7 +60,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     is_saved = proposed_rubrics is not None
 
     def describe_resume() -> str:
-        return "add --check-only to the same command" if is_saved else "repeat the command"
+        return "add --check-only to the same command" if is_saved else "run the command again"
 
     def save(rubrics: RubricSet) -> None:
         nonlocal is_saved
@@ -90,7 +95,9 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
 
     reject_overwriting_inputs(output, {"--manifest": manifest})
     if output.suffix.lower() != ".json":
-        raise ConfigError("rubrics are written as .json", where=str(output), fix="end the name in .json")
+        raise ConfigError(
+            f"must end in .json, got {output}", where="--output", fix=f"write --output {output.with_suffix('.json')}"
+        )
     check_file(output, RUBRICS, "--output", history)
     if output.exists() and output.stat().st_size and not overwrite:
         raise ConfigError(
@@ -181,6 +188,6 @@ def _describe_agreement(agreement: Agreement) -> str:
     if agreement.tau is None:
         return f"{agreement.verdict} ({sessions})"
     bounds = agreement.interval
-    interval = "" if bounds is None else f", 95 % interval {bounds[0]:.2f} to {bounds[1]:.2f}"
+    interval = "" if bounds is None else f", 95% interval {bounds[0]:.2f} to {bounds[1]:.2f}"
     note = f" ({agreement.note})" if agreement.note else ""
     return f"tau {agreement.tau:.2f} over {sessions}{interval}: {agreement.verdict}{note}"

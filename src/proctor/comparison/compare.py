@@ -248,7 +248,7 @@ def compare_all(
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
     if not 0 <= min_difference < 1:
         raise ConfigError(
-            f"the smallest relevant difference must be at least 0 and less than 1, got {min_difference!r}",
+            f"the smallest relevant difference must be 0 or more and less than 1, got {min_difference!r}",
             where="min_difference",
             fix="write 1% or 0.01",
         )
@@ -334,9 +334,7 @@ def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> l
         alias = next((candidate for candidate in list_aliases(metric) if candidate in names), None)
         if alias is None:
             known_names = {*names, *(name for side in sides for name in list_known_metrics(side))}
-            raise ConfigError(
-                f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, known_names)
-            )
+            raise ConfigError(f"unknown metric {metric!r}", where="metric", fix=suggest_name(metric, known_names))
         selected.add(alias)
 
     def select(side: Side) -> Side:

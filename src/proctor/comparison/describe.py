@@ -47,7 +47,7 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
     a, b = comparison.a, comparison.b
     difference = formatting.format_change(delta.absolute, delta.kind) + formatting.change_unit(delta.kind)
     if delta.kind == "number" and delta.percentage is not None:
-        difference += f" ({delta.percentage:+.1f} %)"
+        difference += f" ({delta.percentage:+.1f}%)"
     figures = (
         f"{_describe_values(delta.name, delta.a, delta.b, delta.kind)}, "
         f"{difference} ({', '.join(_describe_certainty(delta, comparison.tests))})"
@@ -78,7 +78,7 @@ def _describe_needed(more: int, is_paired: bool) -> str:
 def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
     yield delta.method.partition(";")[0] if delta.method.startswith(BOOTSTRAP) else f"n = {delta.n:,}"
     if delta.interval is not None:
-        yield f"95 % interval {formatting.format_changes(delta.interval, delta.kind)}"
+        yield f"95% interval {formatting.format_changes(delta.interval, delta.kind)}"
     if delta.p_adjusted is not None:
         p = formatting.format_probability(delta.p_adjusted)
         corrected = f" corrected for {tests} tests" if tests > 1 else ""
@@ -220,7 +220,7 @@ def _describe_margin(check: Check, delta: MetricDelta) -> str:
     margin = check.margin or 0.0
     text = f"margin {_format_size(delta.kind, margin)}"
     if delta.kind == "number" and delta.b:
-        text += f", {100 * margin / abs(delta.b):.3g} %"
+        text += f", {100 * margin / abs(delta.b):.3g}%"
     samples = format_count(check.n, "sample")
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"

@@ -45,7 +45,7 @@ def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking
     """
     if order not in get_args(Order):
         raise ConfigError(
-            f"there is no order {order!r}",
+            f"unknown order {order!r}",
             where=f"rank_by {field}",
             fix='choose "asc" for the lowest first, or "desc" for the highest first',
         )

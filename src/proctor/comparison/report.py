@@ -234,7 +234,7 @@ class EvalReport:
         selected = configuration if configuration is not None else self._only_configuration()
         if selected not in self.configurations:
             raise ConfigError(
-                f"there is no configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
+                f"unknown configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
             )
         side = make_side(
             name or selected,
@@ -307,9 +307,14 @@ class EvalReport:
             if path in self.metrics:
                 # A percentile or a sum.
                 what = f"{path} has no value per sample, so it cannot be ranked"
-                raise FieldMissing(what, where=missing.where, fix=suggestion) from None
-            fields = f"; fields: {missing.fix.removeprefix('there are: ')}" if missing.fix else ""
-            raise FieldMissing(missing.what, where=missing.where, fix=f"{suggestion}{fields}") from None
+                raise FieldMissing(what, fix=suggestion) from None
+            if suggestion.startswith("did you mean"):
+                raise FieldMissing(f"unknown metric or field {path!r}", fix=suggestion) from None
+            if "." in path:
+                raise FieldMissing(missing.what, where=missing.where, fix=missing.fix or suggestion) from None
+            fields = missing.fix.partition("choose one of: ")[2]
+            fix = f"choose a metric ({', '.join(self._names)})" + (f" or a field ({fields})" if fields else "")
+            raise FieldMissing(f"unknown metric or field {path!r}", fix=fix) from None
 
     @property
     def _names(self) -> list[str]:

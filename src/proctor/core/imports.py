@@ -53,9 +53,9 @@ def import_module(name: str) -> ModuleType:
         if error.name is None or not (name + ".").startswith(error.name + "."):
             raise _import_error(name, error) from error
         raise UsageError(
-            f"there is no module {error.name!r}",
+            f"no module is named {error.name!r}",
             where=name,
-            fix=f"check the spelling, install it, or run Proctor in its folder (now: {working_directory})",
+            fix=f"check the spelling, install it, or run Proctor from its folder (currently: {working_directory})",
         ) from None
     except (Exception, SystemExit) as error:
         raise _import_error(name, error) from error
@@ -71,7 +71,7 @@ def add_folder(folder: Path) -> str:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}", fix="check the path")
+        raise UsageError("file not found", where=str(path), fix="check the path")
     add_folder(path.parent)
     name = _choose_module_name(path)
     previous = sys.modules.get(name)

@@ -50,11 +50,11 @@ def make_retry_policy(retries: Any, retry_delay: Any, timeout: Any, *, where: st
     """Check the options; one error reports all problems."""
     problems = []
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        problems.append(Problem("retries", f"must be a whole number of 0 or more, got {retries!r}"))
+        problems.append(Problem("retries", f"must be an integer, 0 or more, got {retries!r}"))
     if not _is_number(retry_delay) or retry_delay < 0:
-        problems.append(Problem("retry_delay", f"must be 0 or more seconds, got {retry_delay!r}"))
+        problems.append(Problem("retry_delay", f"must be a number of seconds, 0 or more, got {retry_delay!r}"))
     if timeout is not None and (not _is_number(timeout) or timeout <= 0):
-        problems.append(Problem("timeout", f"must be more than 0 seconds, got {timeout!r}"))
+        problems.append(Problem("timeout", f"must be a number of seconds greater than 0, got {timeout!r}"))
     if problems:
         fix = "write, for example, retries=4, retry_delay=0.5, timeout=60"
         raise ModelError("the options of the model are invalid", where=where, problems=problems, fix=fix)

@@ -163,7 +163,7 @@ def _find_problems(samples: Iterable[Any]) -> Iterator[tuple[str, Problem]]:
     first_positions: dict[str, int] = {}
     for index, sample in enumerate(samples):
         if not isinstance(sample, Sample):
-            what = f"expected a Sample, found {type_name(sample)}"
+            what = f"must be a Sample, got {type_name(sample)}"
             yield _locate(index), Problem("", what, "use Dataset.of for dicts and other objects")
             continue
         problems = check_sample(sample)
@@ -200,7 +200,9 @@ class IteratorDataset:
         name: str = "iterator",
     ) -> None:
         if length is not None and length < 0:
-            raise DatasetError(f"expected a length of at least 0, found {length}", where=name, fix="leave out length")
+            raise DatasetError(
+                f"length must be 0 or more, got {length}", where=name, fix="leave out length if it is unknown"
+            )
         self._reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
         self._items = iter(iterable)
         self._length = length

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.core.resources import describe_byte, describe_conversion, open_gzip
+from proctor.core.resources import describe_byte, describe_conversion, describe_os_error, open_gzip
 from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.problems import ReportProblems, SharedLine
 from proctor.datasets.record import RecordReader, Rules, read_typed
@@ -114,7 +114,7 @@ def check_file(path: Path) -> None:
         raise DatasetError(
             "this is a folder, not a file",
             where=str(path),
-            fix="name a file in it; for recorded sessions use SessionDataset(path)",
+            fix="name a file in this folder; for recorded sessions use SessionDataset(path)",
         )
     if not stat.S_ISREG(mode):
         raise DatasetError(
@@ -189,8 +189,8 @@ def decode_line(line: bytes) -> str | Problem:
 
 
 def encoding_problem(data: bytes, position: int, offset: int) -> Problem:
-    """Return the problem for a byte that is not UTF-8, `offset` bytes into its line."""
-    what = f"not UTF-8: at offset {offset} of the line is {describe_byte(data, position)}"
+    """Return the problem of a byte that is not UTF-8, `offset` bytes into its line."""
+    what = f"not UTF-8: {describe_byte(data, position, f' at offset {offset} of the line')}"
     return Problem("", what, describe_conversion())
 
 
@@ -203,11 +203,9 @@ def long_line_problem(max_line_bytes: int = MAX_LINE_BYTES) -> Problem:
 def _unreadable_file_error(path: Path, error: OSError | ValueError) -> DatasetError:
     where = str(path)
     if isinstance(error, FileNotFoundError):
-        return DatasetError("there is no such file", where=where, fix=suggest_file(path))
-    if isinstance(error, PermissionError):
-        return DatasetError("no permission to read it", where=where, fix="check the file's permissions")
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return DatasetError(f"the file cannot be read: {reason}", where=where, fix="check the path")
+        return DatasetError("file not found", where=where, fix=suggest_file(path))
+    fix = "check the file's permissions" if isinstance(error, PermissionError) else "check the path"
+    return DatasetError(describe_os_error(error, "the file cannot be read"), where=where, fix=fix)
 
 
 def suggest_file(path: Path, suffixes: Sequence[str] = ()) -> str:
@@ -215,7 +213,7 @@ def suggest_file(path: Path, suffixes: Sequence[str] = ()) -> str:
     try:
         files = sorted(islice(path.parent.iterdir(), MAX_NAMES_SEARCHED))
     except OSError:
-        return f"check the folder: there is no {str(path.parent)!r}"
+        return f"check the path: folder not found: {str(path.parent)!r}"
     stems = {file.name.partition(".")[0]: file for file in files if not suffixes or file.suffix in suffixes}
     close = difflib.get_close_matches(path.name.partition(".")[0], stems, n=1)
     return f"did you mean {str(stems[close[0]])!r}?" if close else "check the path"

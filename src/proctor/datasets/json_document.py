@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.core.resources import describe_json_error
 from proctor.datasets.files import FileDataset, encoding_problem, open_data
 from proctor.datasets.jsonl import EMPTY_FILE, explain_decode_error, read_record, reject_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
@@ -170,7 +171,7 @@ class _Document:
             if self.text.startswith("]", comma):
                 return comma + 1
             if following is None:
-                raise self._explain(json.JSONDecodeError("expecting ',' delimiter", self.text, comma))
+                raise self._explain(json.JSONDecodeError("Expecting ',' delimiter", self.text, comma))
             position = following
 
     def sequence(self, position: int) -> Iterator[tuple[int, str]]:
@@ -213,7 +214,7 @@ class _Document:
         if error.pos >= self._length or error.msg.startswith("Unterminated"):
             problem = Problem("", "the file ends before its JSON does", "check that the file is complete")
         else:
-            what = f"not JSON: {error.msg.lower()}, at character {error.colno} of the line"
+            what = f"not JSON: {describe_json_error(error)}, at character {error.colno} of the line"
             problem = Problem("", what, "correct the JSON at this position")
         return _InvalidDocument(error.lineno, problem)
 

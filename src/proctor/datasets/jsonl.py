@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from proctor.core.resources import describe_json_error
 from proctor.datasets.files import (
     MAX_LINE_BYTES,
     FileDataset,
@@ -26,7 +27,7 @@ CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
 OBJECT_PER_LINE = "write one complete JSON object on each line"
 EMPTY_FILE = Problem("", "no samples: the file is empty", "check that it is the right file")
 NUMBER_OUT_OF_RANGE = Problem("", "a number is out of range", "write it as a string")
-NESTED_TOO_DEEP = Problem("", "the JSON is nested too deep")
+NESTED_TOO_DEEP = Problem("", "the JSON is too deeply nested")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -149,7 +150,7 @@ def read_record(line: bytes, fix: str = OBJECT_PER_LINE) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         raise InvalidRecord([_explain_invalid_json(line)]) from None
     if not isinstance(record, dict):
-        what = f"expected a mapping (a JSON object), found {describe_value(record)}"
+        what = f"the record must be a JSON object, got {describe_value(record)}"
         raise InvalidRecord([Problem("", what, fix)])
     if may_repeat_keys(line, record):
         try:
@@ -173,14 +174,14 @@ def _explain_invalid_json(line: bytes) -> Problem:
     except json.JSONDecodeError as error:
         if error.pos >= len(text) or error.msg.startswith("Unterminated"):
             return Problem("", "the line ends before its JSON does", OBJECT_PER_LINE)
-        what = f"not JSON: {error.msg.lower()}, at character {error.pos + 1} of the line"
+        what = f"not JSON: {describe_json_error(error)}, at character {error.pos + 1} of the line"
         return Problem("", what, OBJECT_PER_LINE)
     except (ValueError, RecursionError) as error:
         return explain_decode_error(error)
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        what = f"\\u{ord(error.object[error.start]):04x} is half of a surrogate pair, not a character"
+        what = f"\\u{ord(error.object[error.start]):04x} is a lone surrogate, not a character"
         return Problem("", what, "write the complete pair, or the character itself")
     return NUMBER_OUT_OF_RANGE
 

@@ -60,7 +60,7 @@ def find_missing_keys(paths: Mapping[str, FieldPath], keys: Collection[str]) -> 
 def missing_key_problem(key: str, keys: Sequence[str], what: str) -> Problem:
     """Return the problem for a mapping of a key or column that does not exist."""
     existing = ", ".join(keys) or "none"
-    return Problem("mapping", f"there is no {what} {key!r}; there are: {existing}", suggest_name(key, keys))
+    return Problem("mapping", f"unknown {what} {key!r}; there are: {existing}", suggest_name(key, keys))
 
 
 class MappedKeys:

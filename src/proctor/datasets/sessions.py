@@ -167,7 +167,7 @@ def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, Im
             break
     if match is None:
         raise ConfigError(
-            f"there is no session {session_id!r}", where=str(files.path), fix=suggest_name(session_id or "", ids)
+            f"no session has the id {session_id!r}", where=str(files.path), fix=suggest_name(session_id or "", ids)
         )
     if session_id is None and len(ids) > 1:
         examples = ", ".join(ids[:MAX_IDS]) + (", …" if len(ids) > MAX_IDS else "")

@@ -74,7 +74,7 @@ def _json_mapping_reader(field: str) -> CellReader:
         if isinstance(value, dict):
             return value
         fix = 'write it as JSON: {"key": "value"}'
-        raise InvalidRecord([Problem(field, f"expected a JSON mapping in the cell, found {describe_value(text)}", fix)])
+        raise InvalidRecord([Problem(field, f"must be a JSON mapping, got {describe_value(text)}", fix)])
 
     return read_cell
 
@@ -115,9 +115,9 @@ class CSVDataset(FileDataset):
         super().__init__(path, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise DatasetError(
-                f"delimiter={delimiter!r} cannot separate columns",
+                f"the delimiter must be one character, but not a quote or a line break, got {delimiter!r}",
                 where=str(path),
-                fix="pass one character other than a quote or a line break",
+                fix="write --delimiter ';' (in Python: delimiter=';')",
             )
         self._delimiter = delimiter
 
@@ -170,7 +170,9 @@ class CSVDataset(FileDataset):
         """Convert a row to a record; empty cells are omitted, except an input that may be null."""
         if len(row) != len(header):
             fix = "give every row as many cells as the header; quote cells that contain the delimiter"
-            raise InvalidRecord([Problem("", f"expected {len(header)} cells, found {len(row)}", fix)])
+            raise InvalidRecord(
+                [Problem("", f"the row has {len(row)} cell{'s' * (len(row) != 1)}, the header has {len(header)}", fix)]
+            )
         record: dict[str, Any] = {name: text for name, text in zip(header, row, strict=True) if text}
         problems: list[Problem] = []
         for name, read in cell_readers.items():
@@ -220,14 +222,15 @@ class CSVDataset(FileDataset):
     def _missing_columns(self, header: Sequence[str]) -> list[Problem]:
         paths = self._reader.paths
         fields = {paths[name][0] if name in paths else name for name in header}
-        what = f"there is no column for it; the header is: {shorten(', '.join(header))}"
+        columns = shorten(", ".join(header))
         problems = []
         if "input" not in fields:
-            problems.append(Problem("input", what, "map a column to it, for example question to input"))
+            fix = f"map a column to it: --map {header[-1]}=input (in Python: mapping={{{header[-1]!r}: 'input'}})"
+            problems.append(Problem("", f"no column for 'input'; the columns are: {columns}", fix))
         if "id" not in fields and not self._reader.rules.generate_ids:
-            problems.append(Problem("id", what, ID_FIX))
+            problems.append(Problem("", f"no column for 'id'; the columns are: {columns}", ID_FIX))
         if problems and len(header) == 1 and (delimiter := _find_delimiter(header[0])):
-            fix = f"if the columns are separated by {delimiter!r}, pass delimiter={delimiter!r}"
+            fix = f"set the delimiter: --delimiter {delimiter!r} (in Python: delimiter={delimiter!r})"
             problems = [problem._replace(fix=fix) for problem in problems]
         return problems
 

@@ -19,20 +19,12 @@ from proctor.core import optional as extras
 from proctor.datasets.problems import InvalidRecord, describe_value
 from proctor.errors import DatasetError, Problem
 from proctor.records import codec
+from proctor.records.validation import TYPE_NAMES, describe_bound, describe_types
 
 # A value with more problems probably has a different type.
 MAX_PROBLEMS = 50
-TYPE_NAMES = {
-    "str": "a string",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "a boolean",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
 EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`, got `(?P<got>[^`]+)`")
-BOUND = re.compile(r"Expected `(?P<kind>[^`]+)` (?P<bound>.+)")
+BOUND = re.compile(r"Expected `(?P<kind>[^`]+)`(?P<bound> .+)")
 LENGTH = re.compile(r"Expected `array` of length (?P<wanted>.+), got (?P<got>\d+)")
 FIELD = re.compile(r"Object (?P<how>missing required|contains unknown) field `(?P<name>[^`]+)`")
 AT = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
@@ -77,7 +69,7 @@ def _find_inner_problems(value_type: Any, value: Any, where: str) -> list[Proble
     """Return the problems inside a value; empty if the value itself has the wrong type."""
     if choices := _choices(value_type):
         hint = _suggest(value, choices)
-        return [Problem(where, f"expected {_list_choices(choices)}, found {describe_value(value)}{hint}")]
+        return [Problem(where, f"must be {_list_choices(choices)}, got {describe_value(value)}{hint}")]
     if _is_union(value_type):
         members = [member for member in typing.get_args(value_type) if member is not types.NoneType]
         if len(members) == 1 and value is not None:
@@ -129,7 +121,7 @@ def _find_key_problems(value_type: Any, value: Mapping[Any, Any], where: str) ->
             yield Problem(f"{where}.{key.name}", "is missing")
     names = [key.name for key in declared_keys]
     for unknown_key in (key for key in value if is_closed and key not in names):
-        yield Problem(f"{where}.{unknown_key}", "is not known" + _suggest(unknown_key, names))
+        yield Problem(f"{where}.{unknown_key}", "is unknown" + _suggest(unknown_key, names))
 
 
 def _declared_keys(value_type: Any) -> tuple[list[_Key], bool]:
@@ -197,7 +189,7 @@ def _find_union_problems(members: Sequence[Any], value: Any, where: str) -> list
         for member in members
     ]
     hint = _suggest(value, [choice for member in members for choice in _choices(member)])
-    return [Problem(where, f"expected {' or '.join(names)}, found {describe_value(value)}{hint}")]
+    return [Problem(where, f"must be {' or '.join(names)}, got {describe_value(value)}{hint}")]
 
 
 def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> list[Problem]:
@@ -213,15 +205,18 @@ def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> lis
         return [Problem(where + problem.where, problem.what) for problem in error.__cause__.problems]
     if match := FIELD.match(message):
         is_missing = match["how"] == "missing required"
-        return [Problem(f"{where}.{match['name']}", "is missing" if is_missing else "is not known")]
+        return [Problem(f"{where}.{match['name']}", "is missing" if is_missing else "is unknown")]
     if match := LENGTH.match(message):
-        return [Problem(where, f"expected a list of {match['wanted']}, found {match['got']}")]
+        return [Problem(where, f"must be a list of {match['wanted']}, got {match['got']}")]
     if match := EXPECTED.match(message):
-        names = " or ".join(TYPE_NAMES.get(value_type, value_type) for value_type in match["kinds"].split(" | "))
-        return [Problem(where, f"expected {names}, found {_describe_value_at(steps, value, match['got'])}")]
+        return [
+            Problem(
+                where, f"must be {describe_types(match['kinds'])}, got {_describe_value_at(steps, value, match['got'])}"
+            )
+        ]
     if match := BOUND.match(message):
-        bound = f"{TYPE_NAMES.get(match['kind'], match['kind'])} {match['bound']}"
-        return [Problem(where, f"expected {bound}, found {_describe_value_at(steps, value, 'another')}")]
+        bound = TYPE_NAMES.get(match["kind"], match["kind"]) + describe_bound(match["bound"])
+        return [Problem(where, f"must be {bound}, got {_describe_value_at(steps, value, 'another')}")]
     return [Problem(where, message[:1].lower() + message[1:])]
 
 
@@ -317,7 +312,7 @@ def _union_reader(members: Sequence[Any], field: str) -> Reader:
             except InvalidRecord:
                 continue
         names = " or ".join(getattr(member, "__name__", str(member)) for member in members)
-        raise InvalidRecord([Problem(field, f"expected {names}, found {describe_value(value)}")])
+        raise InvalidRecord([Problem(field, f"must be {names}, got {describe_value(value)}")])
 
     return read
 
@@ -366,8 +361,8 @@ def _convert_pydantic_errors(error: Any, field: str) -> list[Problem]:
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in detail["loc"])
         what = "is missing"
         if detail["type"] != "missing":
-            expectation = detail["msg"].replace("Input should be", "expected")
-            what = f"{expectation}, found {describe_value(detail['input'])}"
+            expectation = detail["msg"].replace("Input should be", "must be").replace("Value error, ", "")
+            what = f"{expectation}, got {describe_value(detail['input'])}"
         problems.append(Problem(field + "".join(steps), what))
     return problems
 
@@ -427,7 +422,7 @@ def _unknown_key_problems(unknown_keys: Iterable[Any], declared_keys: Iterable[s
     names = list(declared_keys)
     fix = f"use one of: {', '.join(names)}" if names else "leave it out"
     for key in unknown_keys:
-        yield Problem(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)
+        yield Problem(f"{where}.{key}", f"is unknown{_suggest(str(key), names)}", fix)
 
 
 @lru_cache(maxsize=256)

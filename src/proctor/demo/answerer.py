@@ -120,7 +120,7 @@ def answer(question: str, *, ranking: str = "overlap") -> str:
     """Answer with the best sentence of the best passage, and cite the passage."""
     rankings: dict[str, Callable[[str], Match | None]] = {"overlap": find_by_overlap, "bm25": find_by_bm25}
     if ranking not in rankings:
-        raise TargetError(f"there is no ranking {ranking!r}", fix=suggest_name(ranking, rankings))
+        raise TargetError(f"unknown ranking {ranking!r}", fix=suggest_name(ranking, rankings))
     match = rankings[ranking](question)
     if match is None:
         return UNKNOWN

@@ -354,7 +354,7 @@ class RemoteRunner:
         if mismatches := self.delivery_counts.workers.mismatches:
             if self._mismatch_since is None:
                 self._mismatch_since = self._backend.clock.monotonic()
-            self._show_notice(f"workers run other code than this run: {mismatches}")
+            self._show_notice(f"workers run different code from this run: {mismatches}")
 
     def _store_early_result(self, key: str, result: EvalResult) -> None:
         """Store one result for each request; a success replaces an error."""
@@ -446,7 +446,7 @@ class RemoteRunner:
         if self._backend.clock.monotonic() - since > MISMATCH_SECONDS:
             self._raise_in_waiter(
                 StopRun(
-                    f"all workers run other code than this run: {workers.mismatches}",
+                    f"all workers run different code from this run: {workers.mismatches}",
                     fix="start them again from the same code, with the same target and evaluators, "
                     f"on {self._backend.requests.name!r}; then resume the run",
                 )

@@ -64,7 +64,7 @@ class WorkerConfig:
 
     def __post_init__(self) -> None:
         if not self.lease > 0:
-            raise ConfigError(f"invalid lease: {self.lease!r}", fix="pass a number of seconds above 0")
+            raise ConfigError(f"invalid lease: {self.lease!r}", fix="pass a number of seconds greater than 0")
 
 
 class _ImmediateWarnings(list[str]):

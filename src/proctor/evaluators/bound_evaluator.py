@@ -134,7 +134,7 @@ def attach(
     True
     """
     if name is not None and not (isinstance(name, str) and name.strip()):
-        raise EvaluatorError(f"the name of an evaluator must be a text, got {name!r}")
+        raise EvaluatorError(f"an evaluator's name must be a non-empty string, got {name!r}")
     label = name or get_name(evaluator)
     threshold = read_option("threshold", threshold)
     if threshold is not None:
@@ -163,7 +163,7 @@ def find_name_clashes(evaluators: Iterable[BoundEvaluator]) -> list[Problem]:
     return [
         Problem(
             name,
-            f"{count} evaluators have this name; give each its own: "
+            f"{count} evaluators have this name; give each a unique name: "
             "attach(…, name=…), {name: evaluator}, or `name:` in an eval file",
         )
         for name, count in Counter(evaluator.spec.name for evaluator in evaluators).items()

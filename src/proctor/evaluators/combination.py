@@ -203,7 +203,7 @@ def name_evaluators(evaluators: Iterable[EvaluatorObject], label: str, example: 
         parts[name] = part if name == part.spec.name else part.with_name(name)
     if not parts:
         fix = f"pass at least one, as in {example or f'{label}(exact_match, contains)'}"
-        raise EvaluatorError("there are no evaluators to combine", where=label, fix=fix)
+        raise EvaluatorError("no evaluator is given", where=label, fix=fix)
     return parts
 
 
@@ -292,5 +292,5 @@ def _read_pairs(argument: Any) -> list[tuple[Any, Any]]:
 
 def _check_weight(weight: Any) -> float:
     if not is_number(weight) or weight <= 0:
-        raise EvaluatorError(f"a weight must be a number above 0, got {weight!r}", where="weighted")
+        raise EvaluatorError(f"a weight must be a number greater than 0, got {weight!r}", where="weighted")
     return float(weight)

@@ -165,7 +165,7 @@ def _raise_call_error(
     names = [parameter.name for parameter in info.parameters]
     unknown_name = next((name for name in options if name not in signature.parameters), None)
     if unknown_name is not None:
-        what = f"there is no parameter {unknown_name!r}"
+        what = f"unknown parameter {unknown_name!r}"
         aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
         hint = suggest_name(unknown_name, [*names, *aliases])
         parameter_list = f"its parameters are {', '.join(names) or 'none'}"

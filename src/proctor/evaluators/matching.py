@@ -117,12 +117,12 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: 
         return Score.skipped("there is nothing to look for: the expected text is empty")
     if isinstance(output, str):
         if not all(isinstance(item, str) for item in targets):
-            return Score.error(f"contains looks for a text; expected is {preview(expected)}")
+            return Score.error(f"contains looks for a string; expected is {preview(expected)}")
         containers, match = [output], match or "any"
     if output is None:
         return Score(0.0, False, NO_OUTPUT)
     if containers is None:
-        return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
+        return Score.error(f"contains searches a string or a list; the output is {type_name(output)}")
     missing = [item for item in targets if not any(_contains_item(container, item, same) for container in containers)]
     missing_items = ", ".join(map(preview, missing))
     if match == "any" and len(targets) > 1:
@@ -165,7 +165,7 @@ def regex_match(
 
 def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Score:
     if not isinstance(pattern, str):
-        return Score.error(f"a pattern must be a text; expected is {type_name(pattern)}")
+        return Score.error(f"a pattern must be a string; expected is {type_name(pattern)}")
     if not isinstance(output, str):
         return score_other_than_text(output, "regex_match")
     try:
@@ -360,7 +360,7 @@ def _compile(pattern: str, flags: str) -> re.Pattern[str]:
     unknown_flags = sorted(set(flags) - _FLAGS.keys())
     if unknown_flags:
         fix = f"use the letters {', '.join(_FLAGS)}"
-        raise EvaluatorError(f"there is no flag {unknown_flags[0]!r}", where=where, fix=fix)
+        raise EvaluatorError(f"unknown flag {unknown_flags[0]!r}", where=where, fix=fix)
     try:
         return re.compile(pattern, sum(_FLAGS[letter] for letter in set(flags)))
     except re.error as error:
@@ -374,9 +374,9 @@ def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
         try:
             value = msgspec.json.decode(value)
         except msgspec.DecodeError as error:
-            return None, f"it is a text that is not JSON ({error})"
+            return None, f"it is a string that is not JSON ({error})"
         except RecursionError:
-            return None, "it is JSON that is nested too deeply"
+            return None, "it is JSON that is too deeply nestedly"
     value = _to_json_value(value)
     return (value, "") if isinstance(value, Mapping) else (None, f"it is {type_name(value)}")
 

@@ -71,7 +71,7 @@ def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold:
     """
     if rule not in get_args(Rule):
         fix = suggest_name(str(rule), get_args(Rule))
-        raise EvaluatorError(f"there is no rule {rule!r}", where="panel", fix=fix)
+        raise EvaluatorError(f"unknown rule {rule!r}", where="panel", fix=fix)
     check_judge_options("panel", threshold)
     judge_list: Any = judges
     if isinstance(judge_list, str) or not isinstance(judge_list, Sequence):
@@ -231,7 +231,7 @@ def with_canary(judge: EvaluatorObject, every: int = 10, answer: str | None = No
     `passes_anyway`, the test proves nothing, so pass an `answer` that is bad according to the judge's criterion.
     """
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise EvaluatorError(f"every must be an integer of 1 or more, got {every!r}", where="with_canary")
+        raise EvaluatorError(f"every must be an integer, 1 or more, got {every!r}", where="with_canary")
     ((name, part),) = name_evaluators([judge], "with_canary").items()
     options = {"judge": to_data(part), "every": every, "answer": answer or BAD_ANSWER}
     score = _create_canary_scorer(part, every, options["answer"])

@@ -244,7 +244,7 @@ class OptionSet(typing.NamedTuple):
         """Convert options to their declared types; one error lists all problems."""
         options = use_common_names(options, self.parameters)
         problems = [
-            Problem(name, f"there is no such parameter: {suggest_name(name, self.parameters)}")
+            Problem("", f"unknown parameter {name!r}; {suggest_name(name, self.parameters)}")
             for name in options
             if not (self.accepts_any or name in self.parameters)
         ]
@@ -252,7 +252,7 @@ class OptionSet(typing.NamedTuple):
             if parameter.default is Parameter.empty and name not in options:
                 hint = self.hints.get(name, parameter.annotation)
                 expected = _get_meta(hint).description or format_type(hint)
-                problems.append(Problem(name, "it is required" + (f": {expected}" if expected != "any" else "")))
+                problems.append(Problem(name, "is missing" + (f" ({expected})" if expected != "any" else "")))
         converted: dict[str, Any] = {}
         for name, value in options.items():
             hint = self.hints.get(name, Any)
@@ -260,17 +260,18 @@ class OptionSet(typing.NamedTuple):
             try:
                 converted[name] = _convert(value, hint)
             except msgspec.ValidationError:
-                problems.append(Problem(name, f"expected {format_type(hint)}, got {value!r}"))
+                problems.append(Problem(name, f"must be of type {format_type(hint)}, got {value!r}"))
         if problems:
             parameter_list = ", ".join(
                 f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe()
             )
-            fix = f"it takes {parameter_list or 'no parameters'}"
+            fix = f"its parameters are {parameter_list}" if parameter_list else "it has no parameters"
             missing = [p.name for p in self.describe() if p.required and p.name not in options]
             if len(missing) == len(problems):
-                fix += f"; set it with {{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file"
-                fix += f" or functools.partial({label}, {', '.join(f'{name}=…' for name in missing)}) in Python"
-            raise EvaluatorError("its parameters do not fit", where=label, fix=fix, problems=problems)
+                fix = f"set it: --set {label}.{missing[0]}=… on the command line, "
+                fix += f"{{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file, "
+                fix += f"or functools.partial({label}, {', '.join(f'{name}=…' for name in missing)}) in Python"
+            raise EvaluatorError("its parameters are invalid", where=label, fix=fix, problems=problems)
         return converted
 
 

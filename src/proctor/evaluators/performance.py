@@ -31,7 +31,7 @@ def token_efficiency(field_context: FieldContext, *, max_increase_pct: float = 1
 
     >>> tokens = FieldContext("tokens", {"tokens": 540, "baseline_tokens": 500})
     >>> token_efficiency(tokens).reason
-    'tokens 500 -> 540: +8.0 % (allowed: +10 %)'
+    'tokens 500 -> 540: +8.0% (allowed: +10%)'
     """
     return score_increase(field_context, max_increase_pct, "percentage of the baseline")
 

@@ -105,7 +105,7 @@ def score_other_than_text(output: Any, evaluator: str) -> Score:
     """Score an output that is not a string: None fails, because the target gave no answer; other types are errors."""
     if output is None:
         return Score(0.0, False, NO_OUTPUT)
-    return Score.error(f"{evaluator} needs a text; the output is {type_name(output)}")
+    return Score.error(f"{evaluator} needs a string; the output is {type_name(output)}")
 
 
 def find_text_references(output: Any, expected: Any) -> list[str] | None:

@@ -69,7 +69,7 @@ def question_format(output: Any, *, require_capital: bool = True, max_words: int
 def _score_items(output: Any, find_broken_rule: Callable[[str], str]) -> Score:
     items = [output] if isinstance(output, str) else to_plain(output)
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
-        return Score.error(f"the output is neither a text nor a list of texts: {type_name(output)}")
+        return Score.error(f"the output is neither a string nor a list of strings: {type_name(output)}")
     if not items:
         return Score(0.0, False, "there is no question in the output")
     violations = [

@@ -37,7 +37,7 @@ def no_regression(field_context: FieldContext, *, direction: Direction = "auto",
 
     >>> score = {"score": 0.72, "baseline_score": 0.9}
     >>> no_regression(FieldContext("score", score)).reason
-    'score 0.9 -> 0.72: 20.0 % worse (higher is better)'
+    'score 0.9 -> 0.72: 20.0% worse (higher is better)'
     >>> no_regression(FieldContext("score", score), tolerance=0.25).passed
     True
     """
@@ -120,7 +120,7 @@ def _score_change(context: FieldContext, delta: Delta, is_higher_better: bool, t
         return Score(0.0, False, f"{change}: worse; from a baseline of 0 any change fails {note}", details)
     share = worsening / abs(previous)
     passed = bool(tolerance) and is_within(share, tolerance)
-    reason = f"{change}: {100 * share:.1f} % worse {note}"
+    reason = f"{change}: {100 * share:.1f}% worse {note}"
     return Score(1.0 if passed else max(0.0, 1.0 - share), passed, reason, details)
 
 

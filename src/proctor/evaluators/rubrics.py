@@ -97,7 +97,7 @@ def rubric_evaluators(
     options = use_common_names(options, defaults)
     if unknown_options := [name for name in options if name not in defaults]:
         raise EvaluatorError(
-            f"there is no option {unknown_options[0]!r}", where=where, fix=suggest_name(unknown_options[0], defaults)
+            f"unknown option {unknown_options[0]!r}", where=where, fix=suggest_name(unknown_options[0], defaults)
         )
     with _evaluator_errors(where):
         rubric_set = load_rubrics(rubrics)
@@ -124,7 +124,7 @@ def _attach_rubric(
         loaded_rubric = load_rubric(source, values["rubrics"])
     adapter = provider(values["model"])
     if timeout is not None and not (is_number(timeout) and timeout > 0):
-        raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
+        raise EvaluatorError(f"timeout must be a number of seconds greater than 0, got {timeout!r}", where=where)
     scale = create_number_scale(find_scale(loaded_rubric, values["scale"]), values["threshold"], where)
     judge = SessionRubric(
         adapter,
@@ -181,16 +181,16 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score_scale: tuple[float, float] = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
-        count, seconds = "an integer of 1 or more", self.timeout_per_rubric
+        count, seconds = "an integer, 1 or more", self.timeout_per_rubric
         has_timeout = seconds is None or (is_number(seconds) and seconds > 0)
         has_temperature = self.llm_temperature is None or (
             is_number(self.llm_temperature) and self.llm_temperature >= 0
         )
         checks = {
             "max_concurrent": (is_count(self.max_concurrent), count),
-            "llm_temperature": (has_temperature, "a number of 0 or more"),
+            "llm_temperature": (has_temperature, "a number, 0 or more"),
             "llm_max_tokens": (self.llm_max_tokens is None or is_count(self.llm_max_tokens), count),
-            "timeout_per_rubric": (has_timeout, "a number of seconds above 0, or None"),
+            "timeout_per_rubric": (has_timeout, "a number of seconds greater than 0, or None"),
             "retry_on_parse_failure": (isinstance(self.retry_on_parse_failure, bool), "True or False"),
             "score_scale": (is_scale(self.score_scale), "the lowest and the highest score, as in (1, 5)"),
         }
@@ -200,7 +200,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if not is_valid
         ]
         if problems:
-            raise EvaluatorError("the settings are not valid", where="EvaluationConfig", problems=problems)
+            raise EvaluatorError("the settings are invalid", where="EvaluationConfig", problems=problems)
 
 
 class RubricScorer:

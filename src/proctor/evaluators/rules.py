@@ -227,7 +227,7 @@ def occurrences(
 def _check_keywords(options: Mapping[str, Any]) -> None:
     keywords = [*(options.get("include") or ()), *(options.get("exclude") or ())]
     if not keywords or not all(isinstance(word, str) and word for word in keywords):
-        raise EvaluatorError("there are no words to look for", where="keywords", fix='write include=["rain", "sun"]')
+        raise EvaluatorError("no words are given", where="keywords", fix='write include=["rain", "sun"]')
 
 
 @evaluator(category="rules", pure=True, check=_check_keywords)
@@ -387,7 +387,7 @@ def output_language(language: str) -> Callable[[Any], Score]:
     code = str(language).lower()
     codes = sorted(str(label) for label, _ in classifier.rank(""))
     if code not in codes:
-        what, fix = f"there is no language code {language!r}", suggest_code(code, codes)
+        what, fix = f"unknown language {language!r}", suggest_code(code, codes)
         raise EvaluatorError(what, where="output_language", fix=fix)
 
     def evaluate(output: Any) -> Score:
@@ -408,7 +408,7 @@ def _match_edge(
     phrases, paragraph, where = options["phrases"], options["paragraph"], f"{side}s_with"
     phrase_list = [phrases] if isinstance(phrases, str) else list(phrases)
     if not phrase_list or not all(isinstance(phrase, str) and phrase.strip() for phrase in phrase_list):
-        what = f"phrases must be one or more texts, got {phrases!r}"
+        what = f"phrases must be one or more strings, got {phrases!r}"
         raise EvaluatorError(what, where=where, fix='write phrases=["Dear", "Hello"]')
     if paragraph == 0:
         raise EvaluatorError("there is no paragraph 0", where=where, fix="write 1 for the first or -1 for the last")

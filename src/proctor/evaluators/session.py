@@ -354,12 +354,14 @@ def _import_object(address: str, label: str) -> Any:
 
 def _check_name(name: Any, label: str) -> None:
     if not (isinstance(name, str) and name.strip()):
-        raise EvaluatorError(f"the name of a tool must be a text, got {name!r}", where=label, fix='write name="search"')
+        raise EvaluatorError(
+            f"a tool name must be a non-empty string, got {name!r}", where=label, fix='write name="search"'
+        )
 
 
 def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        what = f"{field} must be an integer of {minimum} or more, got {value!r}"
+        what = f"{field} must be an integer, {minimum} or more, got {value!r}"
         raise EvaluatorError(what, where=label, fix=f"write {field}={max(minimum, 1)}, for example")
 
 

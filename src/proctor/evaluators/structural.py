@@ -55,7 +55,7 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     if error is not None:
         error = error.move_down(lines_before)
         return Score(0.0, False, str(error), {**details, **error.position})
-    reason = f"valid, but keys repeat: {', '.join(duplicates)}" if duplicates else ""
+    reason = f"valid, but has duplicate keys: {', '.join(duplicates)}" if duplicates else ""
     return Score(1.0, True, reason, details)
 
 
@@ -93,8 +93,8 @@ def schema_match(
         try:
             errors = list(islice(find_schema_errors(validator, data), _MAX_IN_DETAILS + 1))
         except UnicodeEncodeError:
-            # JSON can escape a lone surrogate, which validators cannot read.
-            return Score.error("it contains half of a surrogate pair, which cannot be validated", details)
+            # JSON can escape half a surrogate pair; validators cannot read it.
+            return Score.error("the output contains a lone surrogate, which cannot be validated", details)
         if not errors:
             return Score(1.0, True, "", details)
         details |= {"error_count": len(errors), "errors": errors[:_MAX_IN_DETAILS]}
@@ -164,7 +164,7 @@ def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score
         try:
             return json.loads(text, parse_float=_parse_float), None
         except (RecursionError, ValueError) as exception:
-            problem = "it is nested too deep" if isinstance(exception, RecursionError) else str(exception)
+            problem = "it is too deeply nested" if isinstance(exception, RecursionError) else str(exception)
             return None, Score.error(f"the JSON cannot be read: {problem}", details)
     if problem := explain_unserializable(output):
         return None, Score(0.0, False, f"not JSON: {problem}", details)

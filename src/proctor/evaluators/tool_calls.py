@@ -244,7 +244,7 @@ def _check_item(item: Any) -> Iterator[str]:
             yield f"arguments must be a mapping, got {type_name(item['arguments'])}"
         item = item.get("name")
     if not (isinstance(item, str) and item):
-        yield f"the name of a tool must be a text, got {preview(item)}"
+        yield f"a tool name must be a non-empty string, got {preview(item)}"
 
 
 def _read_expected_call(item: Any) -> ExpectedCall:

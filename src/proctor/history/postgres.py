@@ -73,7 +73,7 @@ class PostgresDatabase:
     reading_fix = FIX
 
     def __init__(self, url: str) -> None:
-        self._psycopg = extras.require("psycopg", extra="postgres", why="a history on PostgreSQL")
+        self._psycopg = extras.require("psycopg", extra="postgres", why="a PostgreSQL history")
         self._parameters = _parse_url(self._psycopg, url)
         self._exists = False
         self._claims: dict[str, PostgresConnection] = {}

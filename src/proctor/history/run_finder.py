@@ -142,13 +142,13 @@ class RunFinder:
         if not recent:
             where = self._database.where
             raise RunNotFound(
-                f"there is no run {reference!r}: the history is empty", where=where, fix="proctor run eval.yaml"
+                f"unknown run {reference!r}: the history is empty", where=where, fix="proctor run eval.yaml"
             )
         # People remember names; an id is suggested only if it is very similar.
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._query("SELECT name FROM baselines")}
         likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
-        raise RunNotFound(f"there is no run {reference!r}", fix=suggest_name(reference, likely or names))
+        raise RunNotFound(f"unknown run {reference!r}", fix=suggest_name(reference, likely or names))
 
     def baseline(self, name: str) -> RunMetadata:
         """Return the run of a baseline."""
@@ -156,7 +156,7 @@ class RunFinder:
         if not rows:
             baseline_names = [row[0] for row in self._query("SELECT name FROM baselines")]
             fix = suggest_name(name, baseline_names) if baseline_names else "set one: proctor baseline set NAME RUN"
-            raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
+            raise RunNotFound(f"unknown baseline {name!r}", fix=fix)
         return decode_run(rows[0][0])
 
     def baselines(self) -> dict[str, RunMetadata]:

@@ -16,12 +16,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
 
+from proctor.core.resources import describe_os_error
 from proctor.errors import HistoryError
 from proctor.history.database import Connection, Query, claimed_error, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 BUSY_SECONDS = 30.0
-OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
+OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history"
 _READ_ONLY_ERRORS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
 
 
@@ -135,7 +136,7 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HistoryError(
-            f"the history cannot be written: {error.strerror or error}",
+            describe_os_error(error, "the history cannot be written"),
             where=shown_path(folder.parent),
             fix="name a file in a writable folder: --history FILE",
         ) from None
@@ -275,7 +276,8 @@ def open_database(path: Path) -> SQLiteConnection:
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         if may_be_read_only(error, path):
             return open_read_only(path)
-        raise HistoryError(f"the history cannot be opened: {error}", where=shown_path(path), fix=OTHER_FILE) from error
+        reason = "this is a folder, not a file" if path.is_dir() else f"the history cannot be opened: {error}"
+        raise HistoryError(reason, where=shown_path(path), fix=OTHER_FILE) from error
     return connection
 
 

@@ -166,7 +166,7 @@ class StoredRuns(run_finder.RunFinder):
         with self._changing() as connection:
             row = connection.execute("SELECT id, metadata FROM runs WHERE run_id = ?", (metadata.run_id,)).fetchone()
             if row is None:
-                raise RunNotFound(f"there is no run {metadata.run_id!r}: it was deleted meanwhile")
+                raise RunNotFound(f"unknown run {metadata.run_id!r}: it was deleted meanwhile")
             connection.execute(
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE id = ?",
                 (metadata.status, data, metrics, row[0]),
@@ -207,7 +207,7 @@ class StoredRuns(run_finder.RunFinder):
         metadata = self.find(run_id)
         stored = self._query("SELECT metrics FROM runs WHERE run_id = ?", (metadata.run_id,))
         if not stored:
-            raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
+            raise RunNotFound(f"unknown run {run_id!r}: it was deleted meanwhile")
         results = self.results(metadata.run_id)
         is_complete = metadata.status == "completed" and metadata.stopped_early is None
         if is_complete and metadata.total and not len(results):
@@ -265,7 +265,7 @@ class StoredRuns(run_finder.RunFinder):
                 (name, run.run_id),
             )
             if not changed.rowcount:
-                raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
+                raise RunNotFound(f"unknown run {run_id!r}: it was deleted meanwhile")
         return run
 
     def drop_baseline(self, name: str) -> None:
@@ -429,5 +429,5 @@ class StoredRuns(run_finder.RunFinder):
     def _row(self, run_id: str) -> tuple[int, RunMetadata]:
         rows = self._query("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
-            raise RunNotFound(f"there is no run {run_id!r}")
+            raise RunNotFound(f"unknown run {run_id!r}")
         return rows[0][0], run_finder.decode_run(rows[0][1])

@@ -29,6 +29,7 @@ from proctor.records import codec
 from proctor.records.lossless import KIND, restore_result, tag_result
 from proctor.records.mail import DeadLetter
 from proctor.records.trial import EvalResult
+from proctor.records.validation import explain
 
 BodyT = TypeVar("BodyT")
 ItemT = TypeVar("ItemT")
@@ -52,9 +53,7 @@ def check_receive(max_messages: int, visibility_timeout: float, wait_time_second
     """Raise one `ConfigError` for all invalid arguments of `receive`."""
     problems = []
     if not (_is_integer(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
-        problems.append(
-            Problem("max_messages", f"must be a whole number from 1 to {MAX_MESSAGES}, got {max_messages!r}")
-        )
+        problems.append(Problem("max_messages", f"must be an integer from 1 to {MAX_MESSAGES}, got {max_messages!r}"))
     for name, seconds, maximum in (
         ("visibility_timeout", visibility_timeout, MAX_LEASE_SECONDS),
         ("wait_time_seconds", wait_time_seconds, math.inf),
@@ -75,7 +74,7 @@ def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS,
 
 def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
     if bound is not None and not (_is_integer(bound) and bound >= 1):
-        fix = "pass a whole number of 1 or more, or None for no limit"
+        fix = "pass an integer, 1 or more, or None for no limit"
         raise ConfigError(f"invalid {name}: {bound!r}", where=where, fix=fix)
 
 
@@ -181,7 +180,7 @@ class BodyCodec(Generic[BodyT]):
         try:
             body: Any = self._decoder.decode(data)
         except (ValueError, msgspec.DecodeError) as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(explain(error)) from None
         except Exception as error:
             # User-defined types may raise anything (deep nesting a RecursionError), and an invalid
             # message must not stop its receiver.
@@ -211,7 +210,7 @@ def _is_valid_time(seconds: object, maximum: float) -> bool:
 
 
 def _describe_range(maximum: float) -> str:
-    return "a number of seconds of 0 or more" if maximum == math.inf else f"a number of seconds from 0 to {maximum}"
+    return "a number of seconds, 0 or more" if maximum == math.inf else f"a number of seconds from 0 to {maximum}"
 
 
 @dataclass(eq=False, repr=False, slots=True)

@@ -80,7 +80,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         core.check_bound("max_body_bytes", max_body_bytes, where=name)
         if (client is None) == (url is None):
             raise ConfigError(
-                "a mailbox on Redis needs either a client or a url",
+                "a Redis mailbox needs either a client or a URL",
                 where=name,
                 fix="write RedisMailbox(name, client=redis.Redis(…)) or RedisMailbox(name, url=…)",
             )

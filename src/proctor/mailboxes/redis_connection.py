@@ -114,7 +114,7 @@ _HEALTH_CHECK = 15
 _DEFAULT_TIMEOUT = 5.0
 # Prefixes of transient errors for which redis-py has no class.
 _TRANSIENT = ("BUSY ", "UNBLOCKED ", "MASTERDOWN ", "NOREPLICAS ", "LOADING ", "CLUSTERDOWN ")
-_FEATURE = "a mailbox on Redis"
+_FEATURE = "a Redis mailbox"
 
 
 class Script(NamedTuple):
@@ -265,7 +265,8 @@ class RedisConnection:
         elif isinstance(error, errors.OutOfMemoryError):
             what, fix = "the server is out of memory", "raise its maxmemory, or wait until workers have caught up"
         elif isinstance(error, errors.ConnectionError | errors.TimeoutError | errors.RedisClusterException):
-            what = f"the server cannot be reached: {error}"
+            reason = re.sub(r"Error -?\d+ connecting to \S+?\. (.*?)\.?$", lambda match: match[1].lower(), str(error))
+            what = f"the server cannot be reached: {reason}"
             fix = "check that it is running and that the address is correct"
         elif str(error).startswith("WRONGTYPE "):
             return WrongType(f"a key has the wrong type: {error}", where=self.where)
@@ -332,7 +333,7 @@ def _describe_client(client: Any) -> tuple[str, float]:
 
 def _bad_address(address: str) -> ConfigError:
     return ConfigError(
-        f"{hide_credentials(address)!r} is not a valid address of a mailbox on Redis",
+        f"{hide_credentials(address)!r} is not a valid Redis mailbox address",
         fix="write it as redis://host:6379/0/NAME, or rediss://… for TLS; write @, / and # in a "
         "password as %40, %2F and %23",
     )

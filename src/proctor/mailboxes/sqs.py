@@ -301,7 +301,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
             raise MessageTooLarge(
                 f"the message has {size} bytes, the limit is {limit}",
                 where=self.where,
-                fix="send less, or a reference to the data, or use a mailbox on Redis, which accepts more",
+                fix="send less, or a reference to the data, or use a Redis mailbox, which accepts more",
             )
         return entry, size
 

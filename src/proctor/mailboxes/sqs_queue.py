@@ -299,8 +299,8 @@ def encode_entry(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:
 
 
 def _create_client(endpoint_url: str | None, region: str | None) -> Any:
-    boto3 = extras.require("boto3", extra="sqs", why="a mailbox on SQS")
-    config = extras.require("botocore.config", extra="sqs", why="a mailbox on SQS").Config(
+    boto3 = extras.require("boto3", extra="sqs", why="an SQS mailbox")
+    config = extras.require("botocore.config", extra="sqs", why="an SQS mailbox").Config(
         retries={"mode": "standard", "total_max_attempts": 3},
         connect_timeout=5,
         read_timeout=MAX_POLL_SECONDS + 10,
@@ -315,4 +315,4 @@ def _create_client(endpoint_url: str | None, region: str | None) -> Any:
 
 
 def _botocore_errors() -> Any:
-    return extras.require("botocore.exceptions", extra="sqs", why="a mailbox on SQS")
+    return extras.require("botocore.exceptions", extra="sqs", why="an SQS mailbox")

@@ -110,7 +110,7 @@ class AccuracyMetric:
     def __init__(self, evaluator_name: str, threshold: float = 0.5) -> None:
         if not 0 <= threshold <= 1:
             raise EvaluatorError(
-                f"the threshold of an accuracy must be from 0 to 1, got {threshold!r}",
+                f"the threshold of an accuracy must be between 0 and 1, got {threshold!r}",
                 where=f"{evaluator_name}.accuracy",
                 fix="write a threshold from 0 to 1, such as 0.5",
             )

@@ -102,7 +102,7 @@ class MetricRegistry:
     def get(self, name: str) -> Metric:
         """Return the metric with this name."""
         if name not in self._metrics:
-            raise EvaluatorError(f"there is no metric {name!r}", where=name, fix=suggest_name(name, self._metrics))
+            raise EvaluatorError(f"unknown metric {name!r}", where=name, fix=suggest_name(name, self._metrics))
         return self._metrics[name]
 
     def compute_all(self, results: Results) -> dict[str, MetricValue]:

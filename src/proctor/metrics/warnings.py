@@ -71,8 +71,8 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         return (
             f"agrees with people on {self.agreed} of {self.n} answers of {self.data} "
-            f"({100 * self.agreed / self.n:.0f} %, 95 % interval {low:.0f}–{high:.0f} %; "
-            f"a constant verdict: 50 %): {conclusion}. "
+            f"({100 * self.agreed / self.n:.0f}%, 95% interval {low:.0f}–{high:.0f}%; "
+            f"a constant verdict: 50%): {conclusion}. "
             f"It passed {self.right_passed} of {self.right} right answers and {self.wrong_passed} "
             f"of {self.wrong} wrong ones; {self.unread} of {self.n} verdicts could not be read{self._caveat}"
         )

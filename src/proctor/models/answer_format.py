@@ -10,6 +10,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.errors import ModelError
 from proctor.records import codec
+from proctor.records.validation import explain
 
 # The last block counts: earlier blocks may belong to the model's reasoning.
 _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
@@ -49,7 +50,7 @@ class JsonFormat:
         try:
             return msgspec.json.decode(text, type=self._type)
         except msgspec.DecodeError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(explain(error)) from None
 
 
 def decode_pydantic(value_type: Any, value: Any) -> Any:

@@ -64,7 +64,7 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
         known_schemes = plugins.plugin_names(plugins.MAILBOXES)
         hint = "" if scheme in known_schemes else suggest_name(scheme, known_schemes)
         raise ConfigError(
-            f"{hide_credentials(address)!r} is not the address of a mailbox",
+            f"{hide_credentials(address)!r} is not a mailbox address",
             fix=hint if hint.startswith("did you mean") else "write it as redis://host:6379/0/NAME or sqs://NAME",
         )
     parameters = inspect.signature(connect).parameters
@@ -117,8 +117,8 @@ def _connect(model: Any, options: Mapping[str, Any], group: str, noun: str, port
         config = {str(key): value for key, value in model.items()}
         if "model" not in config:
             example = "openai:gpt-4o-mini" if noun == "model" else "local:minilm"
-            fix = f'write {{"model": "{example}", …}}, or only the address'
-            raise ModelError(f"the mapping has no key 'model' that names the {noun}", fix=fix)
+            fix = f'write {{"model": "{example}", …}}, or pass the address alone'
+            raise ModelError(f"the mapping has no 'model' key for the {noun}", fix=fix)
         return _connect(config.pop("model"), {**config, **options}, group, noun, port)
     if isinstance(model, str):
         return _connect_address(model, options, group, noun, port)
@@ -144,7 +144,7 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
     if not colon:
         hint = suggest_address(address) if noun == "model" else f"write {_with_article(noun)} as PROVIDER:NAME"
         raise ModelError(
-            f"{address!r} is not the address of {_with_article(noun)}",
+            f"{address!r} is not {_with_article(noun)} address",
             fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known_schemes)}",
         )
     try:
@@ -153,7 +153,7 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
         fix = suggest_name(scheme, known_schemes)
         if not fix.startswith("did you mean"):
             fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known_schemes)}) or module:attribute"
-        raise ModelError(f"there is no provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
+        raise ModelError(f"unknown provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
     if isinstance(target, str) and target == address:
         raise ModelError("the address refers to itself", where=address)
     return _connect(target, options, group, noun, port)
@@ -185,13 +185,13 @@ def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: st
         signature.bind(model, **arguments)
     except TypeError as error:
         fix = f"choose from the options {', '.join(known_options)}"
-        raise ModelError(f"its options are not valid: {error}", where=where, fix=fix) from None
+        raise ModelError(f"its options are invalid: {error}", where=where, fix=fix) from None
     try:
         return connect(model, **arguments)
     except TypeError as error:
         if not arguments:
-            raise  # A bug in the plugin, not wrong options.
-        raise ModelError(f"its options are not valid: {error}", where=where) from error
+            raise  # a bug in the plugin, not wrong options
+        raise ModelError(f"its options are invalid: {error}", where=where) from error
 
 
 def _with_article(noun: str) -> str:

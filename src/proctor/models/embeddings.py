@@ -57,7 +57,7 @@ class EndpointEmbedder:
         where = f"openai:{model}"
         dimensions = options.get("dimensions")
         if isinstance(dimensions, bool) or not isinstance(dimensions, int | None):
-            raise ModelError(f"dimensions must be a whole number, not {dimensions!r}", where=where)
+            raise ModelError(f"dimensions must be an integer, got {dimensions!r}", where=where)
         access = resolve_access(OPENAI, options, EmbedderOptions, where)
         # An embedder's name is its only identity, so the name includes any other server.
         address = where if access.is_official else f"{access.base}#{model}"

@@ -26,6 +26,7 @@ from proctor.ports import ByteStore, ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
+from proctor.records.validation import explain
 from proctor.sessions import current as sessions
 
 MAX_QUOTE = 300
@@ -170,7 +171,7 @@ def _make_request(
     try:
         return msgspec.convert({"messages": messages, "tools": tools, "schema": schema, **options}, ModelRequest)
     except msgspec.ValidationError as error:
-        raise ModelError(f"the request is not valid: {error}", where=adapter.model) from None
+        raise ModelError(f"the request is invalid: {explain(error)}", where=adapter.model) from None
 
 
 def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, ...]:
@@ -184,8 +185,8 @@ def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message
         return msgspec.convert(tuple(prompt), tuple[Message, ...])
     except (msgspec.ValidationError, TypeError) as error:
         raise ModelError(
-            f"the prompt is not valid: {error}",
-            fix="pass a text, a Prompt, or messages, each with a role and a content",
+            f"the prompt is invalid: {explain(error)}",
+            fix="pass a string, a Prompt, or messages, each with a role and content",
         ) from None
 
 

@@ -12,9 +12,11 @@ from typing import Annotated, Any
 import msgspec
 
 from proctor.core import resources
+from proctor.core.resources import describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem
 from proctor.records.session import Usage
+from proctor.records.validation import explain
 
 VARIABLE = "PROCTOR_PRICES"
 # A date (2024-07-18, 20250929) or a revision (001): the same model at the same price.
@@ -68,7 +70,7 @@ class Prices:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"the price table cannot be read: {error}", where=str(path)) from None
+            raise ModelError(describe_os_error(error, "the price table cannot be read"), where=str(path)) from None
         return cls(_parse_table(text, str(path)))
 
     @classmethod
@@ -123,7 +125,7 @@ def _parse_table(text: str, where: str) -> dict[str, Price]:
     try:
         table = load_yaml(text)
     except InvalidYAML as error:
-        what = f"the price table is not YAML: {error.what}"
+        what = f"not valid YAML: {error.what}"
         raise ModelError(what, where=error.where(where), fix=error.fix) from None
     return _check_table(table, where)
 
@@ -138,7 +140,7 @@ def _check_table(table: Any, where: str) -> dict[str, Price]:
         try:
             prices[str(name)] = msgspec.convert(price, Price)
         except msgspec.ValidationError as error:
-            problems.append(Problem(str(name), str(error)))
+            problems.append(Problem("", explain(error, str(name))))
     if problems:
         raise ModelError("the price table cannot be used", where=where, problems=problems, fix=_FIX)
     return prices

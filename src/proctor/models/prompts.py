@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_typ
 import msgspec
 
 from proctor.core import optional as extras
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
@@ -109,7 +109,7 @@ def read_prompt_file(path: Path) -> str:
             fix=describe_conversion(file=str(path)),
         ) from None
     except OSError as error:
-        what = f"the prompt cannot be read: {error.strerror or error}"
+        what = describe_os_error(error, "the prompt cannot be read")
         raise ModelError(what, where=str(path), fix="check the path of the prompt file") from None
 
 
@@ -125,12 +125,12 @@ def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[F
     problems = [*_check_keys(head), *_check_types(head.get("parameters"))]
     sections = _split_body(text[front.end() :])
     problems += [
-        Problem(f"<!-- {section.role} -->", f"there is no such role; {suggest_name(section.role, ROLES)}")
+        Problem(f"<!-- {section.role} -->", f"unknown role; {suggest_name(section.role, ROLES)}")
         for section in sections
         if section.role not in ROLES
     ]
     if problems:
-        raise ModelError("the prompt file is not valid", where=where, problems=problems)
+        raise ModelError("the prompt file is invalid", where=where, problems=problems)
     return head, sections
 
 
@@ -138,7 +138,7 @@ def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
     try:
         head = load_yaml(text)
     except InvalidYAML as error:
-        what = f"its front matter is not YAML: {error.what}"
+        what = f"its front matter is not valid YAML: {error.what}"
         raise ModelError(what, where=where, fix=error.fix) from None
     if not isinstance(head, dict) or "key" not in head:
         raise ModelError("its front matter has no key", where=where, fix="add the line key: NAME")
@@ -149,13 +149,13 @@ def _check_keys(head: Mapping[str, Any]) -> list[Problem]:
     unknown_keys = [str(key) for key in head if key not in _HEAD]
     problems = [Problem(key, f"unknown key; {suggest_name(key, _HEAD)}") for key in unknown_keys]
     problems += [
-        Problem(key, f"expected a text, not {head[key]!r}")
+        Problem(key, f"must be a string, got {head[key]!r}")
         for key in _TEXT_KEYS
         if key in head and not (isinstance(head[key], str) and head[key].strip())
     ]
     version = head.get("version")
     if isinstance(version, bool) or not isinstance(version, str | int | float | None):
-        problems.append(Problem("version", f"expected a text or a number, not {version!r}"))
+        problems.append(Problem("version", f"must be a string or a number, got {version!r}"))
     return problems
 
 
@@ -163,7 +163,7 @@ def _check_types(parameters: Any) -> list[Problem]:
     if parameters is None:
         return []
     if not isinstance(parameters, dict):
-        return [Problem("parameters", f"expected a mapping of names to types, not {parameters!r}")]
+        return [Problem("parameters", f"must be a mapping of names to types, got {parameters!r}")]
     return [
         Problem(f"parameters.{name}", f"{kind!r} is not a type; {suggest_name(str(kind), TYPES)}")
         for name, kind in parameters.items()
@@ -200,7 +200,7 @@ class MarkdownSection(Generic[ParamsT]):
         self.only_if = only_if
         text = Template(template)
         if role not in ROLES:
-            raise ModelError(f"there is no role {role!r}", where=key, fix=suggest_name(str(role), ROLES))
+            raise ModelError(f"unknown role {role!r}", where=key, fix=suggest_name(str(role), ROLES))
         if not text.is_valid():
             raise ModelError("a $ is not followed by a parameter's name", where=key, fix="write $$ for a dollar sign")
         self._pieces = tuple(_split_template(text))
@@ -293,7 +293,7 @@ class PromptTemplate(Generic[OutputT]):
         else:
             problems += _check_parameters(self.sections, parameters)
         if problems:
-            raise ModelError("the prompt is not valid", where=key, problems=problems)
+            raise ModelError("the prompt is invalid", where=key, problems=problems)
         self.parameters = dict.fromkeys((n for s in self.sections for n in s.parameter_names), Any)
         for fields in parameter_types:
             self.parameters |= fields
@@ -399,7 +399,7 @@ class Prompt(Generic[OutputT]):
         bound |= values
         parameter_types = self.template.parameters
         problems = [
-            Problem(name, f"there is no such parameter; {suggest_name(name, parameter_types)}")
+            Problem(name, f"unknown parameter; {suggest_name(name, parameter_types)}")
             for name in bound
             if name not in parameter_types
         ]
@@ -409,7 +409,7 @@ class Prompt(Generic[OutputT]):
             if name in parameter_types and not is_of_type(value, parameter_types[name])
         ]
         if problems:
-            raise ModelError("the parameters do not fit the prompt", where=self.template.key, problems=problems)
+            raise ModelError("the parameters of the prompt are invalid", where=self.template.key, problems=problems)
         return Prompt(self.template, bound)
 
     def messages(self) -> tuple[Message, ...]:

@@ -11,6 +11,7 @@ import msgspec
 from proctor.errors import ModelError, StopRun, suggest_name
 from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
+from proctor.records.validation import explain
 from proctor.sessions.current import check_usage
 
 
@@ -90,10 +91,10 @@ def parse_budget(budget: Budget | Mapping[str, Any]) -> Budget:
     )
     if unknown_keys:
         fix = suggest_name(unknown_keys[0], Budget.__struct_fields__)
-        raise ModelError(f"the budget has an unknown key {unknown_keys[0]!r}", fix=fix)
+        raise ModelError(f"unknown key {unknown_keys[0]!r}", where="budget", fix=fix)
     try:
         return msgspec.convert(msgspec.to_builtins(budget), Budget)
     except msgspec.ValidationError as error:
         raise ModelError(
-            f"the budget is not valid: {error}", fix="set calls, tokens or cost, each a number above 0"
+            explain(error, "budget"), fix="set calls, tokens or cost, each to a number greater than 0"
         ) from None

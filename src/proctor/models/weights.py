@@ -179,7 +179,7 @@ def pip_error(stderr: str) -> str:
 
 def _find_weights(name: str, catalogue: Mapping[str, Weights]) -> Weights:
     if name not in catalogue:
-        raise ModelError(f"there is no local model {name!r}", fix=suggest_name(name, catalogue))
+        raise ModelError(f"unknown local model {name!r}", fix=suggest_name(name, catalogue))
     return catalogue[name]
 
 

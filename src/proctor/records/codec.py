@@ -13,6 +13,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.errors import UsageError
 from proctor.records.lossless import is_plain
+from proctor.records.validation import explain
 
 T = TypeVar("T")
 
@@ -151,7 +152,7 @@ def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
         return msgspec.json.decode(data, type=as_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         kind = getattr(as_type, "__name__", str(as_type))
-        raise UsageError(f"not a valid {kind}: {error}", where=where) from None
+        raise UsageError(f"not a valid {kind}: {explain(error)}", where=where) from None
 
 
 def to_plain(value: Any) -> Any:

@@ -193,7 +193,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     def __str__(self) -> str:
         """Render the answer, and a table with a line for each delta."""
-        head = ("", self.a, self.b, "difference", "%", "95 % interval", "p", "n", "verdict")
+        head = ("", self.a, self.b, "difference", "%", "95% interval", "p", "n", "verdict")
         lines = [head, *map(_cells, self.essential())]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = [
@@ -267,7 +267,7 @@ Order = Literal["asc", "desc"]
 class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The rank of one configuration: its mean over `n` samples, and how many samples are missing.
 
-    Epochs are averaged first; `interval` is the 95 % interval of the mean. `ranks` are the best and the worst
+    Epochs are averaged first; `interval` is the 95% interval of the mean. `ranks` are the best and the worst
     place that the evidence allows: every pair is compared on its common samples, corrected for the number of
     pairs. `chance_of_best` is the probability of being the best over all samples of this kind; None if the
     configurations do not have the same samples.

@@ -20,7 +20,7 @@ def format_value(number: float | None, kind: Kind = "number") -> str:
     if number is None:
         return DASH
     if kind == "rate":
-        return f"{100 * number:.1f} %"
+        return f"{100 * number:.1f}%"
     return f"{number:.3f}" if kind == "score" else format_plain(number)
 
 
@@ -28,7 +28,7 @@ def format_range(bounds: tuple[float, float] | None, kind: Kind = "number") -> s
     """Format the interval of a number, without the unit."""
     if bounds is None:
         return DASH
-    low, high = (format_value(end, kind).removesuffix(" %") for end in bounds)
+    low, high = (format_value(end, kind).removesuffix("%") for end in bounds)
     return f"{low} to {high}" if bounds[0] < 0 else f"{low}–{high}"
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from proctor.errors import InvalidRecord, suggest_name
+from proctor.errors import InvalidRecord, join_location, suggest_name
 from proctor.records.numbers import is_number
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Score
@@ -191,7 +191,7 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             if rubric.id == rubric_id:
                 return rubric
         ids = [rubric.id for rubric in self.rubrics]
-        raise KeyError(f"there is no rubric {rubric_id!r}; {suggest_name(rubric_id, ids)}")
+        raise KeyError(f"unknown rubric {rubric_id!r}; {suggest_name(rubric_id, ids)}")
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -251,7 +251,7 @@ def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reject_problems(record: str, problems: Iterable[RubricProblem]) -> None:
-    texts = [f"{'.'.join(map(str, path))}: {text}" if path else text for path, text in problems]
+    texts = [join_location(".".join(map(str, path)), text) if path else text for path, text in problems]
     if texts:
         raise InvalidRecord(f"not a valid {record}: {'; '.join(texts)}")
 
@@ -265,7 +265,7 @@ def find_set_problems(data: Any) -> Iterator[RubricProblem]:
     if version is None:
         yield (), "'version' is missing. Fix: add version: \"1.0\"; it is stored with each result"
     elif isinstance(version, bool) or not isinstance(version, str | int | float):
-        yield ("version",), f"must be a text, got {version!r}"
+        yield ("version",), f"must be a string, got {version!r}"
     elif not str(version).strip():
         yield ("version",), "must not be empty"
     yield from _check_keys(data, RubricSet, ())
@@ -294,7 +294,7 @@ def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
         yield from _check_text(data, key, at)
     weight = data.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
-        yield (*at, "weight"), f"must be a number above 0, got {weight!r}"
+        yield (*at, "weight"), f"must be a number greater than 0, got {weight!r}"
     yield from _check_scale(data.get("scale"), (*at, "scale"))
     yield from _check_metadata(data.get("metadata"), (*at, "metadata"))
 
@@ -314,7 +314,7 @@ def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[RubricP
         return
     text = data[key]
     if not isinstance(text, str):
-        yield (*at, key), f"must be a text, got {_describe_type(text)} ({text!r}). Fix: put it in quotes"
+        yield (*at, key), f"must be a string, got {text!r}. Fix: put it in quotes"
     elif not text.strip():
         yield (*at, key), "must not be empty"
     elif key == "id" and (len(text.strip()) > MAX_ID_LENGTH or len(text.strip().splitlines()) > 1):

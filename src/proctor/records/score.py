@@ -61,7 +61,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         else:
             self._check_no_verdict()
         if type(self.reason) is not str and not isinstance(self.reason, str):
-            raise InvalidRecord(f"Score.reason must be a text, got {self.reason!r}", fix="write reason=str(…)")
+            raise InvalidRecord(f"Score.reason must be a string, got {self.reason!r}", fix="write reason=str(…)")
         if type(self.details) is not dict and not isinstance(self.details, Mapping):
             raise InvalidRecord(f"Score.details must be a mapping, got {self.details!r}", fix="write details={…}")
 

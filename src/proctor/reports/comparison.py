@@ -43,8 +43,8 @@ MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
 WIDE_TERMINAL = 88
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
 COLORS = {"better": "green", "worse": "red", "different": "yellow"}
-TERMINAL_LEGEND = "95 % intervals below the numbers; g: difference in standard deviations"
-MARKDOWN_LEGEND = "95 % intervals in parentheses; effect: difference in standard deviations (Hedges' g)"
+TERMINAL_LEGEND = "95% intervals below the numbers; g: difference in standard deviations"
+MARKDOWN_LEGEND = "95% intervals in parentheses; effect: difference in standard deviations (Hedges' g)"
 RANKING_LEGEND = (
     "Ranks: all ranks that the pairwise comparisons allow (Holm-corrected); "
     "P(first): probability of being the best over all samples of this kind"
@@ -85,7 +85,7 @@ def render_markdown(comparison: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
     ]
     if deltas := comparison.essential():
         sides = (single_line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
-        titles = ("Metric", *sides, "Difference (95 %)", "p", "Effect", "n", "Verdict")
+        titles = ("Metric", *sides, "Difference (95%)", "p", "Effect", "n", "Verdict")
         blocks.append(disable_links(markdown_table(titles, map(_markdown_row, deltas))))
     blocks += _markdown_flips(comparison, flips)
     notes = [*_unmatched_notes(comparison), *comparison.notes, *_table_notes(comparison, MARKDOWN_LEGEND)]
@@ -170,7 +170,7 @@ def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
         interval = ""
         if delta.interval is not None:
             interval = separator + " to ".join(f"{100 * end / abs(delta.b):+.1f}" for end in delta.interval)
-        return f"{delta.percentage:+.1f} %{interval}"
+        return f"{delta.percentage:+.1f}%{interval}"
     if delta.absolute is None:
         return DASH
     interval = f"{separator}{format_changes(delta.interval, delta.kind)}" if delta.interval else ""
@@ -293,7 +293,7 @@ def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
     grid = new_table(left=0)
     grid.add_column("Rank", justify="right")
     grid.add_column("Name", overflow="fold")
-    for title in (ranking.field, "95 % interval", "n", "Ranks", "P(first)"):
+    for title in (ranking.field, "95% interval", "n", "Ranks", "P(first)"):
         grid.add_column(styled_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
     for place in ranking.places:
         grid.add_row(*map(_cell, _ranking_cells(place, kind)))
@@ -305,7 +305,7 @@ def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
     missing = f" ({place.missing:,} missing)" if place.missing else ""
     low, high = place.ranks or (None, None)
     ranks = DASH if low is None else f"{low}" if low == high else f"{low} to {high}"
-    chance = DASH if place.chance_of_best is None else f"{100 * place.chance_of_best:.0f} %"
+    chance = DASH if place.chance_of_best is None else f"{100 * place.chance_of_best:.0f}%"
     return (
         str(place.rank) if place.value is not None else DASH,
         place.configuration,

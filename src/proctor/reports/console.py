@@ -111,7 +111,7 @@ def _row_per_configuration(tables: MetricTables) -> Table:
     grid = new_table()
     for title in ("Metric", "Configuration"):
         grid.add_column(title, overflow="fold")
-    for title in ("Value", "95 % interval", "n", "Missing"):
+    for title in ("Value", "95% interval", "n", "Missing"):
         grid.add_column(title, justify="right")
     for name in _metric_names(tables):
         is_first = True
@@ -166,7 +166,7 @@ def _metric_notes(report: EvalReport) -> Iterator[Text]:
     clustered = [note for note in names_by_note if note.startswith("clustered")]
     adjusted = ", adjusted for related results (clusters, epochs)" if clustered else ""
     few_clusters_note = next((f"; {note}" for note in clustered if "fewer" in note), "")
-    yield styled_text(f"95 % intervals in parentheses{adjusted}{few_clusters_note}", "dim")
+    yield styled_text(f"95% intervals in parentheses{adjusted}{few_clusters_note}", "dim")
     for note, names in names_by_note.items():
         if note not in clustered:
             yield styled_text(f"{names}: {note}", "dim")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from proctor.core.resources import describe_os_error
 from proctor.errors import UsageError
 
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(?P<number>\d+)|/dev/std(?:out|err)")
@@ -34,7 +35,7 @@ def write_file(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: s
             _replace(path.resolve(), chunks)
     except OSError as error:
         raise UsageError(
-            f"{what} cannot be written: {error.strerror or error}",
+            describe_os_error(error, f"{what} cannot be written"),
             where=str(path),
             fix="choose a path that is writable and has free space",
         ) from error

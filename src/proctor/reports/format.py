@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 DASH = "—"
-# Replaces a space at which a line must not break; rich breaks lines at any other space.
-NO_BREAK = "\ue000"
 MISSING_SHARE_MENTIONED = 0.05
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 # Control characters can move a terminal's cursor, and direction marks can reorder a line.
@@ -47,11 +45,11 @@ def single_line(value: Any, limit: int) -> str:
 
 
 def format_percent(value: float) -> str:
-    """Format a fraction as a percentage; only exactly 1 becomes 100.0 and only exactly 0 becomes 0.0."""
-    text = f"{100 * value:.1f} %"
-    if text == "100.0 %" and value < 1:
-        return ">99.9 %"
-    return "<0.1 %" if text == "0.0 %" and value > 0 else text
+    """Format a share as a percentage; only an exact 1 is 100.0% and only an exact 0 is 0.0%."""
+    text = f"{100 * value:.1f}%"
+    if text == "100.0%" and value < 1:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and value > 0 else text
 
 
 def format_cost(value: float) -> str:
@@ -105,7 +103,7 @@ def format_duration(seconds: float) -> str:
 
 def _format_range(interval: tuple[float, float], metric: MetricValue) -> str:
     if metric.kind == "rate":
-        bounds, unit = [f"{100 * value:.1f}" for value in interval], " %"
+        bounds, unit = [f"{100 * value:.1f}" for value in interval], "%"
     else:
         bounds, unit = [_format_number(value, metric) for value in interval], _unit_suffix(metric)
     # A minus sign after a dash is hard to read.
@@ -131,7 +129,7 @@ def styled_text(content: str, style: str = "", *, limit: int = 1000, wrap: bool 
     from rich.text import Text
 
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    text = indent + single_line(content, limit).replace(" %", f"{NO_BREAK}%")
+    text = indent + single_line(content, limit)
     return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
 
 
@@ -168,7 +166,7 @@ def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> st
     )
     with console.capture() as captured:
         console.print(Group(*parts))
-    return "".join(text.rstrip() + "\n" for text in captured.get().replace(NO_BREAK, " ").splitlines())
+    return "".join(text.rstrip() + "\n" for text in captured.get().splitlines())
 
 
 # An underscore inside a word and a lone & have no special meaning in Markdown.

@@ -90,7 +90,7 @@ def find_format(name: str) -> ReportFormat:
             ) from error
         if plugin is None:
             known_formats = plugins.plugin_names(plugins.REPORTERS)
-            raise ConfigError(f"there is no report format {name!r}", fix=suggest_name(name, known_formats))
+            raise ConfigError(f"unknown report format {name!r}", fix=suggest_name(name, known_formats))
     if not callable(getattr(plugin, "generate", plugin)):
         raise ConfigError(
             f"{name!r} is not a report format: it is neither a function nor has it a method `generate`",

@@ -27,7 +27,7 @@ FLIPS_SHOWN = 5
 FLIPS_IN_MARKDOWN = 20
 FLIPS_IN_JUNIT = 50
 LINE_LIMIT, NAME_LIMIT = 500, 100
-COLUMNS = ("Check", "Verdict", "Run", "Baseline", "Difference (95 % interval)", "Margin", "Samples")
+COLUMNS = ("Check", "Verdict", "Run", "Baseline", "Difference (95% interval)", "Margin", "Samples")
 HEADINGS = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
 
 Inconclusive = Literal["code", "pass", "fail"]
@@ -66,7 +66,7 @@ def describe_check(check: Check) -> str:
     baseline = format_value(check.baseline, check.kind)
     facts = [
         f"{check.name} {format_value(check.value, check.kind)} vs. {baseline}",
-        _format_difference(check, "95 % interval "),
+        _format_difference(check, "95% interval "),
         f"margin {format_change(check.margin, check.kind, sign='')}",
         add_clusters(samples, check.clusters),
         *_missing_samples(check),

@@ -127,7 +127,7 @@ def _format_pass_rate(run: RunMetadata, report: EvalReport) -> str:
     if not rates:
         return DASH
     low, high = format_percent(min(rates)), format_percent(max(rates))
-    return high if low == high else f"{low.removesuffix(' %')}–{high}"
+    return high if low == high else f"{low.removesuffix('%')}–{high}"
 
 
 def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:

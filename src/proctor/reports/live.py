@@ -54,7 +54,7 @@ def _count_verdicts(outcomes: Mapping[Outcome, int]) -> list[str]:
 
 def describe_progress(view: RunView, outcomes: DescribeOutcomes = _count_verdicts) -> str:
     """Return one line: results so far, their outcomes, speed, and time left."""
-    share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
+    share = f"/{view.total} ({100 * view.done // view.total}%)" if view.total else ""
     facts = [f"{view.done}{share}", *outcomes(view.outcomes)]
     if view.resumed:
         # The outcomes cover only this session.

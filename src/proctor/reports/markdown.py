@@ -26,7 +26,7 @@ from proctor.reports.format import (
     single_line,
 )
 
-METRIC_COLUMNS = ("Metric", "Value", "95 % interval", "n", "Missing")
+METRIC_COLUMNS = ("Metric", "Value", "95% interval", "n", "Missing")
 PERCENTILE_NAMES = {"p50": "P50 (Median)"}
 VALUE_LIMIT, LINE_LIMIT, NAME_LIMIT = 1000, 300, 100
 FLIPS_SHOWN = 3

@@ -169,7 +169,7 @@ def _session_lines(content: Mapping[str, Any]) -> Iterator[str]:
         return
     missing = summary.get("rubrics_failed", 0) + summary.get("rubrics_skipped", 0)
     unscored = f", {format_count(missing, 'rubric')} without a score" if missing else ""
-    percent = "" if summary["percentage"] is None else f" ({summary['percentage']:g} %)"
+    percent = "" if summary["percentage"] is None else f" ({summary['percentage']:g}%)"
     yield f"total: {summary['total_score']:g} of {summary['max_score']:g}{percent}{unscored}"
 
 
@@ -210,7 +210,7 @@ def _describe_average(average: float | None, scored: int, unscored: int, interva
     missing = f", {unscored} without a score" if unscored else ""
     if average is None:
         return f"none scored{missing}"
-    span = "" if interval is None else f", 95 % interval {interval[0]:.2f} to {interval[1]:.2f}"
+    span = "" if interval is None else f", 95% interval {interval[0]:.2f} to {interval[1]:.2f}"
     return f"{average:g} on average over {scored}{span}{missing}"
 
 

@@ -31,7 +31,7 @@ def _rubric_headline(report: EvalReport) -> list[str]:
     columns, total = read_run_columns(report.metadata), report.metrics.get(TOTAL_SCORE)
     if not columns.columns or total is None or total.value is None:
         return []
-    interval = f" (95 % interval {format_interval(total)})" if total.interval else ""
+    interval = f" (95% interval {format_interval(total)})" if total.interval else ""
     sessions = format_count(total.n, "session")
     partial = f"; {describe_partial(total)}" if total.partial else ""
     return [f"Average score {total.value:.2f} of {columns.scale[1]:g} over {sessions}{interval}{partial}"]
@@ -50,7 +50,7 @@ def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
         metric = metrics.get("pass_rate")
         interval = ""
         if metric is not None and metric.interval is not None:
-            interval = f", 95 % interval {format_interval(metric).removesuffix(' %')}"
+            interval = f", 95% interval {format_interval(metric)}"
         judged_text = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
         facts = [f"{counts.passed:,} of {judged_text} passed ({format_percent(counts.passed / judged)}{interval})"]
     if errors := counts.error + counts.unscored:

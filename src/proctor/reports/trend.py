@@ -59,11 +59,11 @@ def render_table(trend: Trend) -> str:
     from rich.table import Table
 
     grid = Table(box=None, pad_edge=False)
-    headings = ["date", "run", "configuration", "value", "95 % interval", "n"]
+    headings = ["date", "run", "configuration", "value", "95% interval", "n"]
     if any(point.unfinished for point in trend.points):
         headings.append("not complete")
     for heading in headings:
-        right = heading in ("value", "95 % interval", "n")
+        right = heading in ("value", "95% interval", "n")
         grid.add_column(heading, justify="right" if right else "left", no_wrap=True)
     labels = {id(point): label for label, points in trend.series.items() for point in points}
     for point in trend.points:
@@ -181,7 +181,7 @@ def _describe_chart(trend: Trend) -> str:
             f"{_day(points[-1])}, {format_count(len(points), 'run')}."
         )
     hollow_note = " Hollow marks are runs that did not complete their plan." if _has_unfinished(trend) else ""
-    return f"{' '.join(sentences)} Bars are 95 % intervals.{hollow_note} Dates are in UTC."
+    return f"{' '.join(sentences)} Bars are 95% intervals.{hollow_note} Dates are in UTC."
 
 
 def _has_unfinished(trend: Trend) -> bool:
@@ -190,7 +190,7 @@ def _has_unfinished(trend: Trend) -> bool:
 
 def _subtitle(trend: Trend) -> str:
     runs = len({point.run_id for point in trend.points})
-    bars = "; bars: 95 % intervals" if any(point.interval for point in trend.points) else ""
+    bars = "; bars: 95% intervals" if any(point.interval for point in trend.points) else ""
     hollow_note = "; hollow: not complete" if _has_unfinished(trend) else ""
     # If the ticks show only times, add the day here.
     is_short = bool(trend.points) and _time_scale(trend).is_shorter_than(SECONDS_SCALE)

@@ -185,10 +185,10 @@ def _find_problems(argv: Sequence[str], folder: Path, env: Mapping[str, Any], se
         Problem(f"env.{key}", "the value is not a string") for key, value in env.items() if not isinstance(value, str)
     ]
     if not folder.is_dir():
-        return [*problems, Problem("cwd", f"there is no folder {str(folder)!r}")]
+        return [*problems, Problem("cwd", f"folder not found: {str(folder)!r}")]
     has_path = Path(argv[0]).name != argv[0]
     if shutil.which(str(folder / argv[0]) if has_path else argv[0], path=search_path) is None:
-        problems.append(Problem("command", f"there is no executable program {argv[0]!r}"))
+        problems.append(Problem("command", f"no executable program is named {argv[0]!r}"))
     return problems
 
 

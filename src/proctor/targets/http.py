@@ -234,5 +234,7 @@ def _check_timeout(timeout: Any) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise TargetError(f"expected a number of seconds above 0, found {timeout!r}", where="timeout", fix="write 30")
+        raise TargetError(
+            f"must be a number of seconds greater than 0, got {timeout!r}", where="timeout", fix="write 30"
+        )
     return float(timeout)

@@ -18,6 +18,7 @@ from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Message
+from proctor.records.validation import explain
 
 INPUT = "input"
 MAX_QUOTE = 100
@@ -170,7 +171,7 @@ def _override(options: Mapping[str, Any], defaults: Settings) -> Settings:
         }
     except msgspec.ValidationError as error:
         fix = 'write numbers without quotes, such as {"model": "openai:gpt-4o", "temperature": 0.2}'
-        raise TargetError(f"an option of the model has the wrong type: {error}", fix=fix) from None
+        raise TargetError(explain(error), fix=fix) from None
     return msgspec.structs.replace(defaults, **changes)
 
 
@@ -179,8 +180,8 @@ def _to_message(turn: Any) -> Message:
         return turn
     try:
         return msgspec.convert(dict(turn), Message)
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError):
         raise TargetError(
-            f"a turn of a conversation must be {{role, content}}, found {turn!r} ({error})",
+            f"a turn of a conversation must be {{role, content}}, got {turn!r}",
             fix='write {"role": "user", "content": "…"}',
         ) from None

@@ -10,12 +10,14 @@ from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from proctor.core.resources import describe_os_error
 from proctor.errors import CallFailed, Problem, TargetError, suggest_name
 from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, Usage
 from proctor.records.trial import Configuration, Reply
+from proctor.records.validation import explain
 
 CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
 _BOM = b"\xef\xbb\xbf"
@@ -94,7 +96,7 @@ class Recordings:
             try:
                 self.add(where, msgspec.convert(row, Recording))
             except msgspec.ValidationError as error:
-                self.problems.append(Problem(where, str(error)))
+                self.problems.append(Problem(where, explain(error)))
         self._check()
         self.digest = codec.digest([[*table.values()] for table in self._entries.values()])
         return self
@@ -111,13 +113,13 @@ class Recordings:
                 try:
                     self.add(where, msgspec.json.decode(line, type=Recording), start)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    self.problems.append(Problem(where, str(error)))
+                    self.problems.append(Problem(where, explain(error)))
         self._check()
         self.digest = state.hexdigest()[:32]
         return self
 
     def _check(self) -> None:
-        """Raise all problems, or an error if there are no recordings."""
+        """Raise all problems, or an error if the file has no recordings."""
         if self.problems:
             raise TargetError(
                 "some recordings cannot be used",
@@ -126,7 +128,7 @@ class Recordings:
                 problems=self.problems,
             )
         if not self._entries:
-            raise TargetError("there are no recordings", where=self._source, fix="check that it is the right file")
+            raise TargetError("the file has no recordings", where=self._source, fix="check that it is the right file")
 
 
 def read_recordings(path: Path) -> Recordings:
@@ -140,7 +142,7 @@ def read_recordings(path: Path) -> Recordings:
             file.seek(0)
             text = file.read().removeprefix(_BOM)
     except OSError as error:
-        what = f"the recordings cannot be read: {error.strerror}"
+        what = describe_os_error(error, "the recordings cannot be read")
         raise TargetError(what, where=str(path), fix="check the path") from None
     try:
         return recordings.add_rows(msgspec.json.decode(text, type=list[Any]))
@@ -212,7 +214,7 @@ class RecordedTarget:
         if self._recordings is None:
             return []
         problems = [
-            f"there is no option {name!r} for recordings: {suggest_name(name, [CONFIGURATION])}"
+            f"unknown option {name!r} for recordings: {suggest_name(name, [CONFIGURATION])}"
             for name in options
             if name != CONFIGURATION
         ]
@@ -247,7 +249,7 @@ class RecordedTarget:
             return []
         if CONFIGURATION not in options:
             return [f"the option {CONFIGURATION!r} is required to select recordings: {', '.join(names)}"]
-        return [f"there are no recordings of configuration {selected!r}: {suggest_name(str(selected), names)}"]
+        return [f"the file has no recordings of configuration {selected!r}: {suggest_name(str(selected), names)}"]
 
 
 def add_configuration_option(configuration: Configuration) -> Configuration:

@@ -17,13 +17,12 @@ from proctor.core.callables import is_async_callable, is_generator_callable
 from proctor.core.identity import compute_identity, get_callable_name
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address
-from proctor.models.http.errors import to_short_line
 from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
-from proctor.records.sample import Sample
+from proctor.records.sample import Sample, type_name
 from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
-from proctor.targets.model import MAX_QUOTE, ModelTarget
+from proctor.targets.model import ModelTarget
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.replies import execute_reply, runnable_reply
 
@@ -83,7 +82,7 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
     except UsageError as error:
         if ":" not in address:
             raise TargetError(
-                f"{address!r} is not the address of a target",
+                f"{address!r} is not a target address",
                 fix=f"name the function as well: {address}:FUNCTION"
                 if address.endswith(".py")
                 else f"{model_hint}; write a Python function as module:attribute or file.py:attribute",
@@ -103,12 +102,12 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
 def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
     kinds = [kind for kind in _CLASSES if kind in target]
     if len(kinds) != 1:
-        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target) or "name one"
-        present_keys = " and ".join(kinds or map(str, target)) or "nothing"
+        present_keys = ", ".join(kinds or map(str, target)) or "none"
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target)
         raise TargetError(
-            f"a target has exactly one of {', '.join(_CLASSES)}; this one has {present_keys}",
+            f"a target mapping needs exactly one of the keys {', '.join(_CLASSES)}; got {present_keys}",
             where=name or "target",
-            fix="keep one of them" if kinds else hints,
+            fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
     (kind,) = kinds
     make, known_options = _CLASSES[kind]
@@ -120,7 +119,7 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             "some keys are unknown",
             where=name or "target",
             problems=[Problem(key, suggest_name(key, names)) for key in unknown_options],
-            fix="correct or leave out these keys",
+            fix="correct or delete these keys",
         )
     return make(target[kind], **options)
 
@@ -155,7 +154,7 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
     """Wrap an object with `execute` or `invoke`, or a function, partial, bound method or other callable."""
     if target is None:
         raise TargetError(
-            "there is no target",
+            "no target is set",
             fix="name one, such as app.py:answer; for recorded sessions, which need none, add --dataset-format auto "
             "(eval file: dataset: {path: …, format: auto}; Python: SessionDataset)",
         )
@@ -173,7 +172,7 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
     if callable(target):
         return _make_target(target, TargetSpec(name, "function"), target)
     raise TargetError(
-        f"{to_short_line(repr(target), MAX_QUOTE)} is not a target: it cannot be called",
+        f"{type_name(target)} is not a target",
         where="target",
         fix="pass a function, an object with execute or invoke, an address or a mapping",
     )
@@ -333,7 +332,7 @@ class Parameters(NamedTuple):
         if self.takes_any or name in self.option_names:
             return ""
         hint = suggest_name(name, self.option_names) if self.option_names else "the target takes no options"
-        return f"there is no option {name!r}: {hint}"
+        return f"unknown option {name!r}: {hint}"
 
 
 def read_parameters(target: Callable[..., Any], where: str) -> Parameters:

@@ -149,7 +149,7 @@ def check_pair(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRu
     if is_same_run and set(first.configurations) & set(second.configurations):
         raise ConfigError(
             f"{first.label} and {second.label} are the same run",
-            fix="name two runs, or two configurations of one: RUN@CONFIGURATION",
+            fix="name two runs, or two configurations of one run: RUN@CONFIGURATION",
         )
     if first.label != second.label or is_same_run:
         return first, second
@@ -181,7 +181,7 @@ def rank(
                 ranked[_display_name(run, name, is_single=len(opened) == 1)] = values[name]
     if len(ranked) < 2:
         raise ConfigError(
-            f"there is nothing to rank: found {', '.join(ranked) or 'no values'}",
+            f"nothing to rank: only {', '.join(ranked) or 'no values'}",
             where="rank",
             fix="name several runs, or one with several configurations",
         )

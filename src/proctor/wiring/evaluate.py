@@ -113,7 +113,7 @@ def list_callbacks(on_progress: Any) -> tuple[ProgressCallback, ...]:
         is_async = inspect.iscoroutinefunction(callback)
         if is_async or not callable(callback):
             raise ConfigError(
-                f"a progress callback must be a plain function, found {getattr(callback, '__name__', repr(callback))}",
+                f"a progress callback must be a plain function, got {getattr(callback, '__name__', repr(callback))}",
                 where="on_progress",
                 fix="write it with def, not async def" if is_async else "pass a function of one event, such as print",
             )
@@ -141,7 +141,7 @@ def open_backend(
         )
     if workers is not None and not isinstance(workers, str) and not hasattr(workers, "send_all"):
         raise ConfigError(
-            f"expected a mailbox or its address, found {workers!r}",
+            f"must be a mailbox or its address, got {workers!r}",
             where="workers",
             fix='write workers="redis://host:6379/0/NAME"',
         )
@@ -164,7 +164,7 @@ def _open_cluster(cluster: str, recipe: bytes) -> Backend:
     from proctor.distributed.ray_backend import RayBackend, import_ray
 
     if cluster != RAY and not str(cluster).startswith(f"{RAY}://"):
-        raise ConfigError(f"there is no cluster {cluster!r}", fix=suggest_name(str(cluster), [RAY, f"{RAY}://HOST"]))
+        raise ConfigError(f"unknown cluster {cluster!r}", fix=suggest_name(str(cluster), [RAY, f"{RAY}://HOST:PORT"]))
     import_ray()
     return RayBackend(recipe, build_setup, None if cluster == RAY else cluster)
 

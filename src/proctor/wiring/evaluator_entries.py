@@ -39,7 +39,7 @@ def parse_entry(spec: Any) -> Entry | None:
         uses, parameters = str(spec["uses"]), spec.get("parameters") or {}
         if not isinstance(parameters, Mapping):
             raise EvaluatorError(
-                f"parameters must be a mapping, found {parameters!r}", where=uses, fix="write parameters: {name: value}"
+                f"parameters must be a mapping, got {parameters!r}", where=uses, fix="write parameters: {name: value}"
             )
         others = {key: value for key, value in spec.items() if key not in RESERVED_KEYS}
         return Entry(uses, spec.get("name"), {**parameters, **others})

@@ -120,7 +120,7 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     async def arun(self, *, max_iterations: int | None = None, until_empty: bool = False) -> WorkerSummary:
         """Answer requests for `max_iterations` polls, until the mailbox is empty, or until `stop`."""
         if max_iterations is not None and max_iterations < 1:
-            raise ConfigError("max_iterations must be at least 1", where="EvalLoop.run", fix="write max_iterations=1")
+            raise ConfigError("max_iterations must be 1 or more", where="EvalLoop.run", fix="write max_iterations=1")
         until = msgspec.structs.replace(self._until, polls=max_iterations, empty=until_empty)
         return await self._worker.run(until)
 

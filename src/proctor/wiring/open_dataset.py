@@ -29,7 +29,7 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
     path = folder / entry.path
     if entry.format is not None and entry.format not in known_formats():
         raise ConfigError(
-            f"there is no format {entry.format!r}", where="format", fix=suggest_name(entry.format, known_formats())
+            f"unknown dataset format {entry.format!r}", where="format", fix=suggest_name(entry.format, known_formats())
         )
     if holds_sessions(entry, path):
         if entry.mapping or entry.generate_ids or entry.delimiter is not None:

@@ -42,17 +42,17 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
     if isinstance(where, str) and (scheme := SCHEME.match(where)):
         # The rest may contain a password.
         raise ConfigError(
-            f"a history cannot be at {scheme[0]}…",
+            f"unsupported URL {scheme[0]}…",
             where="history",
-            fix="give a file, or postgresql://user:password@host/database",
+            fix="write a file, or postgresql://user:password@host/database",
         )
     if isinstance(where, str | Path):
         return SQLiteHistory(where)
     if not hasattr(where, "claim"):
         raise ConfigError(
-            f"expected a file, a URL, True, False or a History, found {where!r}",
+            f"must be a file, a URL, True, False or a History, got {where!r}",
             where="history",
-            fix='write history="runs.db", or leave it out',
+            fix='write history="runs.db"',
         )
     return where
 

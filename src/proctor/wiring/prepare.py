@@ -38,6 +38,7 @@ from proctor.records.sample import Sample, check_tags
 from proctor.records.score import Score
 from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
+from proctor.records.validation import explain_parts
 from proctor.targets.recorded import RecordedTarget, add_configuration_option
 from proctor.targets.resolve import as_target
 from proctor.wiring.registry import Registry, find_parameters
@@ -45,11 +46,8 @@ from proctor.wiring.registry import Registry, find_parameters
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
-TYPE_EXPRESSION = re.compile(r"`([^`]*)`")
-TYPE_NAMES = {
-    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
-    "object": "a mapping", "array": "a list", "null": "nothing",
-}  # fmt: skip
+# Values of run options whose default is None.
+EXAMPLES: dict[str, Any] = {"budget": {"cost": 5}, "limit": 10, "max_errors": 10, "shuffle": 7}
 
 
 @dataclass(frozen=True)
@@ -151,9 +149,7 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
     if canary is None:
         return evaluators
     if isinstance(canary, bool) or not isinstance(canary, int) or canary < 1:
-        raise ConfigError(
-            f"expected a whole number of at least 1, found {canary!r}", where="canary", fix="write canary: 10"
-        )
+        raise ConfigError(f"must be an integer, 1 or more, got {canary!r}", where="canary", fix="write canary: 10")
     if not any(evaluator.spec.judges for evaluator in evaluators):
         raise ConfigError(
             "a canary needs a judge, and no evaluator is one",
@@ -241,39 +237,22 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
     option_names = RunOptions.__struct_fields__
     for name, value in options.items():
         if name not in option_names:
-            yield Problem(str(name), "there is no such option", suggest_name(str(name), option_names))
+            yield Problem("", f"unknown option {str(name)!r}", suggest_name(str(name), option_names))
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
         except msgspec.ValidationError as error:
-            expected = explain(error).partition(" (at")[0].partition(", found")[0]
-            if expected.startswith("Invalid enum value"):
-                (field_type,) = (field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
-                expected = f"expected one of {', '.join(get_args(field_type))}"
+            location, what = explain_parts(error)
+            field_type = next(field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
+            if what.startswith("invalid enum value"):
+                what = f"must be {' or '.join(map(repr, get_args(field_type)))}"
+            if location == name and what.startswith("must "):
+                what = f"{what.partition(', got ')[0]}, got {value!r}"
             default = getattr(RunOptions(), name)
-            fix = f"leave out {name} (default: {'none' if default is None else default})"
+            fix = f"write {name}={EXAMPLES.get(name, default)!r}"
             if unknown_field := UNKNOWN_FIELD.search(str(error)):
                 fix = suggest_name(unknown_field[1], Budget.__struct_fields__)
-            yield Problem(name, f"{expected}, found {value!r}", fix)
-
-
-def explain(error: msgspec.ValidationError) -> str:
-    """Rewrite a message of msgspec in plain English."""
-    text, _, path = str(error).partition(" - at ")
-    location = path.replace("`", "").replace("$.", "").replace("$", "")
-    message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
-    message = message.replace("Expected", "expected").replace(", got ", ", found ").replace(" >= ", " of at least ")
-    message = message.replace(" > 0.0", " above 0").replace(" > ", " above ")
-    message = message.replace("Object contains unknown field", "unknown key")
-    message = message.replace("Object missing required field", "missing key")
-    return f"{message} (at {location})" if location else message
-
-
-def _describe_types(expression: re.Match[str]) -> str:
-    names = expression[1].split(" | ")
-    if not all(name in TYPE_NAMES for name in names):
-        return expression[0]
-    return " or ".join(TYPE_NAMES[name] for name in names if name != "null" or len(names) == 1)
+            yield Problem(location, what, fix)
 
 
 def _require_recorded_results(dataset: SampleSource) -> None:
@@ -283,7 +262,7 @@ def _require_recorded_results(dataset: SampleSource) -> None:
     first = next(iter(dataset), None)
     if first is not None and not isinstance(first.metadata.get(RECORDED), Mapping):
         raise ConfigError(
-            f"sample {first.id!r} has no recorded results by configuration, and there is no target to run",
+            f"sample {first.id!r} has no recorded results by configuration, and no target is set to run",
             where="target",
             fix="give a target, or add results to every sample: {recorded: {configuration: result}}",
         )
@@ -297,7 +276,7 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
         except UsageError as error:
             problems.append(Problem(f"fields.{name}", error.what, error.fix))
     if problems:
-        raise ConfigError("some paths of fields are invalid", problems=problems)
+        raise ConfigError("some paths of fields are invalid", problems=problems, fix=problems[0].fix)
     return dict(fields)
 
 
@@ -319,7 +298,7 @@ def _check_configurations(
         configurations = tuple(map(add_configuration_option, configurations))
     names = [configuration.name for configuration in configurations]
     problems = [
-        Problem(f"configurations.{name}", "this name is used more than once")
+        Problem("", f"two configurations are named {name!r}; rename one of them")
         for name in sorted(set(names))
         if names.count(name) > 1
     ]
@@ -337,14 +316,14 @@ def _check_configurations(
         )
     if problems:
         raise ConfigError(
-            "the configurations do not fit the target",
+            "some configurations are invalid",
             problems=problems,
-            fix="correct the options of these configurations, or the parameters of the target",
+            fix="correct the configurations above, or the parameters of the target",
         )
     if baseline is not None and baseline not in names:
-        unnamed_fix = f"add configurations, such as configurations=[{baseline!r}, …], or leave out the baseline"
+        unnamed_fix = f"add the configuration {baseline!r} to the evaluation, and one to compare with it"
         raise ConfigError(
-            f"there is no configuration {baseline!r} to be the baseline",
+            f"no configuration is named {baseline!r}",
             where="baseline",
             fix=unnamed_fix if is_unnamed else suggest_name(baseline, names),
         )
@@ -356,7 +335,7 @@ def build_configurations(configurations: Configurations | None) -> tuple[Configu
     is_text = isinstance(configurations, str)
     if is_text or not isinstance(configurations, Mapping | Iterable | None):
         raise ConfigError(
-            f"expected a list or a mapping, found {configurations!r}",
+            f"must be a list or a mapping, got {configurations!r}",
             where="configurations",
             fix=f"write [{configurations!r}]" if is_text else "write configurations={'main': {'temperature': 0}}",
         )
@@ -366,7 +345,7 @@ def build_configurations(configurations: Configurations | None) -> tuple[Configu
         for name, options in configurations.items():
             if not isinstance(options, Mapping):
                 raise ConfigError(
-                    f"expected a mapping of options, found {options!r}",
+                    f"must be a mapping of options, got {options!r}",
                     where=f"configurations.{name}",
                     fix=f"write {{{name!r}: {{option: value}}}}",
                 )
@@ -375,7 +354,7 @@ def build_configurations(configurations: Configurations | None) -> tuple[Configu
     for number, configuration in enumerate(configurations, start=1):
         if not isinstance(configuration, str | Configuration):
             raise ConfigError(
-                f"expected a configuration, found {configuration!r}",
+                f"must be a configuration, got {configuration!r}",
                 where=f"configurations, {number}",
                 fix="write {name: {option: value}}, or configuration(name, option=value)",
             )

@@ -114,7 +114,7 @@ class Registry:
             )
         entry = self._entries.get(name)
         if entry is not None and entry.evaluator is not evaluator:
-            raise EvaluatorError(f"there is an evaluator {name!r} already", fix="register it under another name")
+            raise EvaluatorError(f"an evaluator is already named {name!r}", fix="register it under another name")
         _require_callable(evaluator, name)
         info = describe_evaluator(evaluator)
         named_info = msgspec.structs.replace(info, name=name)
@@ -139,7 +139,7 @@ class Registry:
         installed = {point.name: point for point in importing.entry_points(importing.METRICS)}
         if metric not in installed:
             fix = suggest_name(metric, installed) if installed else "write module:attribute, or install its package"
-            raise EvaluatorError(f"there is no installed metric {metric!r}", where="metrics", fix=fix)
+            raise EvaluatorError(f"unknown metric {metric!r}", where="metrics", fix=fix)
         return make_metric(_import(lambda _: installed[metric].load(), metric), metric)
 
     def load_plugin(self, address: str) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class Registry:
         if failed:
             problems = [problem for error in failed for problem in flatten_problems(error, "plugin")]
             raise EvaluatorError(
-                "some plugins cannot be loaded", problems=problems, fix="correct or leave out these plugins"
+                "some plugins cannot be loaded", problems=problems, fix="correct or remove these plugins"
             )
         return tuple(names)
 
@@ -234,7 +234,7 @@ class Registry:
             evaluators = [evaluators]
         if not evaluators:
             raise EvaluatorError(
-                "there is no evaluator", where="evaluators", fix="add at least one, such as exact_match"
+                "the list is empty", where="evaluators", fix="add at least one evaluator, such as exact_match"
             )
         named_evaluators = (
             evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
@@ -275,7 +275,7 @@ class Registry:
         if entry.name and len(expanded) > 1:
             raise EvaluatorError(
                 f"{entry.name!r} cannot be the name of {len(expanded)} evaluators",
-                fix="leave `name` out: each evaluator has its own name",
+                fix="delete `name`: each evaluator has a name of its own",
             )
         return [entry._replace(parameters=parameters) for parameters in expanded]
 
@@ -285,7 +285,7 @@ class Registry:
         if ":" in uses:
             evaluator = _load(uses)
             return RegistryEntry(describe_evaluator(evaluator), evaluator)
-        raise EvaluatorError(f"there is no evaluator {uses!r}", fix=suggest_name(uses, self._entries))
+        raise EvaluatorError(f"unknown evaluator {uses!r}", fix=suggest_name(uses, self._entries))
 
     def _build_parameters(self, entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
         """Return the parameters, and build the evaluators among them."""

@@ -112,7 +112,7 @@ def test_a_scale_of_words_has_a_name() -> None:
 
 def test_an_unknown_scale_is_refused_with_a_suggestion() -> None:
     """A misspelt name of a scale gets the likely one."""
-    with pytest.raises(EvaluatorError, match="there is no scale 'ratings'") as error:
+    with pytest.raises(EvaluatorError, match="unknown scale 'ratings'") as error:
         llm_judge(str, "Is it polite?", scale="ratings")
     assert "rating" in (error.value.fix or "")
 

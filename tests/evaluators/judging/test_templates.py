@@ -87,7 +87,7 @@ def test_an_invalid_prompt_is_refused_on_creation(tmp_path: Path) -> None:
     file.write_text("---\nkey: mine\n---\nIs $outputs kind? $low\n")
     with pytest.raises(EvaluatorError) as caught:
         select_template(file, "llm-judge", ("criterion",), "llm_judge")
-    assert "$outputs: there is no such placeholder; did you mean 'output'?" in str(caught.value)
+    assert "$outputs: unknown placeholder; did you mean 'output'?" in str(caught.value)
     assert "$low: there is no such placeholder" in str(caught.value)
     assert "$output: the prompt must contain this placeholder" in str(caught.value)
     with pytest.raises(ModelError, match="cannot be read"):

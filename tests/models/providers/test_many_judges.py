@@ -19,7 +19,7 @@ CALLS = 300
 
 @pytest.mark.no_cover
 def test_all_judges_get_a_verdict_and_the_rate_adapts() -> None:
-    """5 % of the requests get 429 and 1 % get 500: every judge has a verdict, and the window shrinks."""
+    """5% of the requests get 429 and 1% get 500: every judge has a verdict, and the window shrinks."""
     chance, lock = random.Random(7), threading.Lock()
 
     def misbehave(_asked: RecordedRequest) -> Fault | None:

@@ -292,13 +292,13 @@ class GateConfig(msgspec.Struct, frozen=True):
                 )
         if self.max_flips is not None and self.max_flips < 0:
             raise ConfigError(
-                f"must be 0 or more, got {self.max_flips}", where="max_flips", fix="write 0 to allow no lost sample"
+                f"must be 0 or more, got {self.max_flips}", where="max_flips", fix="write 0 to allow no flips"
             )
         if self.max_missing < 0 or not (self.max_missing <= 1 or isinstance(self.max_missing, int)):
             raise ConfigError(
                 f"must be a share from 0 to 1 or a number of samples, got {self.max_missing:g}",
                 where="max_missing",
-                fix="write a share such as 10% or 0.1, or a whole number of samples",
+                fix="write a share such as 10% or 0.1, or a number of samples",
             )
         if self.unpaired and self.max_flips is not None:
             raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out `unpaired` or `max_flips`")
@@ -327,7 +327,7 @@ def decide(
     """
     config.validate()
     if not pairs and not config.fail_under:
-        raise ConfigError("there is nothing to check", where="gate", fix="name a baseline, or --fail-under")
+        raise ConfigError("nothing to check", where="gate", fix="name a baseline, or --fail-under")
     pairs = [unpair_sides(a, b) if config.unpaired else mark_different_samples(a, b) for a, b in pairs]
     pairs = [request_metrics(a, b, config.metrics) for a, b in pairs]
     comparisons = compare_all(pairs, better=config.better, accept_changes=config.accept_changes) if pairs else []
@@ -440,9 +440,7 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
     if delta is None:
         known_names = {STRICT_PASS_RATE, *(candidate.name for candidate in comparison.all_deltas())}
         known_names.update(candidate for side in sides for candidate in list_known_metrics(side))
-        raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known_names)
-        )
+        raise ConfigError(f"unknown metric {name!r}", where="metric", fix=thresholds.suggest_metric(name, known_names))
     if delta.higher_is_better is None:
         raise ConfigError(
             f"Proctor does not know whether higher or lower values of {name} are better",

@@ -128,7 +128,7 @@ class EarlyGate:
     ) -> None:
         if not 0 <= margin < 1:
             raise ConfigError(
-                f"a margin must be at least 0 and less than 1, got {margin!r}", where="margin", fix="write 0.02"
+                f"a margin must be 0 or more and less than 1, got {margin!r}", where="margin", fix="write 0.02"
             )
         if not baseline:
             raise ConfigError(
@@ -227,7 +227,7 @@ class EarlyGate:
         )
         return (
             f"{self.metric} is {verdict}; the difference is from {low} to {high} points "
-            f"({self._percent:g} % confidence sequence) after {format_count(self.n, 'sample')}{left_out}"
+            f"({self._percent:g}% confidence sequence) after {format_count(self.n, 'sample')}{left_out}"
         )
 
 

@@ -214,7 +214,7 @@ def apply_missing_limit(check: Check, gaps: Gaps, limit: float, baseline: str = 
     """Add the number of missing samples to a check; it does not pass if that exceeds the limit."""
     check = msgspec.structs.replace(check, missing=gaps.run.missing, baseline_missing=gaps.baseline.missing)
     sides = ((gaps.run, "this run"), (gaps.baseline, baseline))
-    allowed = f"at most {limit:,}" if isinstance(limit, int) else f"at most {100 * limit:g} %"
+    allowed = f"at most {limit:,}" if isinstance(limit, int) else f"at most {100 * limit:g}%"
     return _require_none(
         check,
         [gap.describe(where) for gap, where in sides if gap.exceeds(limit)],

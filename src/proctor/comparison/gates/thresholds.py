@@ -51,7 +51,7 @@ def read_threshold(raw: Any, where: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ConfigError(f"expected a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%")
+        raise ConfigError(f"must be a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%")
     return number
 
 
@@ -82,7 +82,7 @@ def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dic
     low, high = rubrics.scale
     value = round(threshold * high, 12) if isinstance(threshold, Percentage) else threshold
     if not low <= value <= high:
-        share = f"{100 * threshold:g} % of {high:g}, " if isinstance(threshold, Percentage) else ""
+        share = f"{100 * threshold:g}% of {high:g}, " if isinstance(threshold, Percentage) else ""
         raise ConfigError(
             f"the threshold of {TOTAL_SCORE} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",
@@ -128,9 +128,9 @@ def require_known_metrics(
     }
     if len(unknown_metrics) == 1:
         ((metric, fix),) = unknown_metrics.items()
-        raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
+        raise ConfigError(f"unknown metric {metric!r}", where="fail_under", fix=fix)
     if unknown_metrics:
-        problems = [Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown_metrics.items()]
+        problems = [Problem(metric, f"unknown metric; {fix}") for metric, fix in unknown_metrics.items()]
         raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
 
 

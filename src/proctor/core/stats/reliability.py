@@ -77,7 +77,7 @@ def _count_ways(trials: int, passed: int, k: int) -> int | None:
     if not 0 <= passed <= trials:
         raise ValueError(f"{passed!r} of {trials!r} trials cannot have passed")
     if k < 1:
-        raise ValueError(f"k must be at least 1, got {k!r}")
+        raise ValueError(f"k must be 1 or more, got {k!r}")
     return math.comb(trials, k) if k <= trials else None
 
 

@@ -102,7 +102,7 @@ _MAX_DEPTH = 200
 _MAX_LINE = 20_000
 _BRACKETS = re.compile(r"[\[\]{}]")
 _LONG_KEY = re.compile(rf"(?<![\w.-])(?:[\w-]++\.){{{_MAX_DEPTH}}}")
-_TOO_DEEP = FormatError("it is nested too deep to be read")
+_TOO_DEEP = FormatError("it is too deeply nested")
 
 
 def check_json(text: str, _: FormatOptions) -> FormatError | None:
@@ -115,7 +115,7 @@ def check_toml(text: str, _: FormatOptions) -> FormatError | None:
     import tomllib
 
     if not text.strip():
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     if max(map(len, text.splitlines()), default=0) > _MAX_LINE:
         # The standard library's parser takes quadratic time for a long dotted key.
         raise EvaluatorError(f"a line in it has more than {_MAX_LINE:,} characters")
@@ -147,7 +147,7 @@ def check_yaml(text: str, _: FormatOptions) -> FormatError | None:
     try:
         node = compose(text, Loader=SafeLoader)
         if node is None:
-            return FormatError("the text is empty")
+            return FormatError("it is empty")
         if not isinstance(node.value, list):
             return FormatError("it is a single value, not a mapping or a list")
         return next(_find_invalid_nodes(node), None)
@@ -165,7 +165,7 @@ def check_python(text: str, _: FormatOptions) -> FormatError | None:
     import warnings
 
     if not text.strip():
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -301,7 +301,7 @@ FORMATS: dict[str, Format] = {
     "rfc3339": Format(check_rfc3339),
     "duration": Format(check_duration),
     "number": Format(make_pattern_check(_NUMBER, "a number"), data=(int, float)),
-    "integer": Format(make_pattern_check(r"[+-]?[0-9]+", "a whole number"), data=(int,)),
+    "integer": Format(make_pattern_check(r"[+-]?[0-9]+", "an integer"), data=(int,)),
     "boolean": Format(make_pattern_check(r"(?i)true|false", "true or false"), data=(bool,)),
     "base64": Format(scalars.check_base64),
     "base64url": Format(scalars.check_base64_url),
@@ -358,13 +358,13 @@ def _find_format(name: Any) -> Format:
     known_format = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
     if known_format is None:
         fix = suggest_name(str(name), [*FORMATS, *ALIASES])
-        raise EvaluatorError(f"there is no format {name!r}", where=WHERE, fix=fix)
+        raise EvaluatorError(f"unknown format {name!r}", where=WHERE, fix=fix)
     return known_format
 
 
 def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) -> FormatOptions:
     if not formats:
-        raise EvaluatorError("there is no format to check", where=WHERE, fix='write format="date"')
+        raise EvaluatorError("no format is selected", where=WHERE, fix='write format="date"')
     known_options = {option for expected in formats.values() for option in expected.options}
     problems = [
         Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known_options
@@ -392,7 +392,7 @@ def _check_output(output: Any, expected: Format, options: FormatOptions, allow_f
             reason = explain_unserializable(plain)
             return FormatError(reason) if reason else None
         if not isinstance(plain, str):
-            return FormatError(f"it is {type_name(plain)}, not a text: {preview(plain)}")
+            return FormatError(f"it is {type_name(plain)}, not a string: {preview(plain)}")
         output = plain
     text, before = strip_allowed_fence(output, allow_fences)
     if isinstance(text, bytes):

@@ -14,7 +14,7 @@ from proctor.records import codec
 from proctor.records.sample import type_name
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-LONE_SURROGATE = "half of a surrogate pair is not a character"
+LONE_SURROGATE = "a lone surrogate is not a character"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _PLAIN = re.compile(rf"{_STRING.pattern}|true|false|null|-?(?:0(?![0-9])|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -127,7 +127,7 @@ def _explain_error(text: str, position: int, expected: str) -> FormatError:
 
 def _expect_token(text: str, position: int, expected: str) -> FormatError:
     actual = preview(text[position]) if position < len(text) else "the end of the text"
-    return make_error_at(text, position, f"expected {expected}, found {actual}")
+    return make_error_at(text, position, f"expected {expected}, got {actual}")
 
 
 def explain_unserializable(value: Any) -> str:

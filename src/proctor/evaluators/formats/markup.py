@@ -132,7 +132,7 @@ def check_markdown(text: str, _: FormatOptions) -> FormatError | None:
     from markdown_it import MarkdownIt
 
     if not text.strip():
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     if text.count("[") - text.count("]") > _MAX_OPEN_BRACKETS:
         raise EvaluatorError(f"more than {_MAX_OPEN_BRACKETS} brackets in it are not closed")
     tokens = MarkdownIt("commonmark").enable("table").parse(text)

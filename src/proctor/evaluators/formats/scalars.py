@@ -111,7 +111,7 @@ def check_base64_url(text: str, _: FormatOptions) -> FormatError | None:
 
 def _decode_base64(text: str, invalid: str, alternatives: bytes | None) -> FormatError | None:
     if not text:
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     if (match := re.search(invalid, text)) is not None:
         return make_error_at(text, match.start(), f"{match[0]!r} is not in the alphabet of Base64")
     try:

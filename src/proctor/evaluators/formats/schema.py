@@ -13,6 +13,7 @@ import msgspec
 
 from proctor.core import imports as importing
 from proctor.core import optional as extras
+from proctor.core.resources import describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.formats.json_text import check_json
@@ -78,7 +79,7 @@ def compile_schema(
 
     if draft is not None and draft not in _META_SCHEMAS:
         fix = suggest_name(str(draft), _META_SCHEMAS)
-        raise EvaluatorError(f"there is no draft {draft!r}", where=WHERE, fix=fix)
+        raise EvaluatorError(f"unknown draft {draft!r}", where=WHERE, fix=fix)
     if draft is not None and not isinstance(schema, bool):
         schema = {"$schema": _META_SCHEMAS[draft]} | schema
     declared = "" if isinstance(schema, bool) else str(schema.get("$schema", ""))
@@ -142,12 +143,13 @@ def _read_file(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise EvaluatorError(f"the schema {str(path)!r} cannot be read: {error}", where=WHERE, fix=_FIX) from None
+        what = describe_os_error(error, "the schema cannot be read")
+        raise EvaluatorError(what, where=str(path), fix=_FIX) from None
     if path.suffix in (".yaml", ".yml"):
         try:
             return load_yaml(text)
         except InvalidYAML as error:
-            what = f"it is not YAML: {error.what}"
+            what = f"not valid YAML: {error.what}"
             raise EvaluatorError(what, where=error.where(path), fix=error.fix) from None
     return _parse_json(text, str(path))
 

@@ -127,7 +127,7 @@ def create_judge_options(
         # Several opinions at temperature 0 would be equal.
         temperature = 0.0 if samples == 1 else None
     if temperature is not None and not (is_number(temperature) and temperature >= 0):
-        raise EvaluatorError(f"temperature must be a number of 0 or more, got {temperature!r}")
+        raise EvaluatorError(f"temperature must be a number, 0 or more, got {temperature!r}")
     return JudgeOptions(temperature, max_tokens, **flags)
 
 
@@ -139,7 +139,7 @@ def check_judge_options(where: str, threshold: float | None, *, combine: str = "
         check_fraction(where, "threshold", threshold)
     for name, count in counts.items():
         if count is not None and not is_count(count):
-            raise EvaluatorError(f"{name} must be an integer of 1 or more, got {count!r}", where=where)
+            raise EvaluatorError(f"{name} must be an integer, 1 or more, got {count!r}", where=where)
 
 
 def is_count(value: Any) -> bool:

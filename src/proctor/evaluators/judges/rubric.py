@@ -111,9 +111,9 @@ def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> lis
     ]
     weight = fields.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
-        problems.append(Problem(label, f"weight must be a number above 0, got {weight!r}"))
+        problems.append(Problem(label, f"weight must be a number greater than 0, got {weight!r}"))
     problems += [
-        Problem(label, f"{key} must be a text, got {fields[key]!r}")
+        Problem(label, f"{key} must be a string, got {fields[key]!r}")
         for key in _KEYS[:-1]
         if not isinstance(fields.get(key, ""), str)
     ]

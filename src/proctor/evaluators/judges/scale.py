@@ -142,7 +142,7 @@ def is_scale(bounds: Any) -> bool:
 def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[str, LabelScale]:
     """Return the prompt and the scale with this name."""
     if name not in LABEL_SCALES:
-        raise EvaluatorError(f"there is no scale {name!r}", where=where, fix=suggest_name(name, LABEL_SCALES))
+        raise EvaluatorError(f"unknown scale {name!r}", where=where, fix=suggest_name(name, LABEL_SCALES))
     prompt, scale = LABEL_SCALES[name]
     return prompt, scale._replace(threshold=threshold)
 
@@ -150,7 +150,7 @@ def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[st
 def create_number_scale(scale: Any, threshold: float | None, where: str) -> NumberScale:
     """Create a scale from its minimum and maximum; raise an error if they are invalid."""
     if not is_scale(scale):
-        what = f"scale must be a minimum and a larger maximum, got {scale!r}"
+        what = f"scale must be the lowest and the highest score, got {scale!r}"
         raise EvaluatorError(what, where=where, fix="write scale=(1, 5)")
     low, high = scale
     return NumberScale(low, high, DEFAULT_THRESHOLD if threshold is None else threshold)

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from proctor.core import resources
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_os_error
 from proctor.core.stopwatch import Stopwatch
 from proctor.errors import CallFailed, EvaluatorError, Problem, StopRun, suggest_name
 from proctor.evaluators.judges.fence import Fence
@@ -59,11 +59,11 @@ def judge_template(source: Any = None) -> PromptTemplate[Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = str(getattr(error, "strerror", None) or error)
+        what = describe_os_error(error, "the judge template cannot be read")
         fix = "pass the path of a text file with placeholders"
         if isinstance(error, UnicodeDecodeError):
             reason, fix = describe_decode_error(error), describe_conversion(file=str(path))
-        what = f"the prompt template of the judge cannot be read: {reason}"
+        what = f"the judge template cannot be read: {reason}"
         raise EvaluatorError(what, where=str(path), fix=fix) from None
     return add_fence_notice(parse_template(text, path.stem or "judge_template", where=str(path)))
 
@@ -97,7 +97,7 @@ def _check_placeholders(placeholders: Sequence[tuple[str, str]], where: str) -> 
     """Raise an error for unknown and missing placeholders; each has its position in the file."""
     allowed = (*REQUIRED, *OPTIONAL)
     problems = [
-        Problem(position, f"there is no placeholder {{{name}}}; {suggest_name(name, allowed)}")
+        Problem(position, f"unknown placeholder {{{name}}}; {suggest_name(name, allowed)}")
         for name, position in placeholders
         if name not in allowed
     ]
@@ -229,7 +229,7 @@ def fill_judge_template(template: Any, rubric: Rubric, scale: NumberScale) -> Pr
 def create_transcript_cache(max_content: Any, max_session: Any, where: str) -> TranscriptCache:
     """Create the transcripts for a judge, with their limits in characters."""
     if not (is_number(max_content) and max_content == int(max_content) >= 100):
-        what = f"max_content_chars must be an integer of 100 or more, got {max_content!r}"
+        what = f"max_content_chars must be an integer, 100 or more, got {max_content!r}"
         raise EvaluatorError(what, where=where)
     if not is_number(max_session) or max_session < _MIN_CONTENTS * max_content:
         raise EvaluatorError(

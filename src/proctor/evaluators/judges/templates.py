@@ -49,17 +49,17 @@ def select_template(prompt: Any, key: str, variables: tuple[str, ...], where: st
     if prompt is None:
         return load_template(key)
     if not isinstance(prompt, str | Path | PromptTemplate):
-        raise EvaluatorError(f"prompt must be a file or a PromptTemplate, got {prompt!r}", where=where)
+        raise EvaluatorError(f"prompt must be the path of a file or a PromptTemplate, got {prompt!r}", where=where)
     if isinstance(prompt, str) and ("\n" in prompt or f"${OUTPUT}" in prompt):
         raise EvaluatorError(
-            "prompt must be a file or a PromptTemplate, got a text",
+            "prompt must be the path of a file or a PromptTemplate, got the text of a prompt",
             where=where,
             fix="write the text to a file that starts with the lines ---, key: NAME and ---, and pass its path",
         )
     user_template = prompt if isinstance(prompt, PromptTemplate) else PromptTemplate.load(prompt)
     allowed = (*variables, *EVIDENCE, _MARK)
     problems = [
-        Problem(f"${name}", f"there is no such placeholder; {suggest_name(name, allowed)}")
+        Problem(f"${name}", f"unknown placeholder; {suggest_name(name, allowed)}")
         for name in user_template.parameters
         if name not in allowed
     ]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from proctor.core.resources import describe_json_error
 from proctor.evaluators.judges.quoted_json import unescape_layers
 
 _REASON_HEADING = re.compile(r"(?i)\A[^\w\n]*reason(?:ing)?[^\w\n]*?[:=][ \t]*")
@@ -276,9 +277,9 @@ def read_object(text: str, is_quoted: Callable[[str], bool] | None = None) -> di
     try:
         answer = json.loads(text, object_pairs_hook=_reject_repeated, parse_constant=_reject_constant)
     except RecursionError:
-        answer, problem = None, "it is nested too deeply"
+        answer, problem = None, "it is too deeply nestedly"
     except json.JSONDecodeError as error:
-        answer, problem = None, error.msg
+        answer, problem = None, describe_json_error(error)
     if not isinstance(answer, dict):
         raise ValueError(f"it is not the requested JSON ({problem})")
     if is_quoted is not None and is_quoted(text):

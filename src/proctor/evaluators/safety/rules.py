@@ -40,7 +40,7 @@ class PolicyOptions(NamedTuple):
 def create_policies(names: Sequence[str], rules: Mapping[str, Any], options: PolicyOptions) -> dict[str, Policy]:
     """Create every policy by its name; one error lists all problems."""
     problems = [
-        Problem(f"policies, {name!r}", f"there is no such policy: {suggest_name(name, [*BUILT_IN, *rules])}")
+        Problem(f"policies, {name!r}", f"unknown policy: {suggest_name(name, [*BUILT_IN, *rules])}")
         for name in names
         if name not in BUILT_IN and name not in rules
     ]
@@ -94,7 +94,7 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
         raise EvaluatorError(_RULE)
     unknown_key = next((key for key in rule if key not in _RULE_KEYS), None)
     if unknown_key is not None:
-        raise EvaluatorError(f"there is no key {unknown_key!r}: {suggest_name(str(unknown_key), _RULE_KEYS)}")
+        raise EvaluatorError(f"unknown key {unknown_key!r}: {suggest_name(str(unknown_key), _RULE_KEYS)}")
     policies = []
     if "patterns" in rule or "terms" in rule:
         patterns = [_compile(pattern) for pattern in _read_texts(rule.get("patterns", ()), "patterns")]
@@ -114,7 +114,7 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
 def _read_texts(value: Any, name: str, where: str = "") -> list[str]:
     texts = [value] if isinstance(value, str) else list(value)
     if any(not isinstance(text, str) or not text.strip() for text in texts):
-        raise EvaluatorError(f"{name} must be non-empty texts, got {preview(value)}", where=where)
+        raise EvaluatorError(f"{name} must be non-empty strings, got {preview(value)}", where=where)
     return texts
 
 
@@ -152,7 +152,7 @@ def create_compliance(
     rules = dict(rules or {})
     created = create_policies(list(dict.fromkeys(names)), rules, options)
     if not created:
-        raise EvaluatorError("there is no policy to check", where=WHERE, fix='write policies=["pii", "secrets"]')
+        raise EvaluatorError("no policy is selected", where=WHERE, fix='write policies=["pii", "secrets"]')
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
         return await _evaluate(created, output, sample)

@@ -126,10 +126,10 @@ def semantic_similarity(
     where = "semantic_similarity"
     check_fraction(where, "threshold", threshold)
     if match not in (None, "any"):
-        raise EvaluatorError(f"there is no match {match!r}", where=where, fix='write match="any", or leave it out')
+        raise EvaluatorError(f"unknown match {match!r}", where=where, fix='write match="any", or leave it out')
     if against not in (None, "expected", "baseline"):
         fix = 'write against="expected" or against="baseline"'
-        raise EvaluatorError(f"there is no reference {against!r}", where=where, fix=fix)
+        raise EvaluatorError(f"unknown reference {against!r}", where=where, fix=fix)
     if model is None:
         method: Any = SimilarityScorer(TextEmbedder(embedder, where), threshold, excerpts, match)
     else:

@@ -190,7 +190,7 @@ def _import_runs(
 
 def _require_file(path: Path) -> Path:
     if not path.is_file():
-        raise UsageError("there is no such file", where=str(path), fix="check the path")
+        raise UsageError("file not found", where=str(path), fix="check the path")
     return path
 
 

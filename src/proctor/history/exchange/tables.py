@@ -190,7 +190,7 @@ def read_csv(path: Path) -> Iterator[StoredRow]:
 def _require_columns(names: Iterable[str], where: str) -> None:
     for name in (RECORD, RUN_RECORD):
         if name not in names:
-            raise damaged_file(f"there is no column {name!r}", where)
+            raise damaged_file(f"unknown column {name!r}", where)
 
 
 # One group of rows is in memory at a time, for writing and for reading.

@@ -19,6 +19,7 @@ from proctor.models.wire import content_text
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
+from proctor.records.validation import explain
 
 # Names of parameters that take the prompt as one string.
 _TEXT_NAMES = ("prompt", "text", "question")
@@ -76,11 +77,13 @@ class FunctionAdapter:
             try:
                 result = msgspec.convert(dict(result), ModelResponse)
             except msgspec.ValidationError as error:
-                raise CallFailed(f"{self._label} returned a mapping that is not a ModelResponse: {error}") from None
+                raise CallFailed(
+                    f"{self._label} returned a mapping that is not a ModelResponse: {explain(error)}"
+                ) from None
         if not isinstance(result, ModelResponse):
             raise CallFailed(
                 f"{self._label} returned an object of type {type(result).__name__!r}; "
-                "expected a text, a ModelResponse or a mapping with its fields"
+                "it must return a string, a ModelResponse or a mapping with its fields"
             )
         return result if result.model else msgspec.structs.replace(result, model=self.model)
 

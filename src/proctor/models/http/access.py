@@ -115,9 +115,9 @@ def find_key(
             return _check_key(environ[name], name, where)
     if is_required or api_key_env is not None:
         raise ModelError(
-            f"there is no key: {' or '.join(names)} is not set in the environment",
+            f"no API key: {' or '.join(names)} is not set",
             where=where,
-            fix=f"export {names[0]}=… (in Python you can also pass api_key=…)",
+            fix=f"export {names[0]}=… (in Python, you can also pass api_key=…)",
         )
     return ApiKey("", variables[0])
 

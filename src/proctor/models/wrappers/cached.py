@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.aliases import accept_aliases
+from proctor.core.resources import describe_os_error
 from proctor.errors import CallFailed, ModelError
 from proctor.models.connect import provider
 from proctor.models.model_calls import call_key, find_response, read_stored_call, store_response
@@ -188,7 +189,7 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise ModelError(
-                f"a response cannot be cached: {error.strerror or error}",
+                describe_os_error(error, "a response cannot be cached"),
                 where=str(self._folder),
                 fix="choose a folder that you can write to",
             ) from None

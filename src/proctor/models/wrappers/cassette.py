@@ -14,12 +14,14 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.core.aliases import accept_aliases
+from proctor.core.resources import describe_os_error
 from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError
 from proctor.models.answer_format import is_json
 from proctor.models.wrappers.cached import ModelWrapper, first_difference, nearest_request
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.validation import explain
 from proctor.version import VERSION
 
 SCHEMA_VERSION = 1
@@ -226,9 +228,7 @@ def _read_calls(file: Path) -> Iterator[tuple[int, Call]]:
         lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise ModelError(
-            f"the cassette cannot be read: {error.strerror or error}",
-            where=str(file),
-            fix="record one with record:FILE",
+            describe_os_error(error, "the cassette cannot be read"), where=str(file), fix="record one: record:FILE"
         ) from None
     _check_header(lines[0], str(file))
     for number, line in enumerate(lines[1:], start=2):
@@ -241,7 +241,9 @@ def _parse_call(line: bytes, where: str) -> Call:
     try:
         call = msgspec.json.decode(line, type=Call)
     except msgspec.DecodeError as error:
-        raise ModelError(f"this line is not a recorded call: {error}", where=where, fix="delete the line") from None
+        raise ModelError(
+            f"this line is not a recorded call: {explain(error)}", where=where, fix="delete the line"
+        ) from None
     if (call.response is None) == (call.error is None):
         raise ModelError("a recorded call must have either a response or an error", where=where, fix="delete the line")
     return call
@@ -283,7 +285,7 @@ def _open_cassette(file: Path) -> None:
             is_unfinished = _has_unfinished_line(lines)
     except OSError as error:
         raise ModelError(
-            f"the cassette cannot be written: {error.strerror or error}",
+            describe_os_error(error, "the cassette cannot be written"),
             where=str(file),
             fix="choose a file in a folder that you can write to",
         ) from None

@@ -78,7 +78,8 @@ class Paced(ModelWrapper):
         rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
         if len(rates) != 1 or not 0 < rates[0] < float("inf"):
             raise ModelError(
-                "the rate must be a number above 0", fix="set either per_second or per_minute, as in per_second=5"
+                "the rate must be a number greater than 0",
+                fix="set either per_second or per_minute, as in per_second=5",
             )
         self.interval = 1.0 / rates[0]
         self._clock = clock or SystemClock()

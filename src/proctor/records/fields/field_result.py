@@ -67,7 +67,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         scores = tuple(trial for trial in self.scores if trial.configuration == configuration)
         if not scores:
             names = {trial.configuration for trial in self.scores}
-            raise ConfigError(f"there is no configuration {configuration!r}", fix=suggest_name(configuration, names))
+            raise ConfigError(f"unknown configuration {configuration!r}", fix=suggest_name(configuration, names))
         return FieldResult(self.field, scores)
 
     def _combine(self, scores: Sequence[Score]) -> Score:

@@ -123,7 +123,7 @@ def _reject(path: Any) -> NoReturn:
 
 def _find_problem(text: Any) -> str:
     if not isinstance(text, str):
-        return f"expected a text, got {type(text).__name__}"
+        return f"must be a string, got {type(text).__name__}"
     keys = _DOT.split(text)
     if not text.strip():
         return "the path is empty"

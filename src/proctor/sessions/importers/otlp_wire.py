@@ -86,7 +86,7 @@ def to_storable(value: Any) -> Any:
     try:
         return msgspec.json.encode(value).decode()
     except RecursionError:
-        return f"({type_name(value)}, nested too deep to be stored)"
+        return f"({type_name(value)}, too deeply nested to be stored)"
 
 
 def _parse_resource(raw: Any, kind: str) -> Iterator[Record | UnknownItem]:

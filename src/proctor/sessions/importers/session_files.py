@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from proctor.core.resources import READ_ERRORS, open_gzip
+from proctor.core.resources import READ_ERRORS, describe_json_error, describe_os_error, open_gzip
 from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.formatting import format_count
 from proctor.records.session import CustomEvent
@@ -34,7 +34,7 @@ AUTO = "auto"
 DETECTION_VALUES = 50
 ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 MAX_DEPTH = 200
-TOO_DEEP = "the JSON is nested too deep"
+TOO_DEEP = "the JSON is too deeply nested"
 NOT_A_FILE = "not a regular file, so it cannot be read twice; write its content to a file first"
 # The prefix of problems that are bugs of an importer, not errors in the file.
 IMPORTER_FAILED = "the importer failed"
@@ -119,7 +119,7 @@ class Format(Protocol):
 
 def load_format(name: str) -> Format:
     if name not in FORMATS:
-        raise ConfigError(f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS]))
+        raise ConfigError(f"unknown format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS]))
     module: Format = importlib.import_module(f"proctor.sessions.importers.{FORMATS[name]}")
     return module
 
@@ -259,18 +259,22 @@ class SessionFiles:
         where = str(self.path)
         if not (self._start / self.path).exists():
             fix = "check the path"
-            return DatasetError("there is no such file or folder", where=where, fix=fix)
+            return DatasetError("file or folder not found", where=where, fix=fix)
         if not self.files and not self.problems:
             ending = f"ends in {', '.join(ENDINGS[:3])}"
             condition = ending if self._pattern is None else f"matches {self._pattern!r}"
             fix = "choose other files with --pattern, such as --pattern '*.log'"
             return DatasetError(f"no file in this folder {condition}", where=where, fix=fix)
-        # Choosing a format helps only if some values match no format.
-        fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
+        # A format helps only if there are values that no format understands.
+        fix = (
+            f"add --format with one of: {', '.join(FORMATS)}"
+            if self._values_read
+            else "pass a chat log or a trace, as JSON"
+        )
         by_file = self.read_problems.by_file
         if len(by_file) == 1 and by_file[0].where == where:
-            return DatasetError(by_file[0].what, where=where, fix=fix)
-        text = "no session can be read"
+            return DatasetError(f"no session could be read: {by_file[0].what}", where=where, fix=fix)
+        text = "no session could be read"
         return DatasetError(text, where=where, problems=self.read_problems.grouped, fix=fix)
 
 
@@ -295,8 +299,7 @@ def _may_be_file(path: Path) -> bool:
 
 
 def _explain(error: Exception) -> str:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"cannot be read: {reason}"
+    return describe_os_error(error, "cannot be read")
 
 
 def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | None]]]:
@@ -352,7 +355,7 @@ def decode_line(line: bytes) -> tuple[Any, str | None]:
         try:
             value, problem = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n"))), REPAIRED
         except json.JSONDecodeError as error:
-            return None, f"not valid JSON: {error.msg.lower()}, at character {error.colno}"
+            return None, f"not valid JSON: {describe_json_error(error)}, at character {error.colno}"
         except RecursionError:
             return None, TOO_DEEP
         except ValueError:

@@ -133,9 +133,7 @@ class MainLoop(Generic[InputT, OutputT]):
         **_aliases: Unpack[AdapterAlias],
     ) -> None:
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
-            raise TargetError(
-                f"expected a whole number of at least 1, found {max_turns!r}", where="max_turns", fix="write 20"
-            )
+            raise TargetError(f"must be an integer, 1 or more, got {max_turns!r}", where="max_turns", fix="write 20")
         self.adapter = provider(model)
         self.bus = EventBus() if bus is None else bus
         self.max_turns = max_turns

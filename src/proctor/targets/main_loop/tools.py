@@ -35,7 +35,7 @@ class InvalidArguments(ValueError):
     """A model called a tool with invalid arguments; the message helps the model to correct them."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__(f"the arguments do not fit: {'; '.join(problems)}")
+        super().__init__(f"the arguments are invalid: {'; '.join(problems)}")
 
 
 class Arguments(NamedTuple):
@@ -176,7 +176,7 @@ def _decode(data: bytes, value_type: Any) -> Any:
 
 
 def _unknown_parameter(name: str, known_parameters: Mapping[str, Any] | tuple[()]) -> str:
-    return f"there is no parameter {name!r}: {suggest_name(name, known_parameters)}"
+    return f"unknown parameter {name!r}: {suggest_name(name, known_parameters)}"
 
 
 class Tool:
@@ -204,7 +204,8 @@ class Tool:
     ) -> None:
         if not _TOOL_NAME.fullmatch(name):
             raise TargetError(
-                f"{name!r} is not a valid tool name", fix="use letters, digits, _ and -, at most 64, and no digit first"
+                f"{name!r} is not a valid tool name",
+                fix="use up to 64 letters, digits, _ and -; do not start with a digit",
             )
         self.handler = handler
         self.timeout = timeout
@@ -320,7 +321,7 @@ class Toolbox:
         if handler is not None:
             return await handler.run_call(call, clock)
         hint = suggest_name(call.name, self._tools)
-        return msgspec.structs.replace(call, error=f"there is no tool {call.name!r}: {hint}")
+        return msgspec.structs.replace(call, error=f"unknown tool {call.name!r}: {hint}")
 
 
 def _describe_exception(failure: BaseException) -> str:

@@ -85,12 +85,12 @@ def check_evaluator(evaluator: Any, configure: Any) -> None:
     """Reject a list of evaluators, and parameters that are not passed by name."""
     if isinstance(evaluator, list | tuple):
         raise ConfigError(
-            "expected one evaluator, found a list", fix='pass them one by one: .evaluate_field("output", first, second)'
+            "must be one evaluator, got a list", fix='pass them one by one: .evaluate_field("output", first, second)'
         )
     if configure is not None and not callable(configure):
         name = describe_object(evaluator)
         raise ConfigError(
-            f"the second argument of evaluate_with({name}, …) must be a function, found {configure!r}",
+            f"the second argument of evaluate_with({name}, …) must be a function, got {configure!r}",
             fix=f"pass parameters by name: evaluate_with({name}, parameter=value)",
         )
 
@@ -105,12 +105,12 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
     ):
         if isinstance(names, str):
             raise ConfigError(
-                f"{option} must be a list of names, found the text {names!r}",
+                f"{option} must be a list of names, got the text {names!r}",
                 where="on_progress",
                 fix=f"write {option}=[{names!r}]",
             )
         problems += [
-            Problem("on_progress", f"there are no events {name!r}; {suggest_name(name, known_names)}")
+            Problem("on_progress", f"unknown events {name!r}; {suggest_name(name, known_names)}")
             for name in names
             if name not in known_names
         ]

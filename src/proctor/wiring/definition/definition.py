@@ -164,7 +164,7 @@ def configuration(name: str, /, **options: Any) -> Configuration:
     """
     if not (isinstance(name, str) and name.strip()):
         raise ConfigError(
-            f"the name of a configuration must be a text, found {name!r}",
+            f"a configuration's name must be a non-empty string, got {name!r}",
             fix='write configuration("low_temp", temperature=0.3)',
         )
     return Configuration(name, options)
@@ -189,7 +189,9 @@ class Definition:
         self._baseline: str | None = None
         self._errors: list[UsageError] | None = None
         if name is not None and not (isinstance(name, str) and name.strip()):
-            raise ConfigError(f"the name of a definition must be a text, found {name!r}", fix='write define("name")')
+            raise ConfigError(
+                f"a definition's name must be a non-empty string, got {name!r}", fix='write define("name")'
+            )
 
     def __repr__(self) -> str:
         fields = ", ".join(self._blocks) or "no fields yet"
@@ -301,8 +303,8 @@ class Definition:
     def configuration(self, name: str, /, **options: Any) -> Self:
         """Add a configuration; its options are passed to the target."""
         if name in self._configurations:
-            fix = "give each configuration its own name"
-            self.report_error(ConfigError(f"there are two configurations {name!r}", fix=fix))
+            fix = "rename one of them"
+            self.report_error(ConfigError(f"two configurations are named {name!r}", fix=fix))
         with self._reporting_errors():
             self._configurations[name] = configuration(name, **options)
         return self
@@ -323,7 +325,7 @@ class Definition:
             problems.append(Problem("", 'add a field to evaluate: .evaluate_field("output")'))
         names = list(self._configurations)
         if self._baseline is not None and names and self._baseline not in names:
-            problem = f"there is no configuration {self._baseline!r}; {suggest_name(self._baseline, names)}"
+            problem = f"unknown configuration {self._baseline!r}; {suggest_name(self._baseline, names)}"
             problems.append(Problem("baseline", problem))
         if self.history.auto_save and not self.name:
             problems.append(Problem("history", 'a definition needs a name to store runs: define("name")'))

@@ -75,7 +75,7 @@ class DefinitionHistory(Generic[OwnerT]):
     def last(self, n: int = 10) -> list[EvalReport]:
         """Return the last `n` runs of this definition, newest first."""
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise ConfigError(f"expected a whole number above 0, found {n!r}", where="last", fix="write last(10)")
+            raise ConfigError(f"must be an integer, 1 or more, got {n!r}", where="last", fix="write last(10)")
         return self._load_reports(limit=n)
 
     def query(
@@ -121,9 +121,9 @@ def _find_limit_problems(limits: Mapping[str, Any]) -> Iterator[Problem]:
     for name, value in limits.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and value > 0):
-            yield Problem(name, f"expected a number above 0, found {value!r}")
+            yield Problem(name, f"must be a number greater than 0, got {value!r}")
         elif name == "retention_count" and value is not None and value != int(value):
-            yield Problem(name, f"expected a whole number, found {value!r}")
+            yield Problem(name, f"must be an integer, got {value!r}")
 
 
 def _check_filters(date_range: Any, tags: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _check_filters(date_range: Any, tags: Any) -> dict[str, Any]:
     for end in date_range:
         if end is not None and not isinstance(end, datetime):
             raise ConfigError(
-                f"expected a datetime, found {end!r}", where="date_range", fix="write datetime(2026, 1, 31, tzinfo=UTC)"
+                f"must be a datetime, got {end!r}", where="date_range", fix="write datetime(2026, 1, 31, tzinfo=UTC)"
             )
         if end is not None and end.tzinfo is None:
             raise ConfigError(

@@ -59,7 +59,7 @@ def require_recorded_results(spans: Spans, configurations: Sequence[str]) -> Non
     missing = [name for name in configurations if name not in (recorded or {})]
     if missing:
         raise ConfigError(
-            f"the configurations {', '.join(missing)} have no recorded results, and there is no target",
+            f"the configurations {', '.join(missing)} have no recorded results, and no target is set",
             fix="pass target=…, or recorded={configuration: result}",
         )
 
@@ -68,7 +68,7 @@ def _check_recorded(recorded: Any) -> None:
     if recorded is None or (isinstance(recorded, Mapping) and recorded):
         return
     raise ConfigError(
-        f"recorded results must be a mapping of configurations to results, found {recorded!r}",
+        f"recorded results must be a mapping of configurations to results, got {recorded!r}",
         where="recorded",
         fix='write {"low_temp": {"output": …}, "high_temp": {"output": …}}',
     )
@@ -103,7 +103,7 @@ def _convert_result(configuration: Any, result: Any) -> dict[str, Any]:
     if isinstance(values, Mapping):
         return {str(key): value for key, value in values.items()}
     raise ConfigError(
-        f"a recorded result must be a mapping with an output, found {result!r}",
+        f"a recorded result must be a mapping with an output, got {result!r}",
         where=f"recorded.{configuration}",
         fix=f'write {{{str(configuration)!r}: {{"output": {result!r}}}}}',
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.names import UniqueNames
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_json_error, describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml, read_lines
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
@@ -77,17 +77,19 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except OSError as error:
-        raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path), fix="check the path") from None
+        raise ConfigError(
+            describe_os_error(error, "the manifest cannot be read"), where=str(path), fix="check the path"
+        ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(
             describe_decode_error(error), where=str(path), fix=describe_conversion(file=str(path))
         ) from None
     except InvalidYAML as error:
-        what = f"this is not valid YAML: {error.what}"
+        what = f"not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
     except (ValueError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"this is not valid JSON: {reason}", where=str(path), fix="correct the file") from None
+        reason = describe_json_error(error) if isinstance(error, json.JSONDecodeError) else str(error)
+        raise ConfigError(f"not valid JSON: {reason}", where=str(path), fix="correct the file") from None
     keys = ("sessions",) if isinstance(data, Mapping) else ()
     entries = data.get("sessions") if isinstance(data, Mapping) else data
     if not isinstance(entries, list) or not entries:
@@ -101,7 +103,7 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
 
 def _find_problems(entry: Any) -> Iterator[str]:
     if not isinstance(entry, Mapping):
-        yield f"expected {{path, score}}, found {str(entry)[:80]!r}"
+        yield f"must be {{path, score}}, got {str(entry)[:80]!r}"
         return
     for key in entry:
         if key not in ENTRY_KEYS:
@@ -111,7 +113,7 @@ def _find_problems(entry: Any) -> Iterator[str]:
     if ("score" in entry) == ("recorded" in entry):
         yield "add either 'score' (a number) or 'recorded' (the name of a score in the file)"
     elif "score" in entry and not is_number(entry["score"]):
-        yield f"a score must be a finite number, found {entry['score']!r}"
+        yield f"a score must be a finite number, got {entry['score']!r}"
 
 
 class _SessionFiles:
@@ -148,7 +150,7 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Score
         session_id = str(entry["id"])
         if session_id not in samples:
             fix = suggest_name(session_id, samples)
-            raise ConfigError(f"there is no session {session_id!r}", where=where, fix=fix)
+            raise ConfigError(f"no session has the id {session_id!r}", where=where, fix=fix)
         samples = {session_id: samples[session_id]}
     if "recorded" in entry:
         name = entry["recorded"]
