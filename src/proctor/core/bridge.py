@@ -20,12 +20,20 @@ SHUTDOWN_SECONDS = 1.0
 
 
 def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return a sync version of a coroutine function; it also works inside a running event loop."""
+    """Return a sync version of a coroutine function `aNAME`; it also works inside a running event loop."""
+    name = function.__name__.removeprefix("a")
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return run(function(*args, **kwargs))
+        try:
+            # Creating the coroutine only checks the arguments.
+            coroutine = function(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(str(error).replace(f"{function.__name__}()", f"{name}()")) from None
+        return run(coroutine)
 
+    call.__name__ = name
+    call.__qualname__ = function.__qualname__.removesuffix(function.__name__) + name
     return call
 
 

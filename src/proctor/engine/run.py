@@ -214,7 +214,8 @@ class RunExecution:
         if pool.failed_result is not None:
             what = describe_error(pool.failed_result)
             if pool.stop_reason == "max_errors":
-                what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
+                limit = self.metadata.options.max_errors
+                what = f"stopped after {limit} {'error' if limit == 1 else 'errors'}; the last: {what}"
             raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause, {again}")
 
 

@@ -65,9 +65,15 @@ class CallError(EvaluatorError, TypeError):
 
 def raise_for_types(function: Callable[..., Any], values: Mapping[str, Any], label: str) -> None:
     """Raise a `CallError` that names the first value which does not have the declared type of its parameter."""
+    info = get_info(function)
+    types = {parameter.name: parameter.type for parameter in info.parameters} if info is not None else {}
     for name, hint in find_wrong_types(function, values).items():
-        what = f"{name} must be {format_type(hint)}, got {preview(values[name])}"
-        raise CallError(what, where=label, fix=f"pass another value as {name}") from None
+        expected = types.get(name, format_type(hint))
+        # The type of evaluators is a union of all their forms, which nobody wants to read.
+        expected = {"list[evaluator]": "a list of evaluators", "evaluator": "an evaluator"}.get(expected, expected)
+        what = f"{name} must be {expected}, got {preview(values[name])}"
+        fix = f"write {name}=[exact_match]" if "list of evaluators" in expected else f"pass another value as {name}"
+        raise CallError(what, where=label, fix=fix) from None
 
 
 class EvaluatorMark(NamedTuple):
