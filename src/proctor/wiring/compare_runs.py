@@ -244,9 +244,9 @@ def build_sides(first: OpenedRun, second: OpenedRun) -> tuple[Side, Side]:
 
 def open_report(run: EvalReport | str, history: HistoryLike = None, configuration: str | None = None) -> OpenedRun:
     """Open a report, or a stored run by any reference, including RUN@CONFIGURATION."""
-    if not isinstance(reference, EvalReport | str):
+    if not isinstance(run, EvalReport | str):
         fix = 'pass two reports of evaluate, or two runs: compare("latest", "main")'
-        raise ConfigError(f"a report or the name of a run is required, got {reference!r}", fix=fix)
+        raise ConfigError(f"a report or the name of a run is required, got {run!r}", fix=fix)
     if isinstance(run, EvalReport):
         name = run.metadata.name if run.metadata else "the report"
         return OpenedRun(name, run, configuration)
