@@ -244,9 +244,10 @@ def build_sides(first: OpenedRun, second: OpenedRun) -> tuple[Side, Side]:
 
 def open_report(run: EvalReport | str, history: HistoryLike = None, configuration: str | None = None) -> OpenedRun:
     """Open a report, or a stored run by any reference, including RUN@CONFIGURATION."""
-    if not isinstance(run, EvalReport | str):
+    reference_value: Any = run
+    if not isinstance(reference_value, EvalReport | str):
         fix = 'pass two reports of evaluate, or two runs: compare("latest", "main")'
-        raise ConfigError(f"a report or the name of a run is required, got {run!r}", fix=fix)
+        raise ConfigError(f"a report or the name of a run is required, got {reference_value!r}", fix=fix)
     if isinstance(run, EvalReport):
         name = run.metadata.name if run.metadata else "the report"
         return OpenedRun(name, run, configuration)
