@@ -65,7 +65,7 @@ def run(**changes: Any) -> Callable[[], Any]:
         (run(resume=True), "only a stored run can be resumed", "leave out history=False"),
         (run(evaluators="exact_mach"), "unknown evaluator 'exact_mach'", "did you mean 'exact_match'?"),
         (run(evaluators=[]), "the list is empty", "exact_match"),
-        (run(fields={"t": "usage..x"}), "some paths of fields are invalid", "write usage.x"),
+        (run(fields={"t": "usage..x"}), "write usage.x", "usage.total_tokens"),
     ],
 )
 def test_a_mistake_of_a_first_script_has_a_fix(mistake: Callable[[], Any], what: str, fix: str) -> None:

@@ -433,7 +433,7 @@ def test_an_eval_file_says_how_long_its_runs_are_kept(project: Project) -> None:
     assert [run.name for run in old.runs()] == ["exam", "exam", "quiz"]
     project.write("eval.yaml", f"{text}history: {{retention_days: 0}}\n")
     result = project.proctor("run", "-q")
-    assert (result.code, "expected a number greater than 0" in result.err) == (2, True)
+    assert (result.code, "greater than 0" in result.err) == (2, True)
 
 
 def test_an_eval_module_says_it_too(project: Project) -> None:
@@ -448,4 +448,4 @@ def test_an_eval_module_says_it_too(project: Project) -> None:
     assert project.proctor("run", "e2.py", "-q").code == 0
     project.write("e3.py", f"{text}history = {{'days': 2}}\n")
     result = project.proctor("run", "e3.py", "-q")
-    assert (result.code, "history: unknown key days" in result.err) == (2, True)
+    assert (result.code, "unknown key 'days'" in result.err) == (2, True)

@@ -168,7 +168,7 @@ def test_a_batch_takes_the_place_of_its_own_files_only(stored: Project) -> None:
         path = stored.write(f"out/{name}.json", '{"mine": 1}')
         result = stored.proctor(*BATCH, *JUDGED, "--output-dir", "out")
         assert (result.code, path.read_text()) == (2, '{"mine": 1}')
-        assert f"because it is not a {kind}" in result.err
+        assert f"the file exists and is a JSON file, not a {kind}; it is not overwritten" in result.err
         path.unlink()
     assert not (stored.folder / "asked").exists()
     stored.write("out/other_result.json", "{}")

@@ -90,7 +90,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
     ("dataset", "result"),
     [
         ("logz", "s.yaml:1: dataset: file not found: logz; did you mean 'logs'?"),
-        ("{path: logs, fromat: openai}", "unknown key fromat; did you mean 'format'?"),
+        ("{path: logs, fromat: openai}", "unknown key 'fromat'; did you mean 'format'?"),
     ],
 )
 def test_a_misspelt_dataset_is_reported_before_a_missing_target(project: Project, dataset: str, result: str) -> None:

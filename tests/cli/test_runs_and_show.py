@@ -102,7 +102,7 @@ def test_show_takes_a_run_and_its_configuration_as_compare_does(project: Project
     assert by_name == project.proctor("show", "latest", "--configuration", "b", "--json").json
     assert {each["trial"]["configuration"] for each in by_name} == {"b"}
     assert "the run has no configuration 'c'" in project.proctor("show", "latest@c").err
-    assert "there is no run 'nobody'" in project.proctor("show", "nobody@b").err
+    assert "unknown run 'nobody'" in project.proctor("show", "nobody@b").err
 
 
 def test_rescore_scores_old_outputs(project: Project, run_id: str) -> None:

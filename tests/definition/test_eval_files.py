@@ -183,7 +183,8 @@ the evaluation has 4 problems
   - baseline: no configuration is named 'lwo'
     Fix: did you mean 'low'?
   - some paths of fields are invalid
-      - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total\
+      - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total
+    Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)  # noqa: E501
 
 

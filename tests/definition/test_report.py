@@ -171,7 +171,7 @@ def test_failed_configurations_are_ranked_last() -> None:
 def test_invalid_rankings() -> None:
     """Unknown fields, fields without numbers and unknown orders, each with a fix."""
     report = run("x")
-    with pytest.raises(FieldMissing, match="has no field 'tokns'"):
+    with pytest.raises(FieldMissing, match="unknown metric or field 'tokns'"):
         report.rank_by("tokns")
     with pytest.raises(ConfigError, match="'all' has no numbers to rank by") as caught:
         report.rank_by("all")

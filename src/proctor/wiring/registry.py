@@ -234,7 +234,9 @@ class Registry:
             evaluators = [evaluators]
         if not evaluators:
             raise EvaluatorError(
-                "the list is empty", where="evaluators", fix="add at least one evaluator, such as exact_match"
+                "there is no evaluator" if evaluators is None else "the list is empty",
+                where="evaluators",
+                fix="add at least one evaluator, such as exact_match",
             )
         named_evaluators = (
             evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
