@@ -36,6 +36,8 @@ MAX_FLOAT = sys.float_info.max
 # Shorter content is not compressed.
 COMPRESSION_LEVEL, MIN_COMPRESSED_LENGTH = 1, 300
 COMPRESSED_PREFIX = zlib.compress(b"")[:1]
+# The offset and width of the integers of a record.
+POSITION_BYTES, CONFIGURATION_BYTES, EPOCH_BYTES = (0, 4), (4, 2), (6, 4)
 OUTCOME_BYTE = struct.calcsize("<IHI")
 FIRST_MARK = OUTCOME_BYTE + 1
 DOUBLE = struct.calcsize("<d")
@@ -192,6 +194,18 @@ def read_numbers(figures: bytes, evaluators: int, index: int) -> array[float]:
     for offset in range(DOUBLE):
         column[offset::DOUBLE] = figures[first + offset :: size]
     numbers = array("d", bytes(column))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def read_integers(figures: bytes, evaluators: int, offset: int, width: int) -> array[int]:
+    """Return an integer of each result, of `width` bytes at `offset`, without unpacking the other figures."""
+    size = make_record_layout(evaluators).size
+    column = bytearray(len(figures) // size * 4)
+    for index in range(width):
+        column[index::4] = figures[offset + index :: size]
+    numbers = array("I", bytes(column))
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

@@ -17,6 +17,7 @@ from proctor.history import block
 from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Query
 from proctor.history.payload import decode_result, decode_sample
+from proctor.records.grid import Grid, ResultColumns, arrange
 from proctor.records.results import (
     NAN,
     PASS_VALUES,
@@ -152,6 +153,11 @@ OUTCOME_MARKS = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in OUTCOMES).l
 UNKNOWN_EVALUATOR = bytes(block.MARKS_BY_OUTCOME["error" if o == "error" else "skipped"] for o in OUTCOMES)
 MARKS_WITHOUT_VERDICT = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in ("error", "unscored", "skipped"))
 PASS_TABLE = bytes.maketrans(bytes([block.MARKS_BY_OUTCOME["passed"], block.MARKS_BY_OUTCOME["failed"]]), bytes([1, 0]))
+
+# The outcome of each letter of an evaluator, as an index of OUTCOMES.
+MARK_OUTCOMES = bytes.maketrans(
+    bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in OUTCOMES), bytes(range(len(OUTCOMES)))
+)
 
 T = TypeVar("T")
 
@@ -303,6 +309,48 @@ class StoredResults:
                 if name == sample_id and self._is_selected(figure):
                     matches.append((figure[block.POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(matches)]
+
+    def grid(self) -> Grid:
+        return self._cached("grid", self._read_grid, any_size=True)
+
+    def _read_grid(self) -> Grid:
+        ids: list[str] = []
+        costs, places = array("d"), array("q")
+        parts: list[bytes] = []
+        for key, figures, names, spent in self._blocks("id, figures, sample_ids, spent"):
+            decoded = block.decode_list(names, 0)
+            usages = block.decode_list(spent, len(decoded))
+            first = key << OFFSET_BITS
+            selected = list(self._select(figures, range(len(decoded))))
+            ids.extend(decoded[index] for index in selected)
+            costs.extend(NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected)
+            places.extend(first + index for index in selected)
+            parts.append(figures)
+        packed = b"".join(parts)
+        evaluators = len(self._evaluators)
+
+        def integers(offset: int, width: int) -> list[int]:
+            return list(self._select(packed, block.read_integers(packed, evaluators, offset, width)))
+
+        marks = (bytes(self._marks(packed, block.FIRST_MARK + index)) for index in range(evaluators))
+        columns = ResultColumns(
+            ids,
+            integers(*block.POSITION_BYTES),
+            integers(*block.CONFIGURATION_BYTES),
+            integers(*block.EPOCH_BYTES),
+            places,
+            bytes(self._marks(packed)),
+            self._numbers(packed, block.VALUE),
+            self._numbers(packed, block.LATENCY),
+            self._numbers(packed, block.TOKENS),
+            costs if any(cost == cost for cost in costs) else None,
+            {name: found.translate(MARK_OUTCOMES) for name, found in zip(self._evaluators, marks, strict=True)},
+            {name: self._numbers(packed, block.FIRST_NUMBER + n) for n, name in enumerate(self._evaluators)},
+        )
+        return arrange(columns, [configuration.name for configuration in self._run.configurations])
+
+    def read(self, places: Sequence[int]) -> list[EvalResult]:
+        return list(self._reader.all(array("q", places)))
 
     def finished_trials(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""

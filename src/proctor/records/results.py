@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, overload
 
 import msgspec
 
+from proctor.records.grid import Grid, ResultColumns, arrange
 from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
@@ -146,6 +147,12 @@ class Results(Protocol):
     def for_sample(self, sample_id: str) -> Sequence[EvalResult]:
         """Return all results of one sample: its configurations and epochs."""
 
+    def grid(self) -> Grid:
+        """Return the numbers of all results by sample, configuration and epoch."""
+
+    def read(self, places: Sequence[int]) -> list[EvalResult]:
+        """Return the results at some places of the grid."""
+
 
 class ResultList:
     """Results in memory."""
@@ -247,6 +254,34 @@ class ResultList:
 
     def for_sample(self, sample_id: str) -> Sequence[EvalResult]:
         return [r for r in self._results if r.sample_id == sample_id]
+
+    def grid(self) -> Grid:
+        figures = self.figures()
+        trials = [result.trial for result in self._results]
+        names = list(dict.fromkeys(trial.configuration for trial in trials))
+        indexes = {name: index for index, name in enumerate(names)}
+        marks = {
+            name: bytes(OUTCOMES.index(find_outcome(result, name)) for result in self._results)
+            for name in figures.scores
+        }
+        columns = ResultColumns(
+            figures.sample_ids,
+            range(len(trials)),
+            [indexes[trial.configuration] for trial in trials],
+            [trial.epoch for trial in trials],
+            range(len(trials)),
+            figures.outcomes,
+            figures.values,
+            figures.latencies,
+            figures.tokens,
+            figures.costs,
+            marks,
+            figures.scores,
+        )
+        return arrange(columns, names)
+
+    def read(self, places: Sequence[int]) -> list[EvalResult]:
+        return [self._results[place] for place in places]
 
 
 def to_array(values: Iterable[float | None]) -> array[float]:
