@@ -323,7 +323,9 @@ class StoredResults:
             first = key << OFFSET_BITS
             selected = list(self._select(figures, range(len(decoded))))
             ids.extend(decoded[index] for index in selected)
-            costs.extend(NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected)
+            costs.extend(
+                NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected
+            )
             places.extend(first + index for index in selected)
             parts.append(figures)
         packed = b"".join(parts)
