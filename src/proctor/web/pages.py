@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from proctor.comparison.compare import compare_all
 from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.history.trends import trend
@@ -15,7 +16,7 @@ from proctor.records.grid import Grid
 from proctor.records.run import RunMetadata
 from proctor.reports.pages import comparisons, runs, samples
 from proctor.version import VERSION
-from proctor.wiring.compare_runs import build_sides, compare_all, open_report
+from proctor.wiring.compare_runs import build_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
 
 MAX_REPORTS = 8
@@ -175,7 +176,7 @@ class _OpenedReport:
 
     def _search(self, query: Mapping[str, str]) -> dict[str, Any]:
         text = _require(query, "text")
-        return samples.search_page(self.report.results, self.grid, text, _parse_row(query.get("cursor") or "0"))
+        return samples.search_page(self.report.results, self.rows, text, _parse_row(query.get("cursor") or "0"))
 
     def sample(self, sample_id: str) -> dict[str, Any]:
         """Return everything about one sample."""

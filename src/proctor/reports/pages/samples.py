@@ -6,7 +6,7 @@ import base64
 import sys
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proctor.records import codec
@@ -22,7 +22,6 @@ MAX_VALUES = 1_000
 NO_VALUE = 65_535
 # A search answers after this time, with a cursor to continue.
 SEARCH_SECONDS = 0.05
-ROWS_PER_STEP = 64
 
 
 def grid_page(grid: Grid) -> dict[str, Any]:
@@ -190,25 +189,22 @@ def _describe_session(session: Session | None) -> Any:
     return None if session is None else {"events": list(session.events)}
 
 
-def search_page(results: Results, grid: Grid, text: str, first: int = 0) -> dict[str, Any]:
+def search_page(results: Results, rows: Mapping[str, int], text: str, after: int = 0) -> dict[str, Any]:
     """Search inputs, outputs, expected values, reasons, errors and metadata, regardless of case, for a short time.
 
-    `cursor` is the row to continue from, None at the end.
+    `rows` are the rows of the samples. `cursor` is where to continue, None at the end; `share` is how much has been
+    searched.
     """
-    needle, total = text.casefold(), len(grid.sample_ids)
+    needle = text.casefold()
     deadline = time.monotonic() + SEARCH_SECONDS
-    rows: list[int] = []
-    at = max(0, first)
-    while at < total:
-        end = min(total, at + ROWS_PER_STEP)
-        cells = [(row, cell) for row in range(at, end) for cell in _cells(grid, row)]
-        found = results.read([grid.places[cell] for _, cell in cells])
-        hits = {row for (row, _), result in zip(cells, found, strict=True) if _contains(result, needle)}
-        rows.extend(sorted(hits))
-        at = end
+    hits: set[int] = set()
+    cursor, share = after, 1.0
+    for cursor, places, share in results.search(text, after):
+        found = results.read(places)
+        hits.update(rows[result.sample_id] for result in found if _contains(result, needle))
         if time.monotonic() > deadline:
             break
-    return {"rows": rows, "cursor": at if at < total else None, "scanned": at, "total": total}
+    return {"rows": sorted(hits), "cursor": cursor if share < 1 else None, "share": share}
 
 
 def _contains(result: EvalResult, needle: str) -> bool:
