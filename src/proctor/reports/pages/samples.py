@@ -199,7 +199,8 @@ def search_page(results: Results, rows: Mapping[str, int], text: str, after: int
     deadline = time.monotonic() + SEARCH_SECONDS
     hits: set[int] = set()
     cursor, share = after, 1.0
-    for cursor, places, share in results.search(text, after):
+    for position, places, searched in results.search(text, after):
+        cursor, share = position, searched
         found = results.read(places)
         hits.update(rows[result.sample_id] for result in found if _contains(result, needle))
         if time.monotonic() > deadline:
