@@ -25,6 +25,7 @@ COMMAND_GROUPS = {
         "sessions": "Show and score recorded sessions: chat logs and traces.",
     },
     "Look at results": {
+        "view": "Look at runs, samples and comparisons in a browser.",
         "runs": "List the runs in the history.",
         "show": "Show a run, its failed samples, or one sample.",
         "compare": "Compare two runs or two configurations.",

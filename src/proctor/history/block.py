@@ -212,8 +212,13 @@ def read_integers(figures: bytes, evaluators: int, offset: int, width: int) -> a
 
 
 def split_lines(stored: bytes) -> list[bytes]:
-    """Return stored results as lines of JSON; the first byte shows whether they are compressed."""
-    return (zlib.decompress(stored) if stored.startswith(COMPRESSED_PREFIX) else stored).split(b"\n")
+    """Return stored results as lines of JSON."""
+    return decompress(stored).split(b"\n")
+
+
+def decompress(stored: bytes) -> bytes:
+    """Return stored results as one text; the first byte shows whether they are compressed."""
+    return zlib.decompress(stored) if stored.startswith(COMPRESSED_PREFIX) else stored
 
 
 def _compress_lines(lines: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -144,6 +145,7 @@ def _is_scattered(places: Sequence[int]) -> bool:
 # Up to this many results, columns stay in memory after the first read.
 MAX_CACHED_RESULTS = 100_000
 BLOCKS_PER_QUERY = 64
+BLOCKS_SEARCHED = 4
 # These values stay in memory for runs of any size, because they are small.
 ALWAYS_CACHED = ("small", "outcomes")
 NO_CONFIGURATION = -1
@@ -323,7 +325,9 @@ class StoredResults:
             first = key << OFFSET_BITS
             selected = list(self._select(figures, range(len(decoded))))
             ids.extend(decoded[index] for index in selected)
-            costs.extend(NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected)
+            costs.extend(
+                NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected
+            )
             places.extend(first + index for index in selected)
             parts.append(figures)
         packed = b"".join(parts)
@@ -351,6 +355,24 @@ class StoredResults:
 
     def read(self, places: Sequence[int]) -> list[EvalResult]:
         return list(self._reader.all(array("q", places)))
+
+    def search(self, text: str, after: int = 0) -> Iterator[tuple[int, list[int], float]]:
+        needle = msgspec.json.encode(text)[1:-1].decode().lower()
+        ids = [row[0] for row in self._query("SELECT id FROM blocks WHERE run = ? ORDER BY id", (self._run_key,))]
+        first = bisect_right(ids, after)
+        for start in range(first, len(ids), BLOCKS_SEARCHED):
+            places = []
+            for key, stored in self._read_stored(ids[start : start + BLOCKS_SEARCHED]):
+                content = block.decompress(stored).decode(errors="replace").lower()
+                if needle in content:
+                    lines = enumerate(content.split("\n"))
+                    places += [key << OFFSET_BITS | offset for offset, line in lines if needle in line]
+            end = min(len(ids), start + BLOCKS_SEARCHED)
+            yield ids[end - 1], places, end / len(ids)
+
+    def _read_stored(self, keys: Sequence[int]) -> Iterable[tuple[int, bytes]]:
+        placeholders = ", ".join("?" * len(keys))
+        return self._query(f"SELECT id, results FROM blocks WHERE id IN ({placeholders}) ORDER BY id", keys)
 
     def finished_trials(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""

@@ -153,6 +153,16 @@ class Results(Protocol):
     def read(self, places: Sequence[int]) -> list[EvalResult]:
         """Return the results at some places of the grid."""
 
+    def search(self, text: str, after: int = 0) -> Iterator[tuple[int, list[int], float]]:
+        """Search the stored texts of all results, regardless of case, some hundred results at a time.
+
+        Yields a cursor to continue after, the places of the results that may contain the text, and the share of results
+        that have been searched.
+        """
+
+
+SEARCHED_TOGETHER = 256
+
 
 class ResultList:
     """Results in memory."""
@@ -282,6 +292,13 @@ class ResultList:
 
     def read(self, places: Sequence[int]) -> list[EvalResult]:
         return [self._results[place] for place in places]
+
+    def search(self, text: str, after: int = 0) -> Iterator[tuple[int, list[int], float]]:
+        del text
+        total = len(self._results)
+        for first in range(after, total, SEARCHED_TOGETHER):
+            end = min(total, first + SEARCHED_TOGETHER)
+            yield end, list(range(first, end)), end / total
 
 
 def to_array(values: Iterable[float | None]) -> array[float]:

@@ -1,0 +1,76 @@
+"""`proctor view`: look at runs in a browser."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from typing import Any
+
+import click
+
+from proctor.cli import options as cli
+from proctor.errors import ConfigError, UsageError
+
+DEFAULT_PORT = 8700
+PORTS_TRIED = 20
+
+
+@click.command("view")
+@click.argument("run", required=False)
+@cli.option("--host NAME", "Listen on this address; others than loopback need a token.", default="127.0.0.1")
+@cli.option("--port N", f"Listen on this port. Default: the first free one from {DEFAULT_PORT}.", type=int)
+@cli.option("--open", "Open the page in the default browser.", is_flag=True)
+@cli.option("--history FILE", "Read this history. Default: .proctor/history.db.")
+def command(run: str | None, **options: Any) -> None:
+    """Look at runs, samples and comparisons in a browser. RUN opens the page of one run.
+
+    \b
+    proctor view
+    proctor view latest --open
+
+    The server answers only this machine, and changes nothing. Press Ctrl-C to stop it.
+    """
+    import uvicorn
+
+    from proctor.web.server import LOOPBACK, list_hosts, make_app
+    from proctor.wiring.open_history import open_history
+
+    history = open_history(options["history"])
+    path = "" if run is None else f"runs/{history.find(run).run_id}"
+    host = options["host"]
+    with _listen(host, options["port"]) as listener:
+        port = listener.getsockname()[1]
+        token = None if host in LOOPBACK else secrets.token_urlsafe(24)
+        app = make_app(history, hosts=list_hosts(host, port), token=token)
+        shown_host = f"[{host}]" if ":" in host else host
+        address = f"http://{shown_host}:{port}/{path}" + ("" if token is None else f"?token={token}")
+        click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
+        if options["open"]:
+            click.launch(address)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """Return a listening socket, so that the printed address works immediately."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    candidates = [port] if port is not None else [*range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED), 0]
+    for candidate in candidates:
+        listener = socket.socket(family)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, candidate))
+            listener.listen(128)
+        except OverflowError:
+            listener.close()
+            raise ConfigError(f"--port must be from 0 to 65535, got {port}") from None
+        except OSError as error:
+            listener.close()
+            if candidate == candidates[-1]:
+                raise UsageError(
+                    f"cannot listen on {host}:{candidate}: {error.strerror or error}",
+                    fix="choose another --port, or stop the program that uses it",
+                ) from None
+        else:
+            return listener
+    raise AssertionError("there is always a candidate")

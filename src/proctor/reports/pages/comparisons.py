@@ -1,0 +1,74 @@
+"""The page that compares two configurations, of one run or of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from proctor.comparison.report import EvalReport
+from proctor.records.comparison import Comparison
+from proctor.records.run import RunMetadata
+
+
+class ComparedSide(NamedTuple):
+    """One side of a comparison: a report and one of its configurations."""
+
+    label: str
+    report: EvalReport
+    configuration: str
+
+
+def comparison_page(comparison: Comparison, a: ComparedSide, b: ComparedSide) -> dict[str, Any]:
+    """Describe a comparison: the answer, the differences to show, flips, and what changed."""
+    return {
+        "comparison": comparison,
+        "deltas": comparison.essential(),
+        "a": _describe_side(a),
+        "b": _describe_side(b),
+        "changes": list(_list_changes(a, b)),
+    }
+
+
+def _describe_side(side: ComparedSide) -> dict[str, str]:
+    return {"run_id": side.report.run_id, "configuration": side.configuration, "label": side.label}
+
+
+def _list_changes(a: ComparedSide, b: ComparedSide) -> Iterator[dict[str, Any]]:
+    run_a, run_b = a.report.metadata, b.report.metadata
+    if run_a is None or run_b is None:
+        return
+    if run_a.run_id != run_b.run_id:
+        yield _compare_part("target", run_a.target.identity, run_b.target.identity, _code(run_a), _code(run_b))
+        names = run_a.dataset.name, run_b.dataset.name
+        yield _compare_part("dataset", run_a.dataset.fingerprint, run_b.dataset.fingerprint, *names)
+        yield from _compare_evaluators(run_a, run_b)
+    options_a, options_b = _options(run_a, a.configuration), _options(run_b, b.configuration)
+    for name in dict.fromkeys((*options_b, *options_a)):
+        old, new = options_b.get(name), options_a.get(name)
+        if old != new:
+            yield {"what": "configuration", "same": False, "text": f"{name}: {old!r} → {new!r}"}
+
+
+def _compare_part(what: str, a: str | None, b: str | None, text_a: str, text_b: str) -> dict[str, Any]:
+    if not a or not b:
+        return {"what": what, "same": None, "text": "unknown"}
+    return {"what": what, "same": a == b, "text": text_a if text_a == text_b else f"{text_b} → {text_a}"}
+
+
+def _compare_evaluators(a: RunMetadata, b: RunMetadata) -> Iterator[dict[str, Any]]:
+    specs_a, specs_b = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
+    for name in dict.fromkeys((*specs_b, *specs_a)):
+        old, new = specs_b.get(name), specs_a.get(name)
+        if old is None or new is None:
+            yield {"what": "evaluator", "same": False, "text": f"{name}: {'new' if old is None else 'removed'}"}
+        elif old.identity != new.identity or old.parameters != new.parameters:
+            what = "judge" if new.judges_inside else "evaluator"
+            yield {"what": what, "same": False, "text": f"{name} changed"}
+
+
+def _options(run: RunMetadata, configuration: str) -> dict[str, Any]:
+    return next((item.options for item in run.configurations if item.name == configuration), {})
+
+
+def _code(run: RunMetadata) -> str:
+    return run.provenance.code or run.target.name

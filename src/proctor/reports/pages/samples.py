@@ -1,0 +1,223 @@
+"""The pages of samples: the grid, its columns and rows, one sample with all results, and a search."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from proctor.records import codec
+from proctor.records.grid import NOWHERE, Grid
+from proctor.records.results import Results
+from proctor.records.sample import Sample
+from proctor.records.session import Session
+from proctor.records.trial import EvalResult
+
+PREVIEW_LENGTH = 300
+# More distinct values of a metadata key make no useful filter.
+MAX_VALUES = 1_000
+NO_VALUE = 65_535
+# A search answers after this time, with a cursor to continue.
+SEARCH_SECONDS = 0.05
+
+
+def grid_page(grid: Grid) -> dict[str, Any]:
+    """Describe all results as columns; see `Grid` for their order."""
+    return {
+        "sample_ids": grid.sample_ids,
+        "configurations": list(grid.configurations),
+        "epochs": grid.epochs,
+        "outcomes": encode_bytes(grid.outcomes),
+        "values": encode_numbers(grid.values),
+        "latencies": encode_numbers(grid.latencies),
+        "tokens": encode_numbers(grid.tokens),
+        "costs": None if grid.costs is None else encode_numbers(grid.costs),
+        "evaluators": list(grid.marks),
+        "marks": {name: encode_bytes(marks) for name, marks in grid.marks.items()},
+    }
+
+
+def encode_bytes(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def encode_numbers(numbers: array[Any]) -> str:
+    """Encode numbers as base64, in the byte order that browsers expect."""
+    if sys.byteorder == "big":
+        numbers = array(numbers.typecode, numbers)
+        numbers.byteswap()
+    return encode_bytes(numbers.tobytes())
+
+
+def list_metadata(samples: Iterable[Sample[Any, Any]], rows: dict[str, int]) -> dict[str, dict[str, Any]]:
+    """Return a column for each metadata key, with the distinct values as text and a code for each row.
+
+    Each tag is a key of its own, `tags.NAME`, with the values yes and no.
+    """
+    values: dict[str, dict[str, int]] = {}
+    codes: dict[str, array[int]] = {}
+    for sample in samples:
+        row = rows.get(sample.id)
+        if row is None:
+            continue
+        for key, value in _flatten(sample.metadata):
+            known = values.setdefault(key, {})
+            if value not in known and len(known) >= MAX_VALUES:
+                continue
+            column = codes.get(key)
+            if column is None:
+                column = codes[key] = array("H", [NO_VALUE]) * len(rows)
+            column[row] = known.setdefault(value, len(known))
+    return {
+        key: {
+            "key": key,
+            "values": list(values[key]),
+            "codes": encode_numbers(codes[key]),
+            "too_many": len(values[key]) >= MAX_VALUES,
+        }
+        for key in sorted(codes)
+    }
+
+
+def _flatten(metadata: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in metadata.items() if isinstance(metadata, dict) else ():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{name}.")
+        elif key == "tags" and isinstance(value, list | tuple):
+            yield from ((f"{name}.{tag}", "yes") for tag in value)
+        elif isinstance(value, str | int | float | bool) and len(text := _to_text(value)) <= PREVIEW_LENGTH:
+            yield name, text
+
+
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else codec.to_text(value)
+
+
+def preview(value: Any) -> str:
+    """Return the start of a value as one line of text."""
+    if value is None:
+        return ""
+    line = " ".join(_to_text(value)[: 2 * PREVIEW_LENGTH].split())
+    return line if len(line) <= PREVIEW_LENGTH else f"{line[: PREVIEW_LENGTH - 1]}…"
+
+
+def row_pages(results: Results, grid: Grid, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """Describe rows of the grid with the start of their texts."""
+    cells = [(row, cell) for row in rows if 0 <= row < len(grid.sample_ids) for cell in _cells(grid, row)]
+    found = results.read([grid.places[cell] for _, cell in cells])
+    by_row: dict[int, list[tuple[int, EvalResult]]] = {}
+    for (row, cell), result in zip(cells, found, strict=True):
+        by_row.setdefault(row, []).append((cell, result))
+    return [_describe_row(row, grid.sample_ids[row], by_row[row]) for row in rows if row in by_row]
+
+
+def _cells(grid: Grid, row: int) -> Iterator[int]:
+    first = row * grid.width
+    return (cell for cell in range(first, first + grid.width) if grid.places[cell] != NOWHERE)
+
+
+def _describe_row(row: int, sample_id: str, cells: Sequence[tuple[int, EvalResult]]) -> dict[str, Any]:
+    sample = cells[0][1].trial.sample
+    return {
+        "row": row,
+        "sample_id": sample_id,
+        "input": preview(sample.input),
+        "expected": preview(sample.expected),
+        "cells": [_describe_cell(cell, result) for cell, result in cells],
+    }
+
+
+def _describe_cell(cell: int, result: EvalResult) -> dict[str, Any]:
+    described: dict[str, Any] = {"cell": cell, "output": preview(result.trial.output)}
+    if result.trial.error is not None:
+        described["error"] = preview(str(result.trial.error))
+    for name, score in result.scores.items():
+        if score.passed is not True and (score.status != "skipped" or "reason" not in described):
+            described["evaluator"], described["reason"] = name, preview(score.reason)
+            if score.status != "skipped":
+                break
+    return described
+
+
+def sample_page(results: Sequence[EvalResult], row: int) -> dict[str, Any]:
+    """Describe a sample with everything about its results."""
+    sample = results[0].trial.sample
+    return {
+        "sample": {"id": sample.id, "input": sample.input, "expected": sample.expected, "metadata": sample.metadata},
+        "row": row,
+        "results": [_describe_result(result) for result in results],
+    }
+
+
+def _describe_result(result: EvalResult) -> dict[str, Any]:
+    trial = result.trial
+    outcome, value = result.verdict()
+    return {
+        "configuration": trial.configuration,
+        "epoch": trial.epoch,
+        "outcome": outcome,
+        "value": value,
+        "output": trial.output,
+        "error": trial.error,
+        "latency_ms": trial.latency_ms,
+        "usage": trial.usage,
+        "attempts": trial.attempts,
+        "cached": trial.cached,
+        "started_at": trial.started_at,
+        "scores": {
+            name: {
+                "value": score.value,
+                "passed": score.passed,
+                "status": score.status,
+                "reason": score.reason,
+                "details": score.details,
+            }
+            for name, score in result.scores.items()
+        },
+        "session": _describe_session(trial.session),
+        "judging": {name: _describe_session(session) for name, session in result.sessions.items()},
+        "delivery": result.delivery,
+        "raw_output": trial.raw_output,
+    }
+
+
+def _describe_session(session: Session | None) -> Any:
+    return None if session is None else {"events": list(session.events)}
+
+
+def search_page(results: Results, rows: Mapping[str, int], text: str, after: int = 0) -> dict[str, Any]:
+    """Search inputs, outputs, expected values, reasons, errors and metadata, regardless of case, for a short time.
+
+    `rows` are the rows of the samples. `cursor` is where to continue, None at the end; `share` is how much has been
+    searched.
+    """
+    needle = text.casefold()
+    deadline = time.monotonic() + SEARCH_SECONDS
+    hits: set[int] = set()
+    cursor, share = after, 1.0
+    for position, places, searched in results.search(text, after):
+        cursor, share = position, searched
+        found = results.read(places)
+        hits.update(rows[result.sample_id] for result in found if _contains(result, needle))
+        if time.monotonic() > deadline:
+            break
+    return {"rows": sorted(hits), "cursor": cursor if share < 1 else None, "share": share}
+
+
+def _contains(result: EvalResult, needle: str) -> bool:
+    return any(needle in text.casefold() for text in _texts(result))
+
+
+def _texts(result: EvalResult) -> Iterator[str]:
+    trial = result.trial
+    yield trial.sample.id
+    for value in (trial.sample.input, trial.output, trial.sample.expected, trial.sample.metadata or None):
+        if value is not None:
+            yield _to_text(value)
+    if trial.error is not None:
+        yield str(trial.error)
+    yield from (score.reason for score in result.scores.values())

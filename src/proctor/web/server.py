@@ -1,0 +1,136 @@
+"""The web server of `proctor view`: the client's files and the pages as JSON, on loopback unless told otherwise."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from proctor.errors import ProctorError, RunNotFound, UsageError
+from proctor.ports import History
+from proctor.records import codec
+from proctor.web.pages import Pages
+
+CLIENT = Path(__file__).parent / "client"
+MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+TOKEN_COOKIE = "proctor_token"
+
+
+def make_app(history: History, *, hosts: frozenset[str], token: str | None = None) -> Starlette:
+    """Make the web application; requests must name one of the hosts, and know the token if there is one."""
+    pages = Pages(history)
+
+    async def answer(request: Request) -> Response:
+        return await run_in_threadpool(_answer, pages, request.path_params["path"], dict(request.query_params))
+
+    routes = [Route("/api/{path:path}", answer, methods=["GET"]), Route("/{path:path}", serve_file, methods=["GET"])]
+    return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts, token=token)])
+
+
+def _answer(pages: Pages, path: str, query: Mapping[str, str]) -> Response:
+    try:
+        return _json(pages.answer(path, query))
+    except RunNotFound as error:
+        return _json(_describe_error(error), 404)
+    except UsageError as error:
+        return _json(_describe_error(error), 400)
+    except ProctorError as error:
+        return _json(_describe_error(error), 500)
+
+
+def _describe_error(error: ProctorError) -> dict[str, Any]:
+    return {"error": error.what, "fix": error.fix}
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(codec.encode(value), status, media_type="application/json")
+
+
+async def serve_file(request: Request) -> Response:
+    """Serve a file of the client; every other path is a page of the client."""
+    path = CLIENT / (request.path_params["path"] or "index.html")
+    if path.parent != CLIENT or path.suffix not in MEDIA_TYPES or not path.is_file():
+        path = CLIENT / "index.html"
+    return Response(path.read_bytes(), headers={"content-type": MEDIA_TYPES[path.suffix]})
+
+
+class Guard:
+    """Rejects requests for other hosts, from other origins, or without the token, and adds security headers."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str | None) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        sends = self._with_headers(send)
+        problem = self._find_problem(request)
+        if problem is not None:
+            await Response(f"{problem}\n", 403, media_type="text/plain")(scope, receive, sends)
+        elif self._token is not None and request.query_params.get("token") == self._token:
+            # The token moves from the address to a cookie, so that it is not copied with a link.
+            response = Response(status_code=303, headers={"location": request.url.path})
+            response.set_cookie(TOKEN_COOKIE, self._token, httponly=True, samesite="strict")
+            await response(scope, receive, sends)
+        else:
+            await self._app(scope, receive, sends)
+
+    def _find_problem(self, request: Request) -> str | None:
+        host = request.headers.get("host", "")
+        if host.lower() not in self._hosts:
+            return "this address is not served here; open the one that `proctor view` printed"
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2].lower() not in self._hosts:
+            return "requests from other pages are not answered"
+        if self._token is None:
+            return None
+        given = request.query_params.get("token") or request.cookies.get(TOKEN_COOKIE) or ""
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            return "the token is missing or wrong; open the address that `proctor view` printed"
+        return None
+
+    def _with_headers(self, send: Send) -> Send:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                extra = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", []), *extra]}
+            await send(message)
+
+        return send_with_headers
+
+
+def list_hosts(host: str, port: int) -> frozenset[str]:
+    """Return the values of the Host header that are answered."""
+    names = LOOPBACK if host in LOOPBACK else (host,)
+    bracketed = [f"[{name}]" if ":" in name else name for name in names]
+    return frozenset(name if port == 80 else f"{name}:{port}" for name in bracketed)
