@@ -256,3 +256,27 @@ export function groupRows(model, rows, key) {
   }
   return [...groups.values()].sort((a, b) => (a.value === null) - (b.value === null) || b.rows.length - a.rows.length);
 }
+
+/** Count the samples that pass in two configurations, `a` the new and `b` the old one; only passed counts as passing. */
+export function countPairs(model, a, b) {
+  const states = model.states("");
+  const counts = { both: 0, lost: 0, won: 0, neither: 0 };
+  for (let row = 0; row < model.rows; row += 1) {
+    const [newState, oldState] = [states[row * model.width + a], states[row * model.width + b]];
+    if (newState === NO_RESULT || oldState === NO_RESULT) continue;
+    if (newState === 0) counts[oldState === 0 ? "both" : "won"] += 1;
+    else counts[oldState === 0 ? "lost" : "neither"] += 1;
+  }
+  return counts;
+}
+
+/** Return the filters that select one cell of the table of passes. */
+export function pairFilter(key, a, b) {
+  const passes = { both: ["passed", "passed"], lost: ["notpassed", "passed"], won: ["passed", "notpassed"], neither: ["notpassed", "notpassed"] }[key];
+  return { [`o.${a}`]: passes[0], [`o.${b}`]: passes[1] };
+}
+
+/** Name the cell of the table of passes that filters select, or "". */
+export function selectedPair(params, a, b) {
+  return ["both", "lost", "won", "neither"].find((key) => Object.entries(pairFilter(key, a, b)).every(([name, value]) => params.get(name) === value)) ?? "";
+}

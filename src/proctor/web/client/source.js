@@ -62,12 +62,24 @@ class FileSource {
     if (kind === "rows") return this.#readRows(run, params.at);
     if (kind === "search") return this.#search(run, params.text, params.cursor);
     if (kind === "samples") return this.#readSample(run, decodeURIComponent(rest));
-    return this.#read(path, params);
+    if (path === "compare") return this.#readComparison(params);
+    const payload = await this.#read(path, params);
+    if (path.endsWith("/scores")) return pickScores(payload, params.evaluator);
+    return path.endsWith("/metadata") && params?.key ? pickMetadata(payload, params.key) : payload;
+  }
+
+  async #readComparison({ a, b }) {
+    const isSide = (side, wanted) => wanted === `${side.run_id}@${side.configuration}`;
+    const pages = await this.#read("compare");
+    const page = pages.find((one) => isSide(one.a, a) && isSide(one.b, b));
+    if (!page) throw new SourceError("This comparison is not in the report.", "open the history with `proctor view`", 404);
+    return page;
   }
 
   #find(path, params) {
     const plain = addQuery(decodeURIComponent(path), params, (text) => text);
-    return this.#scripts.get(plain) ?? this.#scripts.get(addQuery(path, params, encodeURIComponent));
+    // A script without the query holds all answers.
+    return this.#scripts.get(plain) ?? this.#scripts.get(addQuery(path, params, encodeURIComponent)) ?? this.#scripts.get(decodeURIComponent(path));
   }
 
   #read(path, params) {
@@ -128,6 +140,18 @@ class FileSource {
   }
 }
 
+function pickScores(payload, evaluator) {
+  const scores = typeof payload.scores === "string" ? payload.scores : payload.scores[evaluator];
+  if (!scores) throw new SourceError(`The scores of ${evaluator} are not in the report.`, "", 404);
+  return { scores };
+}
+
+function pickMetadata(payload, key) {
+  const column = payload.columns ? payload.columns[key] : payload;
+  if (!column) throw new SourceError(`The metadata key ${key} is not in the report.`, "", 404);
+  return column;
+}
+
 function listTexts({ sample, results }) {
   const texts = [sample.id, toPlain(sample.input), toPlain(sample.expected)];
   for (const result of results) {
@@ -181,6 +205,6 @@ export function decodeCodes(text) {
   return new Uint16Array(decodeBytes(text).buffer);
 }
 
-const embedded = document.querySelectorAll('script[type="application/json+deflate"]');
+const embedded = document.querySelectorAll("script[data-path]");
 
 export const source = embedded.length ? new FileSource(embedded) : new ServerSource();
