@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 from array import array
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from proctor import Sample, Score
+from proctor.comparison.report import EvalReport
 from proctor.errors import ProctorError, RunNotFound, UsageError
 from proctor.records import codec
-from proctor.records.trial import OUTCOMES
+from proctor.records.results import ResultList
+from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.trial import OUTCOMES, EvalResult, Trial
+from proctor.reports.pages.judging import rubrics_page
 from proctor.reports.pages.runs import count_bins
 from proctor.reports.pages.samples import preview
 from proctor.web.pages import Pages
@@ -139,6 +145,37 @@ def test_two_configurations_are_compared(pages: Pages, run_id: str) -> None:
     assert page["changes"] == [{"what": "configuration", "same": False, "text": "size: 'small' → 'medium'"}]
     with pytest.raises(ProctorError, match="2 configurations"):
         get(pages, "compare", a=run_id, b=run_id)
+
+
+def test_judges_are_compared_with_the_other_evaluators(pages: Pages, run_id: str) -> None:
+    """Every two evaluators: how often both have a verdict and agree."""
+    page = get(pages, f"runs/{run_id}/judges")
+    assert page["pairs"] == [{"a": "right", "b": "short", "n": 8, "agree": 7, "only_a_passed": 0, "only_b_passed": 1}]
+    assert (page["judges"], page["disagreements"]) == ({}, [])
+
+
+def test_sessions_are_shown_by_rubric(tmp_path: Path) -> None:
+    """On the scale of each rubric, with a weighted total; a missing score is None."""
+    rubrics: list[dict[str, Any]] = [
+        {"id": name, "name": name, "description": "d", "scoring_criteria": "c", "weight": weight}
+        for name, weight in (("clear", 1.0), ("right", 3.0))
+    ]
+    specs = tuple(EvaluatorSpec(each["name"], "rubric", {"rubric": each, "scale": [1, 5]}) for each in rubrics)
+    run = RunMetadata("r", "r", datetime(2026, 1, 1, tzinfo=UTC), "completed", evaluators=specs)
+    scores = {"clear": Score(0.5, True), "right": Score(1.0, True)}
+    results = [
+        EvalResult(Trial(Sample("s1", "?"), "!"), scores),
+        EvalResult(Trial(Sample("s2", "?"), "!"), {**scores, "right": Score.error("no verdict")}),
+    ]
+    page = rubrics_page(EvalReport(results, run), ResultList(results).grid())
+    assert page["scores"] == [[3.0, 5.0], [3.0, None]]
+    assert page["totals"] == [4.5, 3.0]
+
+
+def test_the_evaluators_are_listed(pages: Pages) -> None:
+    """With their parameters, as in the catalogue."""
+    names = {each["name"] for each in get(pages, "evaluators")["evaluators"]}
+    assert {"exact_match", "llm_judge"} <= names
 
 
 def test_a_trend_names_what_changed(pages: Pages) -> None:
