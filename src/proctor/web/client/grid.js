@@ -1,0 +1,430 @@
+// The grid of samples: virtual rows in the scrolling page, filters from the address, texts for visible rows only.
+
+import { linkWith, updateParams } from "./address.js";
+import { announce, button, emptyState, h, replaceContent } from "./dom.js";
+import { formatInteger } from "./format.js";
+import { filterRows, groupRows, sortRows } from "./gridmodel.js";
+import { buildGroup, buildRow } from "./gridrow.js";
+import { buildToolbar } from "./gridtools.js";
+
+const OVERSCAN = 14;
+const LOAD_DELAY = 50;
+const NARROW = 620;
+const TEXT_WIDTH = 150;
+const MARK_WIDTH = 78;
+const CARD_CONFIGURATIONS = 4;
+
+/** Read the filters, order and layout of a grid from the parameters of an address. */
+export function readFilters(params) {
+  const byConfiguration = {};
+  const metadata = [];
+  for (const [name, value] of params) {
+    if (name.startsWith("o.")) byConfiguration[name.slice(2)] = value;
+    if (name.startsWith("m.")) metadata.push([name.slice(2), value]);
+  }
+  const [key = "plan", configuration = ""] = (params.get("sort") ?? "").split(/~(.*)/s).filter((part) => part !== undefined);
+  return {
+    outcomes: (params.get("outcome") ?? "").split(",").filter(Boolean),
+    byConfiguration,
+    metadata,
+    differ: params.has("differ"),
+    flaky: params.has("flaky"),
+    evaluator: params.get("evaluator") ?? "",
+    text: params.get("text") ?? "",
+    range: readRange(params.get("range")),
+    sort: { key: key || "plan", configuration, descending: params.has("desc") },
+    group: params.get("group") ?? "",
+    lines: params.get("lines") === "3" ? 3 : 1,
+    show: (params.get("show") ?? "").split(",").filter(Boolean),
+  };
+}
+
+function readRange(text) {
+  if (!text) return null;
+  const [column, configuration, low, high, last] = text.split("~");
+  return { column, configuration, low: Number(low), high: Number(high), last: last === "1" };
+}
+
+/** Names of the parameters that filter rows. */
+export function filterNames(params) {
+  return [...params.keys()].filter((name) => /^(o\..*|m\..*|outcome|differ|flaky|evaluator|text|range)$/s.test(name));
+}
+
+/** A virtual grid over a model; `loader` brings the texts, `onRows` hears of the number of rows. */
+export class SampleGrid {
+  constructor({ model, loader, keys = [], defaultLines = 1, name = "samples" }) {
+    Object.assign(this, { model, loader, keys, defaultLines, name });
+    this.items = [];
+    this.rendered = new Map();
+    this.selected = -1;
+    this.matches = null;
+    this.searchText = "";
+    this.closedGroups = new Set();
+    this.mode = "wide";
+    this.rowHeight = 30;
+    this.shown = model.configurations.map((_, index) => index);
+    this.#buildElements();
+    this.onScroll = () => this.#renderRows();
+    addEventListener("scroll", this.onScroll, { passive: true });
+    addEventListener("resize", this.onScroll);
+    this.observer = new ResizeObserver(() => this.#layout());
+    this.observer.observe(this.element);
+  }
+
+  #buildElements() {
+    this.tools = h("div", { class: "grid-tools" });
+    this.head = h("div", { class: "row grid-head", role: "row", "aria-rowindex": "1" });
+    this.body = h("div", { class: "grid-body", role: "rowgroup" });
+    this.body.addEventListener("click", (event) => this.#onClick(event));
+    this.table = h("div", { class: "grid-table", role: "grid", "aria-label": this.name, "aria-multiselectable": "false" },
+      h("div", { class: "grid-head-holder", role: "rowgroup" }, this.head), this.body);
+    this.empty = h("div");
+    this.element = h("div", { class: "grid" }, this.tools, this.table, this.empty);
+  }
+
+  destroy() {
+    removeEventListener("scroll", this.onScroll);
+    removeEventListener("resize", this.onScroll);
+    this.observer.disconnect();
+    this.search?.abort();
+    clearTimeout(this.timer);
+  }
+
+  /** Apply the state of an address. */
+  async update(params) {
+    this.params = params;
+    const filters = readFilters(params);
+    this.filters = filters;
+    this.evaluator = this.model.evaluators.includes(filters.evaluator) ? filters.evaluator : "";
+    this.sort = filters.sort;
+    this.group = filters.group;
+    this.lines = params.has("lines") ? filters.lines : this.defaultLines;
+    this.openSample = params.get("sample");
+    this.#startSearch(filters.text);
+    await this.#loadColumns(filters);
+    if (this.params === params) this.#apply();
+  }
+
+  /** Replace the model, for a run in progress. */
+  replaceModel(model, loader) {
+    for (const [key, column] of this.model.metadata) if (model.rows === this.model.rows) model.metadata.set(key, column);
+    this.model = model;
+    this.loader = loader;
+    this.update(this.params);
+  }
+
+  async #loadColumns({ evaluator, metadata, group, range }) {
+    const scores = [evaluator, range?.column].filter((name) => this.model.evaluators.includes(name) && !this.model.scores.has(name));
+    const keys = [...metadata.map(([key]) => key), group].filter((key) => key && !this.model.metadata.has(key));
+    try {
+      await Promise.all([
+        ...scores.map(async (name) => this.model.addScores(name, await this.loader.loadScores(name))),
+        ...keys.map(async (key) => this.model.addMetadata(await this.loader.loadMetadata(key))),
+      ]);
+      this.problem = "";
+    } catch (error) {
+      this.problem = error.message;
+    }
+  }
+
+  #startSearch(text) {
+    if (text === this.searchText) return;
+    this.search?.abort();
+    this.searchText = text;
+    this.matches = null;
+    if (!text) return;
+    const needle = text.toLowerCase();
+    this.matches = new Set();
+    this.model.ids.forEach((id, row) => { if (id.toLowerCase().includes(needle)) this.matches.add(row); });
+    this.searchShare = 0;
+    this.search = new AbortController();
+    const { signal } = this.search;
+    const addHits = (rows, share) => {
+      if (signal.aborted) return;
+      for (const row of rows) this.matches.add(row);
+      this.searchShare = share;
+      this.#apply();
+    };
+    this.loader.search(text, addHits, { signal }).catch((error) => {
+      if (signal.aborted) return;
+      this.problem = `The search stopped: ${error.message}`;
+      this.searchShare = 1;
+      this.#apply();
+    });
+  }
+
+  #apply() {
+    const { model, filters } = this;
+    this.states = model.states(this.evaluator);
+    this.marks = model.marksOf(this.evaluator);
+    this.values = model.averages(model.valuesOf(this.evaluator));
+    const column = model.columns[this.sort.key];
+    this.shownValues = column ? model.averages(column) : this.values;
+    const rows = filterRows(model, this.states, { ...filters, evaluator: this.evaluator, matches: this.matches });
+    this.rows = sortRows(model, rows, { ...this.sort, values: this.values });
+    this.#arrange();
+    this.#layout(true);
+    const total = model.rows;
+    announce(`${formatInteger(this.rows.length)} of ${formatInteger(total)} samples`);
+  }
+
+  // Items are rows, and groups as negative numbers.
+  #arrange() {
+    this.groups = this.group && this.model.metadata.has(this.group) ? groupRows(this.model, this.rows, this.group) : null;
+    if (!this.groups) {
+      this.items = this.rows;
+    } else {
+      const items = [];
+      this.groups.forEach((group, index) => {
+        group.closed = this.closedGroups.has(group.value);
+        items.push(-1 - index);
+        if (!group.closed) items.push(...group.rows);
+      });
+      this.items = items;
+    }
+    this.positions = null;
+  }
+
+  toggleGroup(group) {
+    if (this.closedGroups.has(group.value)) this.closedGroups.delete(group.value);
+    else this.closedGroups.add(group.value);
+    this.#arrange();
+    this.#layout(true);
+  }
+
+  /** Return the rows in their order, without groups. */
+  visibleRows() {
+    return this.groups ? Int32Array.from(this.groups.flatMap((group) => group.rows)) : this.rows ?? new Int32Array();
+  }
+
+  /** Return the position of a row in the list, or -1. */
+  position(row) {
+    if (!this.positions) {
+      this.positions = new Map();
+      this.items.forEach((item, index) => this.positions.set(item, index));
+    }
+    return this.positions.get(row) ?? -1;
+  }
+
+  #layout(force = false) {
+    if (!this.states) return;
+    const width = this.element.clientWidth;
+    if (!width || (!force && width === this.layoutWidth)) return;
+    this.layoutWidth = width;
+    const chosen = this.#chooseColumns(width);
+    this.element.dataset.mode = this.mode;
+    this.element.dataset.lines = String(this.lines);
+    const cells = this.mode === "marks" ? `repeat(${chosen.length}, ${MARK_WIDTH}px)` : `repeat(${chosen.length}, minmax(0, 1fr))`;
+    const idWidth = Math.round(Math.min(170, Math.max(96, width * 0.13)));
+    this.table.style.setProperty("--grid-columns", this.mode === "card" ? "1fr" : `${idWidth}px minmax(${width < 900 ? 80 : 140}px, 1.1fr) ${cells}`);
+    const heights = { card: 54 + 26 * chosen.length, marks: this.lines === 3 ? 64 : 30, wide: this.lines === 3 ? 72 : 30 };
+    this.rowHeight = heights[this.mode];
+    this.table.style.setProperty("--row-height", `${this.rowHeight}px`);
+    this.body.style.height = `${this.items.length * this.rowHeight}px`;
+    this.table.setAttribute("aria-rowcount", String(this.items.length + 1));
+    this.#renderFrame();
+    this.#clearRows();
+    this.#renderRows();
+  }
+
+  #chooseColumns(width) {
+    const wanted = this.filters.show.length ? this.filters.show.map((name) => this.model.configurations.indexOf(name)).filter((index) => index >= 0) : [...this.model.configurations.keys()];
+    const all = wanted.length ? wanted : [...this.model.configurations.keys()];
+    let limit = all.length;
+    if (width < NARROW) {
+      this.mode = "card";
+      limit = CARD_CONFIGURATIONS;
+    } else {
+      this.mode = (width - 280) / all.length >= TEXT_WIDTH ? "wide" : "marks";
+      if (this.mode === "marks") limit = Math.max(1, Math.floor((width - 260) / MARK_WIDTH));
+    }
+    this.shown = all.slice(0, limit);
+    this.hiddenColumns = all.length - this.shown.length;
+    return this.shown;
+  }
+
+  #renderFrame() {
+    buildToolbar(this);
+    const none = this.items.length === 0;
+    this.table.hidden = none;
+    replaceContent(this.empty, none && this.#emptyContent());
+  }
+
+  #emptyContent() {
+    if (!this.model.rows) return emptyState("No results yet.", "Samples appear here as soon as they finish.");
+    if (this.searchText && this.searchShare < 1) return emptyState("Searching…", `${Math.round(100 * this.searchShare)}% of the texts searched, nothing found yet.`);
+    return emptyState("No sample matches these filters.", "", button(`Show all ${formatInteger(this.model.rows)} samples`, () => this.clearFilters()));
+  }
+
+  clearFilters() {
+    updateParams(Object.fromEntries(filterNames(this.params).map((name) => [name, ""])));
+  }
+
+  #clearRows() {
+    this.rendered.clear();
+    this.body.replaceChildren();
+  }
+
+  #visibleRange() {
+    const top = this.body.getBoundingClientRect().top;
+    const first = Math.floor(-top / this.rowHeight) - OVERSCAN;
+    const last = Math.ceil((innerHeight - top) / this.rowHeight) + OVERSCAN;
+    return [Math.max(0, Math.min(first, this.items.length)), Math.max(0, Math.min(last, this.items.length))];
+  }
+
+  #renderRows() {
+    if (!this.states || !this.body.isConnected) return;
+    const [first, last] = this.#visibleRange();
+    for (const [position, element] of this.rendered) {
+      if (position < first || position >= last) {
+        element.remove();
+        this.rendered.delete(position);
+      }
+    }
+    const fresh = document.createDocumentFragment();
+    for (let position = first; position < last; position += 1) {
+      if (!this.rendered.has(position)) fresh.append(this.#renderItem(position));
+    }
+    this.body.append(fresh);
+    this.#scheduleTexts();
+  }
+
+  #renderItem(position) {
+    const item = this.items[position];
+    const isGroup = item < 0;
+    const element = isGroup ? buildGroup(this, this.groups[-1 - item], position) : buildRow(this, item, this.loader.cached(item));
+    element.style.transform = `translateY(${position * this.rowHeight}px)`;
+    if (!isGroup) this.#markSelection(element, item);
+    this.rendered.set(position, element);
+    return element;
+  }
+
+  #markSelection(element, row) {
+    const isOpen = this.model.ids[row] === this.openSample;
+    element.classList.toggle("open", isOpen);
+    element.classList.toggle("selected", row === this.selected);
+    element.setAttribute("aria-selected", String(row === this.selected || isOpen));
+    element.tabIndex = row === this.selected || (this.selected < 0 && row === this.items[0]) ? 0 : -1;
+  }
+
+  // One request at a time, for the rows that are visible when it starts.
+  #scheduleTexts() {
+    if (this.loading || this.timer) return;
+    this.timer = setTimeout(() => {
+      this.timer = 0;
+      this.#loadTexts();
+    }, LOAD_DELAY);
+  }
+
+  async #loadTexts() {
+    const missing = [...this.rendered.keys()].map((position) => this.items[position]).filter((item) => item >= 0 && !this.loader.cached(item));
+    if (!missing.length) return;
+    this.loading = true;
+    const { loader } = this;
+    try {
+      await loader.loadRows(missing);
+    } catch (error) {
+      this.loading = false;
+      this.problem = error.message;
+      buildToolbar(this);
+      return;
+    }
+    this.loading = false;
+    if (loader === this.loader) this.#showTexts(new Set(missing));
+    this.#scheduleTexts();
+  }
+
+  #showTexts(rows) {
+    for (const [position, element] of this.rendered) {
+      if (!rows.has(this.items[position])) continue;
+      const hadFocus = element === document.activeElement;
+      const fresh = this.#renderItem(position);
+      element.replaceWith(fresh);
+      if (hadFocus) fresh.focus({ preventScroll: true });
+    }
+  }
+
+  #onClick(event) {
+    const element = event.target.closest("[data-row]");
+    if (!element || event.ctrlKey || event.metaKey || event.shiftKey || String(getSelection())) return;
+    event.preventDefault();
+    const cell = event.target.closest("[data-column]");
+    this.open(Number(element.dataset.row), { column: cell ? Number(cell.dataset.column) : -1 });
+  }
+
+  /** Open a sample in the panel. */
+  open(row, { column = -1, replace = false } = {}) {
+    this.select(row);
+    const configuration = column >= 0 ? this.model.configurations[column] : "";
+    navigateToSample(this.model.ids[row], configuration, replace || Boolean(this.openSample));
+  }
+
+  /** Select a row and scroll it into view. */
+  select(row, { focus = false } = {}) {
+    this.selected = row;
+    const position = this.position(row);
+    if (position >= 0) this.#scrollTo(position);
+    this.#renderRows();
+    for (const [at, element] of this.rendered) if (this.items[at] >= 0) this.#markSelection(element, this.items[at]);
+    if (focus) this.rendered.get(position)?.focus({ preventScroll: true });
+  }
+
+  #scrollTo(position) {
+    const margin = 60 + this.head.offsetHeight + this.tools.offsetHeight;
+    const top = this.body.getBoundingClientRect().top + position * this.rowHeight;
+    if (top < margin) scrollBy(0, top - margin);
+    else if (top + this.rowHeight > innerHeight - 24) scrollBy(0, top + this.rowHeight - innerHeight + 24);
+  }
+
+  /** Keep the open row at the same place while the width changes. */
+  keepInView() {
+    const row = this.openSample ? this.model.findRow(this.openSample) : -1;
+    if (row >= 0 && this.position(row) >= 0) this.#scrollTo(this.position(row));
+    this.#renderRows();
+  }
+
+  /** Move the selection by a number of rows; an open sample follows. */
+  move(step) {
+    const rows = this.visibleRows();
+    if (!rows.length) return;
+    const current = this.openSample ? this.model.findRow(this.openSample) : this.selected;
+    const at = rows.indexOf(current);
+    const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
+    if (this.openSample) this.open(next, { replace: true });
+    else this.select(next, { focus: true });
+  }
+
+  /** Move to the next or previous sample that did not pass somewhere; return true if there is one. */
+  moveToFailure(step) {
+    const rows = this.visibleRows();
+    const current = this.openSample ? this.model.findRow(this.openSample) : this.selected;
+    let at = rows.indexOf(current) + step;
+    for (; at >= 0 && at < rows.length; at += step) {
+      if (this.#hasFailure(rows[at])) {
+        this.open(rows[at], { replace: true });
+        return true;
+      }
+    }
+    announce(step > 0 ? "no further failure" : "no earlier failure");
+    return false;
+  }
+
+  #hasFailure(row) {
+    for (let column = 0; column < this.model.width; column += 1) {
+      const state = this.states[row * this.model.width + column];
+      if (state === 1 || state === 2 || state === 3) return true;
+    }
+    return false;
+  }
+}
+
+function navigateToSample(id, configuration, replace) {
+  const changes = { sample: id, epoch: "" };
+  if (configuration) changes.c = configuration;
+  updateParams(changes, { replace });
+}
+
+/** Return the address of the grid with a filter, for plots and tables that open samples. */
+export function filterLink(changes) {
+  return linkWith(changes);
+}

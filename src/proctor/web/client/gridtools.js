@@ -1,0 +1,193 @@
+// The tool bar and the column headings of the sample grid.
+
+import { updateParams } from "./address.js";
+import { append, button, h, OUTCOMES, outcomeMark, replaceContent, select } from "./dom.js";
+import { copyText, downloadText, gridToCsv, gridToMarkdown } from "./export.js";
+import { formatCount, formatInteger, formatPlain } from "./format.js";
+
+const OUTCOME_TIPS = {
+  passed: "every evaluator passed the output",
+  failed: "at least one evaluator failed the output",
+  error: "the target raised an error, so there is no output",
+  unscored: "an evaluator raised an error, so there is no verdict",
+  skipped: "no evaluator gave a verdict",
+};
+
+/** Draw the tool bar and the column headings again, keeping the focus and the text being typed. */
+export function buildToolbar(view) {
+  const focused = document.activeElement?.closest?.(".grid-tools, .grid-head") ? document.activeElement.dataset.key : null;
+  const typed = view.tools.querySelector("input[type=search]");
+  const caret = typed && document.activeElement === typed ? [typed.value, typed.selectionStart] : null;
+  replaceContent(view.tools, buildFilters(view), buildStatus(view));
+  buildHeadings(view);
+  if (!focused) return;
+  const again = view.element.querySelector(`[data-key="${CSS.escape(focused)}"]`);
+  again?.focus({ preventScroll: true });
+  if (caret && again) {
+    again.value = caret[0];
+    again.setSelectionRange(caret[1], caret[1]);
+  }
+}
+
+function buildFilters(view) {
+  const { model, filters } = view;
+  const parts = [searchBox(view), outcomeChips(view)];
+  if (model.width > 1) parts.push(toggle("differ", "configurations differ", filters.differ, "Samples whose outcome is not the same in all configurations (d)"));
+  if (model.epochs > 1) parts.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
+  if (model.evaluators.length > 1) {
+    const options = [["", "all evaluators"], ...model.evaluators];
+    parts.push(select("Judged by", options, view.evaluator, (evaluator) => updateParams({ evaluator }), { "data-key": "evaluator" }));
+  }
+  parts.push(...metadataFilters(view), sortSelect(view));
+  if (view.keys.length) {
+    const options = [["", "no groups"], ...view.keys.map(({ key }) => key)];
+    parts.push(select("Group", options, view.group, (group) => updateParams({ group }), { "data-key": "group" }));
+  }
+  const lines = view.lines === 3 ? "1" : "3";
+  parts.push(button(view.lines === 3 ? "One line per row" : "Three lines per row", () => updateParams({ lines }, { replace: true }), { class: "quiet-button", "data-key": "lines" }));
+  return h("div", { class: "filters", role: "toolbar", "aria-label": "Filters" }, parts);
+}
+
+function searchBox(view) {
+  let timer = 0;
+  const input = h("input", {
+    type: "search", placeholder: "Search texts  /", "aria-label": "Search inputs, outputs and reasons", value: view.filters.text, "data-key": "text",
+    oninput: (event) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => updateParams({ text: event.target.value.trim() }, { replace: true }), 250);
+    },
+  });
+  return input;
+}
+
+function outcomeChips(view) {
+  const counts = view.model.countOutcomes(view.states);
+  const active = new Set(view.filters.outcomes);
+  const chips = OUTCOMES.map((name, index) => {
+    if (!counts[index] && !active.has(name)) return null;
+    const next = active.has(name) ? [...active].filter((other) => other !== name) : [...active, name];
+    const tip = `${formatCount(counts[index], "sample")}: ${view.evaluator ? `${name} by ${view.evaluator}` : OUTCOME_TIPS[name]}, in at least one configuration`;
+    return button([outcomeMark(name, { label: false }), ` ${name} `, h("span", { class: "count" }, formatInteger(counts[index]))], () => updateParams({ outcome: next.join(",") }), {
+      class: "chip", "aria-pressed": String(active.has(name)), "data-tip": tip, "data-key": `outcome-${name}`,
+    });
+  });
+  return h("div", { class: "chips", role: "group", "aria-label": "Outcome in at least one configuration" }, chips);
+}
+
+function toggle(name, text, active, tip) {
+  return button(text, () => updateParams({ [name]: !active }), { class: "chip", "aria-pressed": String(active), "data-tip": tip, "data-key": name });
+}
+
+function metadataFilters(view) {
+  const { filters, model, keys } = view;
+  const parts = filters.metadata.map(([key, value]) => {
+    const values = [...(model.metadata.get(key)?.values ?? [value])].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    const options = [["", `any ${key}`], ...values.slice(0, 500)];
+    return select(key, options, value, (next) => updateParams({ [`m.${key}`]: next }), { "data-key": `m.${key}` });
+  });
+  const free = keys.filter(({ key }) => !filters.metadata.some(([used]) => used === key));
+  if (!free.length) return parts;
+  const options = [["", "add a filter"], ...free.map(({ key }) => key)];
+  const add = async (key) => {
+    if (!model.metadata.has(key)) model.addMetadata(await view.loader.loadMetadata(key));
+    const [first] = [...model.metadata.get(key).values].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    if (first !== undefined) updateParams({ [`m.${key}`]: first });
+  };
+  return [...parts, select("Metadata", options, "", (key) => key && add(key), { "data-key": "metadata" })];
+}
+
+function sortSelect(view) {
+  const { model, sort } = view;
+  const options = [["plan", "order of the dataset"], ["id", "sample id"]];
+  if (model.width > 1) options.push(["difference", "difference of scores"]);
+  for (const [key, text] of [["score", "score"], ["latency", "latency"], ["tokens", "tokens"], ["cost", "cost"]]) {
+    if (key !== "score" && !hasNumbers(model.columns[key])) continue;
+    for (const name of model.configurations.slice(0, 12)) options.push([`${key}~${name}`, model.width > 1 ? `${text} of ${name}` : text]);
+  }
+  const current = sort.configuration ? `${sort.key}~${sort.configuration}` : sort.key;
+  const choose = (value) => updateParams({ sort: value === "plan" ? "" : value, desc: value === "difference" || /^(latency|tokens|cost)~/.test(value) });
+  const order = button(sort.descending ? "↓" : "↑", () => updateParams({ desc: !sort.descending }), {
+    class: "icon", "aria-label": sort.descending ? "Sort ascending" : "Sort descending", "data-tip": sort.descending ? "largest first" : "smallest first", "data-key": "desc",
+  });
+  return h("div", { class: "joined" }, select("Sort", options, current, choose, { "data-key": "sort" }), order);
+}
+
+function hasNumbers(column) {
+  return Boolean(column) && column.some((value) => value === value);
+}
+
+function buildStatus(view) {
+  const { model, filters } = view;
+  const shown = view.rows.length;
+  const parts = [h("strong", null, shown === model.rows ? formatCount(shown, "sample") : `${formatInteger(shown)} of ${formatCount(model.rows, "sample")}`)];
+  if (view.searchText && view.searchShare < 1) parts.push(h("span", { class: "quiet" }, ` searching… ${Math.round(100 * view.searchShare)}%`));
+  if (view.hiddenColumns) parts.push(h("span", { class: "quiet" }, ` ${formatInteger(view.shown.length)} of ${formatCount(view.shown.length + view.hiddenColumns, "configuration")} fit here`));
+  if (view.problem) parts.push(h("span", { class: "problem", role: "alert" }, ` ${view.problem}`));
+  for (const [name, value] of Object.entries(filters.byConfiguration)) parts.push(tag(`${name}: ${value === "notpassed" ? "not passed" : value}`, `o.${name}`));
+  if (filters.range) {
+    const { column, configuration, low, high } = filters.range;
+    parts.push(tag(`${column} of ${configuration} from ${formatPlain(low)} to ${formatPlain(high)}`, "range"));
+  }
+  const clear = shown !== model.rows && button("Clear filters", () => view.clearFilters(), { class: "link", "data-key": "clear" });
+  return h("div", { class: "grid-status" }, h("div", { class: "grid-count" }, parts, clear), exportButtons(view));
+}
+
+function tag(text, name) {
+  return button([h("bdi", null, text), " ×"], () => updateParams({ [name]: "" }), { class: "tag", "aria-label": `Remove the filter ${text}` });
+}
+
+function exportButtons(view) {
+  const name = view.fileName ?? "samples";
+  const download = async (event) => {
+    const target = event.currentTarget;
+    const text = await gridToCsv(view, (share) => { target.textContent = `CSV ${Math.round(100 * share)}%`; });
+    target.textContent = "CSV";
+    downloadText(`${name}.csv`, text, "text/csv");
+  };
+  const copyMarkdown = async (event) => {
+    const target = event.currentTarget;
+    await copyText(await gridToMarkdown(view), "Table");
+    flash(target, "Copied");
+  };
+  return h("div", { class: "exports" },
+    button("Copy as Markdown", copyMarkdown, { class: "quiet-button", "data-tip": "the first 50 rows of the current filter", "data-key": "markdown" }),
+    button("CSV", download, { class: "quiet-button", "aria-label": "Download as CSV", "data-tip": "download the current filter", "data-key": "csv" }));
+}
+
+/** Show another text on a button for a moment. */
+export function flash(target, text) {
+  const before = target.textContent;
+  target.textContent = text;
+  setTimeout(() => { target.textContent = before; }, 1_200);
+}
+
+function buildHeadings(view) {
+  const { model, sort } = view;
+  const heading = (text, key, tip, extra) => {
+    const active = sort.key === key.split("~")[0] && (sort.configuration || "") === (key.split(/~(.*)/s)[1] ?? "");
+    const change = () => updateParams({ sort: key === "plan" ? "" : key, desc: active ? !sort.descending : false });
+    const arrow = active && key !== "plan" ? (sort.descending ? " ↓" : " ↑") : "";
+    return h("div", { role: "columnheader", class: "cell", "aria-sort": active && key !== "plan" ? (sort.descending ? "descending" : "ascending") : "none" },
+      button([h("span", { dir: "auto", class: "heading-text" }, text), arrow], change, { class: "heading", "data-tip": tip, "data-key": `head-${key}` }), extra);
+  };
+  replaceContent(view.head);
+  append(view.head, [
+    heading("Sample", "id", "Sort by sample id"),
+    heading("Input", "plan", "Sort in the order of the dataset"),
+    view.shown.map((column) => configurationHeading(view, column, heading)),
+  ]);
+  view.head.hidden = view.mode === "card";
+}
+
+function configurationHeading(view, column, heading) {
+  const name = view.model.configurations[column];
+  const options = [["", "any outcome"], ["passed", "passed"], ["notpassed", "not passed"], ...OUTCOMES.slice(1)];
+  const value = view.filters.byConfiguration[name] ?? "";
+  const filter = h("select", { class: "outcome-filter", "aria-label": `Outcome in ${name}`, "data-key": `o.${name}`, onchange: (event) => updateParams({ [`o.${name}`]: event.target.value }) },
+    options.map((option) => {
+      const [key, text] = Array.isArray(option) ? option : [option, option];
+      return h("option", { value: key, selected: key === value }, text);
+    }));
+  if (value) filter.classList.add("active");
+  return heading(name, `score~${name}`, `${name}\nSort by score`, filter);
+}

@@ -1,0 +1,2 @@
+import { emptyState } from "./dom.js";
+export async function renderRubricsPage() { return { title: "Rubrics", element: emptyState("todo") }; }

@@ -1,0 +1,297 @@
+// The page of a run: what happened in a sentence, metrics with intervals, distributions, slices, and all samples.
+
+import { linkWith, makeLink, parseAddress, updateParams } from "./address.js";
+import { append, button, emptyState, errorState, foldout, h, loadingState, outcomeMark, replaceContent, section, select } from "./dom.js";
+import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber } from "./format.js";
+import { SampleGrid } from "./grid.js";
+import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
+import { RunLoader } from "./loader.js";
+import { renderAllMetrics, renderCosts, renderQuality } from "./metrics.js";
+import { flipTable, histogram } from "./plots.js";
+import { definitionList, SamplePanel } from "./sample.js";
+import { renderSlices } from "./slices.js";
+import { joinPath, source } from "./source.js";
+import { runStatus } from "./runs.js";
+
+const REFRESH = 4_000;
+const MAX_COMPARED = 6;
+
+/** Show one run. */
+export async function renderRunPage(address) {
+  const runId = address.segments[1];
+  const grid = source.get(`${joinPath("runs", runId)}/grid`);
+  grid.catch(() => {});
+  const page = new RunPage(runId, await source.get(joinPath("runs", runId)), grid);
+  page.params = address.params;
+  return page;
+}
+
+class RunPage {
+  constructor(runId, payload, gridRequest) {
+    this.runId = runId;
+    this.payload = payload;
+    this.gridRequest = gridRequest;
+    this.summary = h("div");
+    this.samples = h("section", { id: "samples", "aria-label": "Samples" }, loadingState("Loading samples…"));
+    this.element = h("div", { class: "page" }, this.summary, this.samples);
+    this.title = payload.summary.name;
+    this.trail = [{ text: payload.summary.name, href: makeLink(["runs"], { name: payload.summary.name }) }, { text: formatTime(payload.summary.started_at) }];
+    this.#renderSummary();
+  }
+
+  /** Load the samples after the summary is on the page. */
+  async ready() {
+    try {
+      await this.#startGrid();
+    } catch (error) {
+      replaceContent(this.samples, errorState(error));
+      if (!(error.status >= 0)) throw error;
+    }
+    this.#schedule();
+  }
+
+  destroy() {
+    this.destroyed = true;
+    clearTimeout(this.timer);
+    this.grid?.destroy();
+  }
+
+  async #startGrid() {
+    const model = new GridModel(await this.gridRequest);
+    const loader = new RunLoader(this.runId);
+    if (this.destroyed) return;
+    this.grid = new SampleGrid({ model, loader, name: `samples of ${this.title}` });
+    this.grid.fileName = `${this.title}-${this.runId}`;
+    this.panel = new SamplePanel(this.grid);
+    replaceContent(this.samples, h("h2", null, "Samples"), this.grid.element);
+    this.element.append(this.panel.element);
+    this.#setKeys();
+    this.#renderSummary();
+    await this.update(parseAddress());
+    this.grid.keys = await loader.listKeys();
+    if (this.destroyed) return;
+    if (this.grid.keys.length) this.#renderSummary();
+    await this.grid.update(this.params);
+    if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
+    else if (hasFilter(this.params)) this.#scrollToSamples();
+  }
+
+  #setKeys() {
+    const { grid, panel } = this;
+    Object.assign(this.keys, {
+      j: () => grid.move(1), k: () => grid.move(-1), ArrowDown: (event) => event.target.closest(".grid-body") ? grid.move(1) : false, ArrowUp: (event) => event.target.closest(".grid-body") ? grid.move(-1) : false,
+      Enter: () => (grid.selected >= 0 ? grid.open(grid.selected) : false),
+      Escape: () => (this.params.get("sample") ? this.#closePanel() : false),
+      n: () => grid.moveToFailure(1), p: () => grid.moveToFailure(-1),
+      "[": () => panel.changeConfiguration(-1), "]": () => panel.changeConfiguration(1),
+      f: () => this.#toggleFilter({ outcome: this.params.get("outcome") === "failed,error,unscored" ? "" : "failed,error,unscored" }),
+      d: () => this.#toggleFilter({ differ: !this.params.has("differ") }),
+      c: () => grid.clearFilters(),
+      "/": () => { this.#scrollToSamples(); grid.tools.querySelector("input[type=search]").focus({ preventScroll: true }); },
+    });
+  }
+
+  keys = {};
+
+  #closePanel() {
+    const row = this.grid.model.findRow(this.params.get("sample"));
+    this.panel.close();
+    this.grid.select(row, { focus: true });
+  }
+
+  #toggleFilter(changes) {
+    updateParams(changes);
+    this.#scrollToSamples();
+  }
+
+  #scrollToSamples() {
+    const top = this.samples.getBoundingClientRect().top;
+    if (top > 120 || top < 0) scrollBy(0, top - 56);
+  }
+
+  /** Follow the address: filters for the grid, the open sample, the key of the slices. */
+  async update({ params }) {
+    const before = this.params;
+    this.params = params;
+    if (!this.grid) return;
+    const panel = this.panel.update(params);
+    if (before?.get("by") !== params.get("by")) this.#renderSlicesSection();
+    this.#markFlips();
+    await this.grid.update(params);
+    await panel;
+    if (Boolean(before?.get("sample")) !== Boolean(params.get("sample"))) this.grid.keepInView();
+  }
+
+  // A run in progress is read again until it has finished.
+  #schedule() {
+    const { status } = this.payload.summary;
+    if (this.destroyed || source.home === "file" || (status !== "running" && status !== "submitted")) return;
+    this.timer = setTimeout(async () => {
+      if (!document.hidden) await this.#refresh();
+      this.#schedule();
+    }, REFRESH);
+  }
+
+  async #refresh() {
+    try {
+      const path = joinPath("runs", this.runId);
+      const payload = await source.get(path);
+      const changed = payload.summary.finished !== this.payload.summary.finished || payload.summary.status !== this.payload.summary.status;
+      this.payload = payload;
+      if (!changed || this.destroyed) return;
+      const model = new GridModel(await source.get(`${path}/grid`));
+      this.grid.replaceModel(model, new RunLoader(this.runId));
+      this.#renderSummary();
+    } catch {
+      // The next attempt follows.
+    }
+  }
+
+  #renderSummary() {
+    const { payload } = this;
+    const { summary } = payload;
+    replaceContent(this.summary);
+    append(this.summary, [
+      this.#renderLead(),
+      warningList(payload.warnings),
+      summary.finished === 0 && emptyState("No results yet.", payload.status_text),
+      summary.finished > 0 && h("div", { class: "columns" }, section("Metrics", renderQuality(payload, this.#open)), this.#renderComparisons()),
+      summary.finished > 0 && this.#renderDistributions(),
+      (this.slices = h("div")),
+      this.#renderErrors(),
+      foldout("All metrics, options and versions", [renderAllMetrics(payload), runFacts(payload)]),
+    ]);
+    this.#renderSlicesSection();
+  }
+
+  // Opens the samples behind a number.
+  #open = (changes) => {
+    const cleared = Object.fromEntries([...this.params.keys()].filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|sample)/.test(name)).map((name) => [name, ""]));
+    updateParams({ ...cleared, ...changes });
+    this.#scrollToSamples();
+  };
+
+  #renderLead() {
+    const { summary, sentences, status_text: statusText } = this.payload;
+    const links = [this.payload.evaluators.some((one) => one.judges?.length) && h("a", { href: makeLink(["runs", this.runId, "judges"]) }, "Judges"), hasRubrics(this.payload) && h("a", { href: makeLink(["runs", this.runId, "rubrics"]) }, "Rubrics"), source.home === "server" && h("a", { href: makeLink(["trends"], { name: summary.name }) }, "Trend")];
+    const facts = [formatTime(summary.started_at), isNumber(summary.duration_seconds) && summary.duration_seconds > 0 && formatSeconds(summary.duration_seconds), `${summary.dataset.name}${isNumber(summary.dataset.length) ? `, ${formatCount(summary.dataset.length, "sample")}` : ""}`, summary.target && `target ${summary.target}`, summary.code].filter(Boolean);
+    return h("div", { class: "lead" },
+      h("h1", null, sentences.length === 1 ? sentences[0] : this.#headline(sentences)),
+      sentences.length > 1 && h("ul", { class: "sentences" }, sentences.slice(0, 12).map((text) => h("li", { dir: "auto" }, text))),
+      h("p", { class: "facts quiet" }, runStatus(summary), facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)]), links.filter(Boolean).map((link) => [" · ", link])),
+      statusText && h("p", { class: "status-text" }, statusText));
+  }
+
+  #headline(sentences) {
+    const [comparison] = this.payload.comparisons ?? [];
+    if (comparison?.answer) return comparison.answer;
+    const { summary } = this.payload;
+    const rated = summary.configurations.filter((name) => isNumber(summary.metrics[name]?.pass_rate?.value)).sort((a, b) => summary.metrics[b].pass_rate.value - summary.metrics[a].pass_rate.value);
+    if (rated.length < 2) return sentences[0] ?? describeCounts(summary.counts);
+    const [best, worst] = [rated[0], rated.at(-1)];
+    const text = (name) => `${formatValue(summary.metrics[name].pass_rate.value, { kind: "rate" })} in ${name}`;
+    return `Between ${text(worst)} and ${text(best)} passed.`;
+  }
+
+  #renderComparisons() {
+    const names = this.payload.summary.configurations;
+    if (names.length < 2 || !this.grid) return null;
+    const base = this.payload.run.baseline ?? names[0];
+    const others = names.filter((name) => name !== base).slice(0, MAX_COMPARED);
+    this.flips = h("div", { class: "flip-list" });
+    const block = section("Differences", h("p", { class: "quiet" }, `Samples that pass with one configuration only, against ${base}. Choose a cell to see them.`), this.flips);
+    this.compared = others.map((name) => [name, base]);
+    this.#markFlips();
+    return block;
+  }
+
+  #markFlips() {
+    if (!this.flips) return;
+    const { model } = this.grid;
+    replaceContent(this.flips, this.compared.map(([a, b]) => {
+      const [column, baseColumn] = [a, b].map((name) => model.configurations.indexOf(name));
+      if (column < 0 || baseColumn < 0) return null;
+      const selected = selectedPair(this.params ?? new URLSearchParams(), a, b);
+      const answer = (this.payload.comparisons ?? []).find((one) => one.a === a && one.b === b)?.answer;
+      return h("div", { class: "flip-block" },
+        flipTable({ counts: countPairs(model, column, baseColumn), a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
+        h("p", { class: "flip-note" }, answer && h("span", { dir: "auto" }, `${answer} `), h("a", { href: makeLink(["compare"], { a: `${this.runId}@${a}`, b: `${this.runId}@${b}` }) }, "Compare in detail")));
+    }));
+  }
+
+  #renderDistributions() {
+    const { payload } = this;
+    const names = payload.summary.configurations.slice(0, 4);
+    const blocks = payload.evaluators.map((evaluator) => evaluatorBlock(evaluator, names, this.#open));
+    const latency = Object.keys(payload.latency ?? {}).length > 0 && latencyBlock(payload.latency, names, this.#open);
+    return [blocks.length > 0 && section("Evaluators", h("div", { class: "multiples" }, blocks)), section("Time, tokens and cost", h("div", { class: "columns" }, renderCosts(payload), latency))];
+  }
+
+  #renderSlicesSection() {
+    const keys = this.grid?.keys ?? [];
+    if (!this.slices || !keys.length) return;
+    const usable = keys.filter((key) => key.values > 1 && key.values <= 40);
+    if (!usable.length) return;
+    const by = this.params?.get("by") ?? "";
+    const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) => updateParams({ by: value }, { replace: true }));
+    const content = h("div");
+    replaceContent(this.slices, section("Slices", chooser, content));
+    if (by) renderSlices(content, this.runId, by, this.#open);
+  }
+
+  #renderErrors() {
+    const { errors } = this.payload;
+    if (!errors?.length) return null;
+    return section("Errors", h("table", { class: "data" }, h("thead", null, h("tr", null, ["Kind", "Count", "Example"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", null, errors.map((error) => h("tr", null,
+      h("th", { scope: "row" }, button([outcomeMark("error", { label: false }), ` ${error.kind}`], () => this.#open({ outcome: "error", text: error.kind }), { class: "link" })),
+      h("td", { class: "number" }, formatInteger(error.count)), h("td", { dir: "auto", class: "example" }, error.example))))));
+  }
+}
+
+function hasFilter(params) {
+  return [...params.keys()].some((name) => /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|sort|group)/.test(name));
+}
+
+function hasRubrics(payload) {
+  return payload.evaluators.some((one) => /rubric/i.test(one.uses ?? "") || /rubric/i.test(JSON.stringify(one.parameters ?? {})));
+}
+
+function warningList(warnings) {
+  if (!warnings?.length) return null;
+  const items = warnings.map((text) => h("li", { dir: "auto" }, text));
+  const list = h("ul", null, items.slice(0, 5));
+  return h("div", { class: "warnings", role: "note", "aria-label": "Warnings" }, h("strong", null, formatCount(warnings.length, "warning")), list, items.length > 5 && foldout(`${items.length - 5} more`, h("ul", null, items.slice(5))));
+}
+
+function evaluatorBlock(evaluator, names, open) {
+  const threshold = evaluator.parameters?.threshold;
+  const plots = names.filter((name) => evaluator.histogram?.[name]).map((name) => {
+    const { edges, counts } = evaluator.histogram[name];
+    const total = evaluator.counts?.[name] ?? {};
+    const words = describeCounts({ ...total, error: total.error ?? total.errors });
+    const failed = total.failed ?? 0;
+    return h("div", { class: "multiple-row" },
+      h("div", { class: "multiple-name" }, h("bdi", null, name), h("span", { class: "quiet" }, ` ${words}`), failed > 0 && button("failures", () => open({ evaluator: evaluator.name, [`o.${name}`]: "failed" }), { class: "link", "aria-label": `Failures of ${name} by ${evaluator.name}` })),
+      histogram({ caption: `Scores of ${evaluator.name} in ${name}`, edges, counts, threshold: isNumber(threshold) && threshold > 0 && threshold < 1 ? threshold : undefined, height: 44, onBar: (low, high, last) => open({ evaluator: evaluator.name, range: [evaluator.name, name, low, high, last ? 1 : 0].join("~") }) }));
+  });
+  const judge = evaluator.judges?.length ? `judged by ${evaluator.judges.join(", ")}` : evaluator.uses !== evaluator.name ? evaluator.uses : "";
+  return h("div", { class: "multiple" }, h("h3", null, h("bdi", null, evaluator.name), h("span", { class: "quiet" }, judge && ` ${judge}`)), plots);
+}
+
+function latencyBlock(latency, names, open) {
+  const shown = names.filter((name) => latency[name]?.counts?.length);
+  return h("div", { class: "multiple" }, h("h3", null, "Latency", h("span", { class: "quiet" }, " of the target, per result")), shown.map((name) => {
+    const { edges, counts } = latency[name];
+    const ratio = edges.length > 2 ? (edges[1] - edges[0]) / (edges[2] - edges[1]) : 1;
+    return h("div", { class: "multiple-row" }, h("div", { class: "multiple-name" }, h("bdi", null, name)), histogram({ caption: `Latency of ${name}`, edges, counts, format: formatMilliseconds, logarithmic: ratio < 0.99, height: 44, onBar: (low, high, last) => open({ range: ["latency", name, low, high, last ? 1 : 0].join("~") }) }));
+  }));
+}
+
+function runFacts({ run }) {
+  const entries = [
+    ["run", run.run_id], ["dataset", [run.dataset?.source, run.dataset?.fingerprint].filter(Boolean).join(", ")], ["command", (run.provenance?.command ?? []).join(" ")],
+    ["configurations", (run.configurations ?? []).map((one) => `${one.name ?? "default"} ${JSON.stringify(one.options ?? {})}`).join("\n")], ["options", JSON.stringify(run.options ?? {})],
+    ["packages", Object.entries(run.provenance?.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ")], ["redacted", run.redacted && JSON.stringify(run.redacted)], ["spent", run.spent && JSON.stringify(run.spent)],
+  ];
+  return h("div", { class: "facts-list" }, definitionList(entries.filter(([, value]) => value)));
+}

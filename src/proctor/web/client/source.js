@@ -1,0 +1,210 @@
+// Read payloads: from the server, or from the compressed blocks of a one-file report.
+
+import { toLine } from "./format.js";
+
+const BLOCK_ROWS = 100;
+const CACHED_BLOCKS = 40;
+
+/** An answer that is not a payload: what is wrong, and how to fix it. */
+export class SourceError extends Error {
+  constructor(message, fix = "", status = 0) {
+    super(message);
+    this.fix = fix;
+    this.status = status;
+  }
+}
+
+/** Join path segments; each is escaped. */
+export function joinPath(...segments) {
+  return segments.map(encodeURIComponent).join("/");
+}
+
+function addQuery(path, params, encode) {
+  const parts = Object.entries(params ?? {})
+    .filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .map(([name, value]) => `${name}=${encode(String(value))}`);
+  return parts.length ? `${path}?${parts.join("&")}` : path;
+}
+
+class ServerSource {
+  home = "server";
+
+  async get(path, params, { signal } = {}) {
+    let response;
+    try {
+      response = await fetch(addQuery(`api/${path}`, params, encodeURIComponent), { signal, credentials: "same-origin" });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new SourceError("The server does not answer.", "start it again with `proctor view`");
+    }
+    let payload = null;
+    try {
+      payload = await response.json();
+    } catch {
+      throw new SourceError(`The answer to ${path} is not JSON (status ${response.status}).`, "", response.status);
+    }
+    if (!response.ok) throw new SourceError(payload.error ?? `status ${response.status}`, payload.fix, response.status);
+    return payload;
+  }
+}
+
+class FileSource {
+  home = "file";
+  #scripts = new Map();
+  #decoded = new Map();
+
+  constructor(scripts) {
+    for (const script of scripts) this.#scripts.set(script.dataset.path, script);
+  }
+
+  async get(path, params) {
+    const [, run, kind, rest] = path.match(/^runs\/([^/]+)\/(rows|search|samples)(?:\/(.*))?$/) ?? [];
+    if (kind === "rows") return this.#readRows(run, params.at);
+    if (kind === "search") return this.#search(run, params.text, params.cursor);
+    if (kind === "samples") return this.#readSample(run, decodeURIComponent(rest));
+    if (path === "compare") return this.#readComparison(params);
+    const payload = await this.#read(path, params);
+    if (path.endsWith("/scores")) return pickScores(payload, params.evaluator);
+    return path.endsWith("/metadata") && params?.key ? pickMetadata(payload, params.key) : payload;
+  }
+
+  async #readComparison({ a, b }) {
+    const isSide = (side, wanted) => wanted === `${side.run_id}@${side.configuration}`;
+    const pages = await this.#read("compare");
+    const page = pages.find((one) => isSide(one.a, a) && isSide(one.b, b));
+    if (!page) throw new SourceError("This comparison is not in the report.", "open the history with `proctor view`", 404);
+    return page;
+  }
+
+  #find(path, params) {
+    const plain = addQuery(decodeURIComponent(path), params, (text) => text);
+    // A script without the query holds all answers.
+    return this.#scripts.get(plain) ?? this.#scripts.get(addQuery(path, params, encodeURIComponent)) ?? this.#scripts.get(decodeURIComponent(path));
+  }
+
+  #read(path, params) {
+    const script = this.#find(path, params);
+    if (!script) throw new SourceError("This is not in the report.", "open the history with `proctor view`", 404);
+    let payload = this.#decoded.get(script);
+    if (!payload) {
+      payload = inflate(script.textContent);
+      this.#decoded.set(script, payload);
+      this.#forgetBlocks();
+    }
+    return payload;
+  }
+
+  // Blocks of samples are decoded again when they are needed again, everything else stays.
+  #forgetBlocks() {
+    const blocks = [...this.#decoded.keys()].filter((script) => script.dataset.path.includes("/details/"));
+    for (const script of blocks.slice(0, -CACHED_BLOCKS)) this.#decoded.delete(script);
+  }
+
+  async #readBlock(run, index) {
+    return this.#read(`runs/${run}/details/${index}`);
+  }
+
+  async #readSample(run, sampleId) {
+    const grid = await this.#read(`runs/${run}/grid`);
+    const row = grid.sample_ids.indexOf(sampleId);
+    if (row < 0) throw new SourceError(`There is no sample ${sampleId} in this run.`, "", 404);
+    return (await this.#readBlock(run, Math.floor(row / BLOCK_ROWS)))[row % BLOCK_ROWS];
+  }
+
+  async #readRows(run, at) {
+    const rows = String(at).split(",").map(Number);
+    const grid = await this.#read(`runs/${run}/grid`);
+    const details = rows.map(async (row) => {
+      const block = await this.#readBlock(run, Math.floor(row / BLOCK_ROWS));
+      return previewDetail(block[row % BLOCK_ROWS], row, grid);
+    });
+    return { rows: await Promise.all(details) };
+  }
+
+  async #search(run, text, cursor) {
+    const grid = await this.#read(`runs/${run}/grid`);
+    const needle = text.toLowerCase();
+    const total = grid.sample_ids.length;
+    const found = [];
+    let block = Number(cursor ?? 0);
+    const end = performance.now() + 40;
+    while (block * BLOCK_ROWS < total && performance.now() < end) {
+      const details = await this.#readBlock(run, block);
+      details.forEach((detail, index) => {
+        if (listTexts(detail).some((part) => part.toLowerCase().includes(needle))) found.push(block * BLOCK_ROWS + index);
+      });
+      block += 1;
+    }
+    const scanned = Math.min(total, block * BLOCK_ROWS);
+    return { rows: found, cursor: scanned < total ? String(block) : null, scanned, total };
+  }
+}
+
+function pickScores(payload, evaluator) {
+  const scores = typeof payload.scores === "string" ? payload.scores : payload.scores[evaluator];
+  if (!scores) throw new SourceError(`The scores of ${evaluator} are not in the report.`, "", 404);
+  return { scores };
+}
+
+function pickMetadata(payload, key) {
+  const column = payload.columns ? payload.columns[key] : payload;
+  if (!column) throw new SourceError(`The metadata key ${key} is not in the report.`, "", 404);
+  return column;
+}
+
+function listTexts({ sample, results }) {
+  const texts = [sample.id, toPlain(sample.input), toPlain(sample.expected)];
+  for (const result of results) {
+    texts.push(toPlain(result.output), result.error?.message ?? "");
+    for (const score of Object.values(result.scores ?? {})) texts.push(score.reason ?? "");
+  }
+  return texts;
+}
+
+function toPlain(value) {
+  return typeof value === "string" ? value : JSON.stringify(value ?? "");
+}
+
+function previewDetail(detail, row, grid) {
+  const cells = detail.results.map((result) => {
+    const failed = Object.entries(result.scores ?? {}).find(([, score]) => score.passed !== true);
+    const column = grid.configurations.indexOf(result.configuration);
+    return {
+      cell: (row * grid.configurations.length + column) * grid.epochs + (result.epoch ?? 0),
+      output: toLine(result.output),
+      error: result.error ? toLine(`${result.error.kind}: ${result.error.message}`) : null,
+      reason: failed ? toLine(failed[1].reason) : null,
+      evaluator: failed ? failed[0] : null,
+    };
+  });
+  const { sample } = detail;
+  return { row, sample_id: sample.id, input: toLine(sample.input), expected: toLine(sample.expected), cells };
+}
+
+async function inflate(text) {
+  const bytes = decodeBytes(text.trim());
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** Decode base64 into bytes. */
+export function decodeBytes(text) {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let index = 0; index < binary.length; index += 1) bytes[index] = binary.charCodeAt(index);
+  return bytes;
+}
+
+/** Decode a binary column of little-endian floats. */
+export function decodeFloats(text) {
+  return new Float32Array(decodeBytes(text).buffer);
+}
+
+/** Decode a binary column of codes. */
+export function decodeCodes(text) {
+  return new Uint16Array(decodeBytes(text).buffer);
+}
+
+const embedded = document.querySelectorAll("script[data-path]");
+
+export const source = embedded.length ? new FileSource(embedded) : new ServerSource();
