@@ -10,6 +10,7 @@ import { buildToolbar } from "./gridtools.js";
 const OVERSCAN = 14;
 const LOAD_DELAY = 50;
 const NARROW = 620;
+const GROUP_HEIGHT = 34;
 const TEXT_WIDTH = 150;
 const MARK_WIDTH = 78;
 const CARD_CONFIGURATIONS = 4;
@@ -185,6 +186,33 @@ export class SampleGrid {
     this.positions = null;
   }
 
+  // Groups are lower than rows: positions have offsets.
+  #measure() {
+    this.groupHeight = this.mode === "card" ? this.rowHeight : GROUP_HEIGHT;
+    this.offsets = null;
+    if (!this.groups || this.groupHeight === this.rowHeight) return;
+    this.offsets = new Float64Array(this.items.length + 1);
+    for (let index = 0; index < this.items.length; index += 1) {
+      this.offsets[index + 1] = this.offsets[index] + (this.items[index] < 0 ? this.groupHeight : this.rowHeight);
+    }
+  }
+
+  #offset(position) {
+    return this.offsets ? this.offsets[position] : position * this.rowHeight;
+  }
+
+  // The last position that starts at or before a vertical place.
+  #positionAt(place) {
+    if (!this.offsets) return Math.floor(place / this.rowHeight);
+    let [low, high] = [0, this.items.length];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.offsets[middle] <= place) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
   toggleGroup(group) {
     if (this.closedGroups.has(group.value)) this.closedGroups.delete(group.value);
     else this.closedGroups.add(group.value);
@@ -220,7 +248,8 @@ export class SampleGrid {
     const heights = { card: 54 + 26 * chosen.length, marks: this.lines === 3 ? 64 : 30, wide: this.lines === 3 ? 72 : 30 };
     this.rowHeight = heights[this.mode];
     this.table.style.setProperty("--row-height", `${this.rowHeight}px`);
-    this.body.style.height = `${this.items.length * this.rowHeight}px`;
+    this.#measure();
+    this.body.style.height = `${this.#offset(this.items.length)}px`;
     this.table.setAttribute("aria-rowcount", String(this.items.length + 1));
     this.#renderFrame();
     this.#clearRows();
@@ -245,6 +274,7 @@ export class SampleGrid {
 
   #renderFrame() {
     buildToolbar(this);
+    this.element.style.setProperty("--tools-height", `${this.tools.offsetHeight}px`);
     const none = this.items.length === 0;
     this.table.hidden = none;
     replaceContent(this.empty, none && this.#emptyContent());
@@ -267,8 +297,8 @@ export class SampleGrid {
 
   #visibleRange() {
     const top = this.body.getBoundingClientRect().top;
-    const first = Math.floor(-top / this.rowHeight) - OVERSCAN;
-    const last = Math.ceil((innerHeight - top) / this.rowHeight) + OVERSCAN;
+    const first = this.#positionAt(-top) - OVERSCAN;
+    const last = this.#positionAt(innerHeight - top) + 1 + OVERSCAN;
     return [Math.max(0, Math.min(first, this.items.length)), Math.max(0, Math.min(last, this.items.length))];
   }
 
@@ -293,7 +323,8 @@ export class SampleGrid {
     const item = this.items[position];
     const isGroup = item < 0;
     const element = isGroup ? buildGroup(this, this.groups[-1 - item], position) : buildRow(this, item, this.loader.cached(item));
-    element.style.transform = `translateY(${position * this.rowHeight}px)`;
+    element.style.transform = `translateY(${this.#offset(position)}px)`;
+    if (isGroup) element.style.height = `${this.groupHeight}px`;
     if (!isGroup) this.#markSelection(element, item);
     this.rendered.set(position, element);
     return element;
@@ -371,7 +402,7 @@ export class SampleGrid {
 
   #scrollTo(position) {
     const margin = 60 + this.head.offsetHeight + this.tools.offsetHeight;
-    const top = this.body.getBoundingClientRect().top + position * this.rowHeight;
+    const top = this.body.getBoundingClientRect().top + this.#offset(position);
     if (top < margin) scrollBy(0, top - margin);
     else if (top + this.rowHeight > innerHeight - 24) scrollBy(0, top + this.rowHeight - innerHeight + 24);
   }

@@ -142,9 +142,9 @@ export function flipTable({ counts, a, b, onCell, selected }) {
     const label = `${formatCount(counts[key], "sample")} ${text} (${(100 * share).toFixed(1)}% of ${formatInteger(total)})`;
     const area = h("span", { class: `flip-area ${mark}`, "aria-hidden": "true" });
     // The side of the square, so that areas are proportional.
-    area.style.width = area.style.height = `${Math.max(2, 64 * Math.sqrt(share))}px`;
+    area.style.width = area.style.height = `${Math.max(2, 56 * Math.sqrt(share))}px`;
     return h("td", null, h("button", { type: "button", class: `flip-cell ${key}`, "aria-label": label, "aria-pressed": String(selected === key), "data-tip": label, disabled: counts[key] === 0, onclick: () => onCell(key) },
-      area, h("span", { class: "flip-count" }, formatInteger(counts[key])), h("span", { class: "flip-name" }, { both: "pass in both", lost: "lost", won: "won", neither: "pass in neither" }[key])));
+      h("span", { class: "flip-square" }, area), h("span", { class: "flip-count" }, formatInteger(counts[key])), h("span", { class: "flip-name" }, { both: "pass in both", lost: "lost", won: "won", neither: "pass in neither" }[key])));
   };
   return h("table", { class: "flips" },
     h("caption", { class: "visually-hidden" }, `Samples that pass in ${b} and in ${a}`),
