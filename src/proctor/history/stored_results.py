@@ -277,6 +277,10 @@ class StoredResults:
                 for index, name in enumerate(self._evaluators)
             },
             {name: array("d", columns[block.FIRST_NUMBER + index]) for index, name in enumerate(self._evaluators)},
+            {
+                name: bytes(marks[index] for marks in columns[block.MARKS]).translate(MARK_OUTCOMES)
+                for index, name in enumerate(self._evaluators)
+            },
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
@@ -323,7 +327,9 @@ class StoredResults:
             first = key << OFFSET_BITS
             selected = list(self._select(figures, range(len(decoded))))
             ids.extend(decoded[index] for index in selected)
-            costs.extend(NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected)
+            costs.extend(
+                NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected
+            )
             places.extend(first + index for index in selected)
             parts.append(figures)
         packed = b"".join(parts)
