@@ -20,6 +20,7 @@ from proctor.comparison.sides import (
     drop_duplicate_pass_rates,
     is_latency_of_two_runs,
 )
+from proctor.comparison.slices import compare_slices
 from proctor.comparison.statistics import list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
@@ -223,16 +224,17 @@ def compare(
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
+    by: str | None = None,
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
     `metrics` restricts the comparison, by name or as custom metrics, and so the number of tests that p-values are
     corrected for. `better` maps a field to True if higher values are better. `min_difference` is the smallest relevant
     difference of a rate or score. Metrics that combine all evaluators are not comparable if the runs have different
-    evaluators, unless `accept_changes`.
+    evaluators, unless `accept_changes`. `by` is a metadata key, or "tags": its slices are compared too.
     """
     [comparison] = compare_all(
-        [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
+        [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes, by=by
     )
     return comparison
 
@@ -244,6 +246,7 @@ def compare_all(
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
+    by: str | None = None,
 ) -> list[Comparison]:
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
     if not 0 <= min_difference < 1:
@@ -255,8 +258,23 @@ def compare_all(
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
     deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
-    return [
+    comparisons = [
         _compare_pair(*inputs, accept_changes=accept_changes) for inputs in zip(pairs, selected, deltas, strict=True)
+    ]
+    if by is None:
+        return comparisons
+    slices = compare_slices(
+        selected,
+        comparisons,
+        by,
+        better=better,
+        min_difference=min_difference,
+        accept_changes=accept_changes,
+        is_restricted=metrics is not None,
+    )
+    return [
+        msgspec.structs.replace(comparison, slices=compared)
+        for comparison, compared in zip(comparisons, slices, strict=True)
     ]
 
 
