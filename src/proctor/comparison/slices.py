@@ -18,7 +18,7 @@ from proctor.errors import ConfigError
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.registry import MetricRegistry
 from proctor.records.comparison import NOT_COMPARABLE, ComparedSlice, ComparedSlices, Comparison, MetricDelta
-from proctor.records.formatting import change_unit, format_change, format_changes
+from proctor.records.formatting import change_unit, format_change, format_changes, format_confidence
 from proctor.records.metric import MetricValue
 from proctor.records.numbers import is_number
 from proctor.records.results import Results
@@ -186,7 +186,7 @@ def compare_slices(
             owners.append((index, label))
     deltas = compute_all_deltas(sliced, better=better, min_difference=min_difference)
     tests = deltas[0].tests if deltas else 0
-    confidence = 1 - LEVEL / max(1, tests)
+    confidence = 1 - LEVEL / max(1, _count_intervals(deltas))
     slices: list[list[ComparedSlice]] = [[] for _ in pairs]
     for (index, label), pair, pair_deltas in zip(owners, sliced, deltas, strict=True):
         slices[index].append(_compare_slice(label, pair, pair_deltas, totals[index], confidence, accept_changes))
@@ -202,6 +202,19 @@ def compare_slices(
         )
         for slicing, found, total in zip(slicings, slices, totals, strict=True)
     ]
+
+
+def _count_intervals(deltas: Iterable[PairDeltas]) -> int:
+    """Count the intervals of all slices; metrics with the same numbers have the same interval."""
+    return len(
+        {
+            (index, delta.n, delta.a, delta.b, delta.interval)
+            for index, groups in enumerate(deltas)
+            for table in (groups.metrics, groups.scores, groups.fields)
+            for delta in table.values()
+            if delta.interval is not None
+        }
+    )
 
 
 def _list_samples(side: Side) -> Iterator[Sample[Any, Any]]:
@@ -277,12 +290,3 @@ def _describe_reversals(
                 f"{format_changes(delta.interval, delta.kind)}, n = {delta.n:,}), total "
                 f"{format_change(whole.absolute, whole.kind)}{unit} ({whole.verdict})"
             )
-
-
-def format_confidence(confidence: float) -> str:
-    """Format the confidence of an interval: 95%, 99.17%.
-
-    >>> format_confidence(0.95), format_confidence(1 - 0.05 / 6)
-    ('95%', '99.17%')
-    """
-    return f"{100 * confidence:.2f}".rstrip("0").rstrip(".") + "%"

@@ -115,10 +115,9 @@ class ComparedSlice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 class ComparedSlices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A comparison by the values of a metadata key, or by tag.
 
-    p-values are corrected (Holm) for the `tests` of all slices and metrics. The intervals have the `confidence`
-    1 - 5% / tests (Bonferroni), so that all of them hold together with 95%. A slice contradicts the total if its
-    difference has the other sign, its corrected p-value is at most 5%, and its interval excludes 0; `notes`
-    describe those.
+    p-values are corrected (Holm) for the `tests` of all slices and metrics. The intervals have such a `confidence`
+    that all of them hold together with 95% (Bonferroni). A slice contradicts the total if its difference has the
+    other sign, its corrected p-value is at most 5%, and its interval excludes 0; `notes` describe those.
     """
 
     key: str
