@@ -56,7 +56,7 @@ def test_a_subset_has_the_numbers_of_its_results(run: Run) -> None:
     for name in (None, *EVALUATORS, "no such evaluator"):
         assert comparable(subset.column(name)) == comparable(expected.column(name))
         for outcome in (None, *OUTCOMES):
-            page = {"outcome": outcome, "evaluator": name, "offset": 1, "limit": 3}
+            page: Any = {"outcome": outcome, "evaluator": name, "offset": 1, "limit": 3}
             assert subset.page(**page) == expected.page(**page)
     for sample in ("s0", "s1"):
         assert list(subset.for_sample(sample)) == list(expected.for_sample(sample))

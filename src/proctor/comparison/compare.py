@@ -288,6 +288,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         changes = changes._replace(uneven_coverage=uneven)
     ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
     scales = find_total_scale(a.run), find_total_scale(b.run)
+    biased = _describe_biased_choice(a, b) or _describe_biased_choice(b, a)
     comparison = Comparison(
         a.name,
         b.name,
@@ -296,10 +297,11 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         a_run=a.run.run_id if a.run else "",
         b_run=b.run.run_id if b.run else "",
         metrics={
-            name: _drop_verdict(delta_to_scale(delta, *scales), changes) for name, delta in deltas.metrics.items()
+            name: _drop_verdict(delta_to_scale(delta, *scales), changes, biased)
+            for name, delta in deltas.metrics.items()
         },
-        scores={name: _drop_verdict(delta, changes) for name, delta in deltas.scores.items()},
-        fields=deltas.fields,
+        scores={name: _drop_verdict(delta, changes, biased) for name, delta in deltas.scores.items()},
+        fields={name: _drop_verdict(delta, EvaluatorChanges(), biased) for name, delta in deltas.fields.items()},
         flips=find_flips(a, b),
         only_a=tuple(name for name in a.samples if name not in ids_b),
         only_b=tuple(name for name in b.samples if name not in ids_a),
@@ -310,12 +312,23 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         uneven=changes.uneven_coverage,
         other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
+        biased=biased,
     )
     return msgspec.structs.replace(comparison, answer=describe_comparison(comparison))
 
 
-def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges) -> MetricDelta:
-    if not changes.affects(delta.name):
+def _describe_biased_choice(chosen: Side, other: Side) -> str:
+    """Describe that the samples of one side were chosen because they did not pass on the other; empty if not."""
+    run, source = chosen.run, other.run
+    if run is None or run.selected is None or source is None or run.run_id == source.run_id:
+        return ""
+    if not {source.run_id, source.rescored_from}.intersection(run.selected.failed_in):
+        return ""
+    return f"{chosen.name} has only samples that did not pass in {other.name}, so they can only get better"
+
+
+def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges, biased: str) -> MetricDelta:
+    if not biased and not changes.affects(delta.name):
         return delta
     return msgspec.structs.replace(
         delta, verdict=NOT_COMPARABLE, p=None, p_adjusted=None, effect=None, more_samples=None

@@ -25,6 +25,7 @@ MAX_LABEL_LENGTH = 50
 # If more of the outputs than this are none of the labels, the outputs are not labels.
 MAX_OTHER_SHARE = 0.5
 MAX_EXAMPLE_LENGTH = 40
+RESULTS_CHECKED = 100
 OTHER = "(other)"
 MACRO = "macro mean"
 _NO_KEY = ""
@@ -51,12 +52,13 @@ class _Reader:
 
     def read(self, results: Results) -> None:
         for result in results:
-            self.problem = self._add(result)
+            self.problem = self.add(result)
             if self.problem:
                 return
         self.problem = self._check_all()
 
-    def _add(self, result: EvalResult) -> str:
+    def add(self, result: EvalResult) -> str:
+        """Add a result; return why its expected value cannot be a label, or an empty string."""
         expected = result.trial.sample.expected
         if expected is None:
             self.skipped += 1
@@ -96,6 +98,12 @@ class _Reader:
     def list_others(self) -> Counter[str]:
         """Count the outputs that are none of the labels."""
         return Counter({text: n for text, n in self.outputs.items() if text.casefold() not in self.names})
+
+
+def may_be_labels(results: Results) -> bool:
+    """True if the first results do not rule out labels."""
+    reader = _Reader()
+    return bool(len(results)) and not any(map(reader.add, results[:RESULTS_CHECKED])) and bool(reader.names)
 
 
 def measure_labels(configuration: str, results: Results) -> LabelReport:

@@ -233,6 +233,22 @@ class EvalReport:
         baseline = self.side(run.baseline)
         return compare_all([(self.side(name), baseline) for name in self.configurations if name != run.baseline])
 
+    def for_configuration(self, configuration: str) -> EvalReport:
+        """Return the report of one configuration."""
+        self._require_configuration(configuration)
+        run = self.metadata
+        if run is not None:
+            configurations = tuple(each for each in run.configurations if each.name == configuration)
+            run = msgspec.structs.replace(run, configurations=configurations, baseline=None)
+        metrics = self.by_configuration.get(configuration, self.metrics)
+        return EvalReport(self.results.for_configuration(configuration), run, metrics)
+
+    def _require_configuration(self, name: str) -> None:
+        if name not in self.configurations:
+            raise ConfigError(
+                f"unknown configuration {name!r} in this run", fix=suggest_name(name, self.configurations)
+            )
+
     def by(self, key: str) -> Slices:
         """Return the metrics by the values of a metadata key, which may be nested (`user.plan`), or by "tags".
 
@@ -266,10 +282,7 @@ class EvalReport:
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""
         selected = configuration if configuration is not None else self._only_configuration()
-        if selected not in self.configurations:
-            raise ConfigError(
-                f"unknown configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
-            )
+        self._require_configuration(selected)
         side = make_side(
             name or selected,
             self.results.for_configuration(selected),

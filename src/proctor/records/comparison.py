@@ -128,7 +128,7 @@ class ComparedSlices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     binned: bool = False
     notes: tuple[str, ...] = ()
 
-    def __iter__(self) -> Iterator[ComparedSlice]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[ComparedSlice]:
         return iter(self.slices)
 
     def __len__(self) -> int:
@@ -152,7 +152,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     describes evaluators that differ, and `uneven` evaluators that judged far fewer samples on one side:
     metrics over all evaluators are then "not comparable". `other_content` are ids with different samples on
     each side, which are not paired. `unpaired` means that all samples are compared as two groups. `slices` is the
-    comparison by a metadata key, if one was named.
+    comparison by a metadata key, if one was named. `biased` says why nothing can be compared: the samples of one run
+    were chosen because they did not pass in the other.
     """
 
     a: str
@@ -176,6 +177,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     other_content: tuple[str, ...] = ()
     unpaired: bool = False
     slices: ComparedSlices | None = None
+    biased: str = ""
 
     @property
     def groups(self) -> tuple[tuple[str, Mapping[str, MetricDelta]], ...]:

@@ -163,7 +163,8 @@ def describe_keys(keys: Collection[str]) -> str:
 
 def unknown_key_problem(key: str, samples: Iterable[Sample[Any, Any]], where: str = "") -> Problem:
     """Explain that no sample has a metadata key; suggest a similar key, and list all keys."""
-    keys, is_mapping = set(), False
+    keys: set[str] = set()
+    is_mapping = False
     for sample in samples:
         keys.update(list_keys(sample.metadata))
         is_mapping = is_mapping or isinstance(find_value(sample.metadata, key), Mapping)
@@ -174,7 +175,7 @@ def unknown_key_problem(key: str, samples: Iterable[Sample[Any, Any]], where: st
     return Problem(where, f"{what} ({describe_keys(keys)})", fix)
 
 
-def select_samples(samples: Samples, selection: Selection, candidates: Collection[str] | None = None) -> frozenset[str]:
+def find_samples(samples: Samples, selection: Selection, candidates: Collection[str] | None = None) -> frozenset[str]:
     """Return the ids of the selected samples; one error lists all ids, keys, values and tags that no sample has.
 
     `candidates` are the samples that did not pass in the run `failed_of`. `samples` is called again to explain an

@@ -36,7 +36,7 @@ class Slices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     binned: bool = False
     notes: tuple[str, ...] = ()
 
-    def __iter__(self) -> Iterator[Slice]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Slice]:
         return iter(self.slices)
 
     def __len__(self) -> int:

@@ -197,7 +197,7 @@ def _describe_slices(slices: ComparedSlices) -> str:
     facts = [
         "number of common samples in parentheses",
         f"intervals of the differences at {format_confidence(slices.confidence)}, so that all hold together with 95%",
-        f"p corrected for {format_count(slices.tests, 'test')} of all slices (Holm)",
+        f"p corrected for {format_count(slices.tests, 'test')} of all slices (Holm)" if slices.tests > 1 else "",
         "numbers in ranges of similar size" if slices.binned else "",
         "a sample with several values is in several slices" if slices.overlapping else "",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.formatting import format_count
@@ -30,6 +30,7 @@ NAME_LIMIT = 60
 MAX_COLUMNS = 3
 MAX_CONFUSION_COLUMNS = 8
 ALL = "all samples"
+PASS_RATE, SUCCESS_RATE = "pass_rate", "success_rate"
 
 
 def show_slices(slices: Slices, file: TextIO | None = None) -> None:
@@ -99,14 +100,18 @@ def _list_metrics(rows: Sequence[Mapping[str, Mapping[str, MetricValue]]]) -> li
         for configuration, metrics in row.items()
     }
     kept = summary.drop_redundant_metrics(tables)
-    names = dict.fromkeys(name for metrics in kept.values() for name in metrics)
-    return [
+    names = dict.fromkeys(
         name
-        for name in names
-        if any(
-            (metric := metrics.get(name)) and metric.kind != "count" and not metric.unit for metrics in kept.values()
-        )
-    ]
+        for metrics in kept.values()
+        for name, metric in metrics.items()
+        if metric.kind in ("rate", "mean", "number") and not metric.unit and name != SUCCESS_RATE
+    )
+    # The pass rate of a single evaluator is the pass rate.
+    return [name for name in names if name == PASS_RATE or not _repeats_pass_rate(name, kept.values())]
+
+
+def _repeats_pass_rate(name: str, tables: Iterable[Mapping[str, MetricValue]]) -> bool:
+    return name.endswith(f".{PASS_RATE}") and all(metrics.get(name) == metrics.get(PASS_RATE) for metrics in tables)
 
 
 def _format_cell(metric: MetricValue | None) -> str:

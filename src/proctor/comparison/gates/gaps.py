@@ -262,12 +262,16 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, ac
     """Keep a check from passing if more than a tenth of either side has no partner.
 
     With `accept_changes` the pairs decide, however few there are. Without any pair a check cannot fail either, because
-    other samples may be harder. Only `unpaired` sides need no pairs.
+    other samples may be harder. Only `unpaired` sides need no pairs. Samples that were chosen because they failed on
+    the other side decide nothing.
     """
     if not comparison.samples and not comparison.unpaired:
         same = "the same in both" if comparison.other_content else "in both"
         advice = "check the dataset, or add --unpaired to compare the runs as two groups"
         sentence = f"{check.sentence}; but no sample is {same}: {advice}"
+        return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
+    if comparison.biased:
+        sentence = f"{check.sentence}; but {comparison.biased}: run all samples"
         return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
     if check.verdict != "pass" or comparison.unpaired or accept_changes:
         return check
@@ -290,14 +294,14 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, ac
 def count_removed_samples(run: Side, comparison: Comparison) -> int:
     """Count the samples of the baseline that the run's dataset no longer has.
 
-    A limit or an early stop leaves out samples that may still exist: the count is then how much
+    A limit, a selection or an early stop leaves out samples that may still exist: the count is then how much
     smaller the dataset is than the baseline.
     """
     metadata, missing = run.run, len(comparison.only_b)
     if metadata is None:
         return missing
-    length, limit = metadata.dataset.length, metadata.options.limit
-    is_limited = limit is not None and (length is None or limit < length)
+    length, planned = metadata.dataset.length, metadata.planned_length
+    is_limited = metadata.options.limit is not None if length is None or planned is None else planned < length
     if not is_limited and metadata.stopped_early is None:
         return missing
     baseline = comparison.samples + len(comparison.other_content) + missing
