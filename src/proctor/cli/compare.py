@@ -53,8 +53,8 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     The new run comes first: "better" means that NEW is better than REFERENCE. Both are runs: an id, the
     start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION selects one configuration. Samples are
     paired by id; --where, --sample-tag and --text compare only some of them. With --since, --until or --tag, a name
-    means its newest run that matches. If the evaluators differ, metrics that combine all evaluators have no verdict. The exit
-    code is 0 for every verdict: use `proctor gate` in CI.
+    means its newest run that matches. If the evaluators differ, metrics that combine all evaluators have no verdict.
+    The exit code is 0 for every verdict: use `proctor gate` in CI.
 
     \b
     proctor compare latest main

@@ -41,8 +41,8 @@ filter_options = combine(
 
 where_option = option(
     "--where KEY=VALUE",
-    "Select samples by metadata: topic=billing, user.plan!=free; an empty VALUE selects samples without KEY. Repeat for "
-    "more: values of the same KEY are alternatives.",
+    "Select samples by metadata: topic=billing, user.plan!=free; an empty VALUE selects samples without KEY. Repeat "
+    "for more: values of the same KEY are alternatives.",
     multiple=True,
 )
 sample_tag_option = option("--sample-tag TAG", "Select samples with this tag; repeat for alternatives.", multiple=True)

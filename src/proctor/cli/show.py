@@ -44,14 +44,13 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     proctor show latest --by topic
     proctor show latest --where topic=billing --text refund
 
-    --where and --sample-tag restrict everything that is shown; --text lists results. Without --output, --format prints the report in one format.
+    --where and --sample-tag restrict everything that is shown; --text lists results. Without --output, --format prints
+    the report in one format.
     """
-    from proctor.cli.outcome import show_report, summarize
     from proctor.cli.outputs import check_reports
     from proctor.reports.formats import find_format, write_reports
-    from proctor.reports.listing import show_results
     from proctor.wiring.compare_runs import open_report
-    from proctor.wiring.open_history import open_history, select_results
+    from proctor.wiring.open_history import open_history
     from proctor.wiring.select_samples import filter_report
 
     if others := click.get_current_context().args:
@@ -65,7 +64,7 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     _, report, options["configuration"], _ = open_report(
         run, open_history(options["history"]), options["configuration"]
     )
-    report = filter_report(report, filters.read_selection(options), options["text"])
+    report = filter_report(report, filters.read_selection(options))
     if prints_format:
         click.echo(find_format(options["formats"][0]).render(report), nl=False)
         return
@@ -74,21 +73,39 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
             click.echo(f"wrote {path}", err=as_json)
     selection = _read_selection(session, options)
     if options["by"] is not None:
-        _show_slices(report, options["by"], options["configuration"], as_json=as_json)
+        with cli.show_cli_option_names():
+            _show_slices(report, options["by"], options["configuration"], as_json=as_json)
+    elif not selection and options["text"] is None:
+        _show_summary(report, as_json=as_json)
+    else:
+        _list_results(report, selection, options, sessions=session, as_json=as_json)
+
+
+def _show_summary(report: EvalReport, *, as_json: bool) -> None:
+    from proctor.cli.outcome import show_report, summarize
+
+    labels = [found for found in _measure_labels(report) if not found.problem]
+    if as_json:
+        cli.print_json({**summarize(report), **({"labels": labels} if labels else {})})
         return
-    if not selection and options["text"] is None:
-        labels = [found for found in _measure_labels(report) if not found.problem]
-        if as_json:
-            cli.print_json({**summarize(report), **({"labels": labels} if labels else {})})
-        else:
-            show_report(report)
-            _show_labels(labels)
-        return
+    show_report(report)
+    _show_labels(labels)
+
+
+def _list_results(
+    report: EvalReport, selection: dict[str, Any], options: dict[str, Any], *, sessions: bool, as_json: bool
+) -> None:
+    from proctor.reports.listing import show_results
+    from proctor.wiring.open_history import select_results
+    from proctor.wiring.select_samples import find_text
+
+    if options["text"] is not None:
+        report = find_text(report, options["text"])
     results = select_results(report, **selection, offset=options["offset"], limit=options["limit"])
     if as_json:
         cli.print_json(results)
     else:
-        show_results(results, sessions=session)
+        show_results(results, sessions=sessions)
 
 
 def _show_slices(report: EvalReport, key: str, configuration: str | None, *, as_json: bool) -> None:

@@ -324,7 +324,7 @@ def _describe_biased_choice(chosen: Side, other: Side) -> str:
         return ""
     if not {source.run_id, source.rescored_from}.intersection(run.selected.failed_in):
         return ""
-    return f"{chosen.name} has only samples that did not pass in {other.name}, so they can only get better"
+    return f"{chosen.name} has only samples that did not pass in run {source.run_id}, a choice that favors it"
 
 
 def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges, biased: str) -> MetricDelta:

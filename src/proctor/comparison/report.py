@@ -264,7 +264,7 @@ class EvalReport:
             (self.side(name), self.side(baseline)) for name in self.configurations if baseline and name != baseline
         ]
         notes = [
-            f"{comparison.a} and {comparison.b}: {note}"
+            f"{comparison.a} compared with {comparison.b}: {note}"
             for comparison in compare_all(pairs, by=key)
             if comparison.slices is not None
             for note in comparison.slices.notes

@@ -280,9 +280,12 @@ def _describe_reversals(
     slicing: Slicing, slices: Iterable[ComparedSlice], total: Comparison, confidence: float
 ) -> Iterator[str]:
     for each in slices:
+        described: list[MetricDelta] = []
         for name in each.reversed:
             delta, whole = each.deltas[name], total.find(name)
-            assert whole is not None
+            if whole is None or any(delta.has_same_numbers(other) for other in described):
+                continue
+            described.append(delta)
             unit = change_unit(delta.kind)
             yield (
                 f"{slicing.key} {each.label} says the opposite of the total: {name} "

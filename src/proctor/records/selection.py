@@ -55,8 +55,8 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 class SelectedSamples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How many samples a selection has, and a fingerprint of their ids.
 
-    `failed_in` are the runs whose failures decided the selection: compared with one of them, these samples can only
-    get better.
+    `failed_in` are the runs whose failures decided the selection: compared with one of them, these samples get better
+    even if nothing has changed.
     """
 
     count: int
@@ -209,9 +209,11 @@ def find_samples(samples: Samples, selection: Selection, candidates: Collection[
         ),
         *_explain_tags(sorted(tags - known_tags), samples),
     ]
+    if len(problems) == 1:
+        raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix)
     if problems:
-        fixes = "; ".join(dict.fromkeys(problem.fix for problem in problems if problem.fix))
-        raise ConfigError("the samples cannot be selected", problems=problems, fix=fixes)
+        problems = [problem._replace(what=f"{problem.what}; {problem.fix}") for problem in problems]
+        raise ConfigError("the samples cannot be selected", problems=problems, fix="correct the conditions above")
     if not ids:
         raise ConfigError(
             f"no sample is selected by: {selection.describe()}", fix="leave out one of the conditions, or change it"

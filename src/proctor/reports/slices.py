@@ -132,6 +132,8 @@ def _label_parts(reports: Sequence[LabelReport]) -> Iterator[RenderableType]:
         missing = [format_count(report.errors, "error")] * (report.errors > 0)
         missing += [f"{report.skipped:,} without an expected label"] * (report.skipped > 0)
         counts = ", ".join([f"n = {report.n:,}", *missing])
+        if report is not reports[0]:
+            yield ""
         yield styled_text(f"Labels{name} ({counts})", "bold")
         yield ""
         yield _label_table(report)

@@ -16,7 +16,6 @@ from proctor.engine.plan import Plan
 from proctor.errors import ConfigError, UsageError
 from proctor.ports import History
 from proctor.records.comparison import Comparison
-from proctor.records.results import ResultList
 from proctor.records.sample import Sample
 from proctor.records.selection import SelectedSamples, Selection, contains_words, find_samples, split_words
 from proctor.records.subset import ResultSubset
@@ -77,16 +76,18 @@ def find_failed_samples(history: History, run_id: str) -> frozenset[str]:
     return ids
 
 
-def filter_report(report: EvalReport, selection: Selection, text: str | None = None) -> EvalReport:
-    """Return a report of some samples of a run; with `text`, only of the results that contain all its words."""
-    if selection != Selection():
-        ids = find_samples(lambda: _unique_samples(report), selection)
-        report = _restrict(report, ids, selection.describe())
-    if text is None:
+def filter_report(report: EvalReport, selection: Selection) -> EvalReport:
+    """Return a report of some samples of a run, with their metrics and a warning that names the choice."""
+    if selection == Selection():
         return report
+    ids = find_samples(lambda: _unique_samples(report), selection)
+    return _restrict(report, ids, selection.describe())
+
+
+def find_text(report: EvalReport, text: str) -> EvalReport:
+    """Return a report with only the results that contain all words, without metrics."""
     words = split_words(text)
-    results = ResultList(result for result in report.results if contains_words(result, words))
-    return EvalReport(results, report.metadata)
+    return EvalReport([result for result in report.results if contains_words(result, words)], report.metadata)
 
 
 def filter_pair(
