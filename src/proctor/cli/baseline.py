@@ -28,6 +28,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     proctor baseline set main latest
     """
     from proctor.comparison.gates.gaps import find_worst_metric
+    from proctor.engine.start import selection_warnings
     from proctor.wiring.open_history import current_status, open_history
 
     store = open_history(history)
@@ -58,6 +59,8 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
         print_json({"name": name, "run_id": run_id, "before": previous, "missing": gap.missing})
         return
     click.echo(f"baseline {display_name(name)} now points to run {run_id} ({display_name(metadata.name)})")
+    for warning in selection_warnings(metadata):
+        click.echo(f"warning: {display_name(warning)}")
     if gap.evaluator:
         click.echo(f"warning: {display_name(gap.describe('this run'))}")
     elif gap.missing:

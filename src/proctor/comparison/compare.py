@@ -288,7 +288,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         changes = changes._replace(uneven_coverage=uneven)
     ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
     scales = find_total_scale(a.run), find_total_scale(b.run)
-    biased = _describe_biased_choice(a, b) or _describe_biased_choice(b, a)
+    biased = _describe_biased_choice(a, b) or _describe_biased_choice(b, a) or _describe_different_choices(a, b)
     comparison = Comparison(
         a.name,
         b.name,
@@ -325,6 +325,17 @@ def _describe_biased_choice(chosen: Side, other: Side) -> str:
     if not {source.run_id, source.rescored_from}.intersection(run.selected.failed_in):
         return ""
     return f"{chosen.name} has only samples that did not pass in run {source.run_id}, a choice that favors it"
+
+
+def _describe_different_choices(a: Side, b: Side) -> str:
+    """Describe that two groups without pairs are different selections of samples; empty if they are not."""
+    shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
+    if a.run is None or b.run is None or a.run.run_id == b.run.run_id or (shared and not a.unpaired):
+        return ""
+    choices = [run.options.select.describe() if run.options.select else "all samples" for run in (a.run, b.run)]
+    if choices[0] == choices[1]:
+        return ""
+    return f"they are different selections of samples: {a.name} is {choices[0]}, {b.name} is {choices[1]}"
 
 
 def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges, biased: str) -> MetricDelta:

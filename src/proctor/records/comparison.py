@@ -153,7 +153,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     metrics over all evaluators are then "not comparable". `other_content` are ids with different samples on
     each side, which are not paired. `unpaired` means that all samples are compared as two groups. `slices` is the
     comparison by a metadata key, if one was named. `biased` says why nothing can be compared: the samples of one run
-    were chosen because they did not pass in the other.
+    were chosen because they did not pass in the other, or the runs are two groups of other selections.
     """
 
     a: str

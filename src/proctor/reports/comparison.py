@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 FLIPS_SHOWN = 10
 IDS_SHOWN = 5
 MAX_COMPACT_INTERVAL = 11
-MIN_NAME_WIDTH, MAX_FIXED_NAME_WIDTH, MIN_SLICE_WIDTH, MIN_VERDICT_WIDTH = 15, 16, 8, 10
+MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
 # In narrower terminals there is no gap between columns.
 WIDE_TERMINAL = 88
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
@@ -166,9 +166,8 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
         yield styled_text("No rate or score can be compared by slice.")
         return
     grid = new_table(0 if compact else 1, left=0)
-    grid.add_column(styled_text(slices.key, limit=NAME_LIMIT), overflow="fold", min_width=MIN_SLICE_WIDTH)
     longest = max(len(name) for each in slices for name in each.deltas)
-    grid.add_column("Metric", overflow="fold", min_width=min(MAX_FIXED_NAME_WIDTH, longest))
+    grid.add_column(styled_text(slices.key, limit=NAME_LIMIT), overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
     for side in (comparison.a, comparison.b):
         grid.add_column(styled_text(side, limit=NAME_LIMIT), justify="right", overflow="fold")
     for title in ("Difference", "p, n"):
@@ -176,7 +175,8 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
     for label, delta, opposite in _list_slice_deltas(slices):
         certainty = f"{format_probability(delta.p_adjusted)}\nn {delta.n:,}"
-        cells = (label, delta.name, *_format_sides(delta), _format_difference(delta), certainty)
+        name = f"{label}\n{delta.name}" if label else delta.name
+        cells = (name, *_format_sides(delta), _format_difference(delta), certainty)
         verdict = delta.verdict + opposite.replace(", ", "\n")
         grid.add_row(*map(_cell, cells), _cell(verdict, COLORS.get(delta.verdict, "")))
     yield grid
