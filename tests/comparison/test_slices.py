@@ -54,7 +54,7 @@ def test_samples_are_grouped_by_value(values: tuple[Any, ...], expected: dict[st
     found = groups(samples_of("key", *values), "key")
     if expected is None:
         assert len(found) == 5
-        assert list(found)[0] == "0.5 to 2.5"
+        assert next(iter(found)) == "0.5 to 2.5"
     else:
         assert found == expected
 

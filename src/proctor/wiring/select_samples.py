@@ -30,8 +30,10 @@ CHOSEN_BY_TEXT = "samples chosen by words in outputs or reasons can favor one si
 def select_plan_samples(plan: Plan, history: History) -> Plan:
     """Add the ids of the selected samples to a plan; the run `failed_of` becomes a run id."""
     selection = plan.options.select
-    if selection is None or selection == Selection():
+    if selection is None:
         return plan
+    if selection == Selection():
+        return dataclasses.replace(plan, options=msgspec.structs.replace(plan.options, select=None))
     if isinstance(plan.dataset, IteratorDataset):
         raise ConfigError(
             "samples of an iterator cannot be selected, because it can be read only once",
