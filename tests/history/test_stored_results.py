@@ -18,11 +18,13 @@ from proctor.history import stored_results as reading
 from proctor.history.postgres import PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.history.stored_runs import StoredRuns
-from proctor.records.results import ResultList, Results
+from proctor.records.grid import NOWHERE
+from proctor.records.results import ResultList, Results, find_outcome
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult
 from tests.records.examples import EVALUATORS, any_runs, failed, run_of, scored
 
+ANY_NAN = pytest.approx(float("nan"), nan_ok=True)
 Made = tuple[RunMetadata, list[EvalResult]]
 
 ends = st.none() | st.integers(-25, 25)
@@ -103,6 +105,26 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
     for index in (len(memory), -len(memory) - 1, 2**70):
         with pytest.raises(IndexError):
             disk[index]
+
+
+@settings(max_examples=12)
+@given(any_runs(), st.sampled_from(["running", "completed"]))
+def test_every_result_has_its_cell_in_the_grid(shared: StoredRuns, made: Made, status: str) -> None:
+    """On disk and in memory: its outcome, its scores, and itself; the other cells are empty."""
+    for results in (stored(shared, made, status=status), ResultList(made[1])):
+        grid = results.grid()
+        last = {(r.sample_id, r.trial.configuration, r.trial.epoch): r for r in made[1]}
+        assert grid.sample_ids == list(dict.fromkeys(r.sample_id for r in made[1]))
+        assert sum(place != NOWHERE for place in grid.places) == len(last)
+        for (sample_id, configuration, epoch), result in last.items():
+            column = grid.configurations.index(configuration)
+            cell = (grid.sample_ids.index(sample_id) * len(grid.configurations) + column) * grid.epochs + epoch
+            assert results.read([grid.places[cell]]) == [result]
+            assert OUTCOMES[grid.outcomes[cell]] == result.outcome
+            for name in set(grid.marks) & set(result.scores):
+                assert OUTCOMES[grid.marks[name][cell]] == find_outcome(result, name)
+                value = result.scores[name].value if result.success else None
+                assert grid.scores[name][cell] == (pytest.approx(value) if value is not None else ANY_NAN)
 
 
 def test_many_results_lie_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,11 @@ from proctor.history.trends import trend
 from proctor.ports import History
 from proctor.records.grid import Grid
 from proctor.records.run import RunMetadata
-from proctor.reports.pages import comparisons, runs, samples
+from proctor.reports.pages import comparisons, judging, runs, samples
 from proctor.version import VERSION
 from proctor.wiring.compare_runs import build_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
+from proctor.wiring.registry import Registry
 
 MAX_REPORTS = 8
 MAX_RUNS = 2_000
@@ -54,6 +55,8 @@ class Pages:
                 return self._compare(query)
             case ["trends"]:
                 return self._trend(query)
+            case ["evaluators"]:
+                return {"evaluators": Registry.standard().evaluators()}
         raise UsageError(f"unknown page {'/'.join(parts)!r}")
 
     def _list_runs(self) -> dict[str, Any]:
@@ -151,6 +154,8 @@ class _OpenedReport:
             "metadata": self._metadata_column,
             "rows": self._row_pages,
             "search": self._search,
+            "rubrics": self._rubrics,
+            "judges": lambda _: judging.judges_page(self.report, self.grid),
         }
         if name not in pages:
             raise UsageError(f"unknown page {name!r}", fix=suggest_name(name, pages))
@@ -173,6 +178,13 @@ class _OpenedReport:
     def _row_pages(self, query: Mapping[str, str]) -> dict[str, Any]:
         wanted = [_parse_row(text) for text in query.get("at", "").split(",") if text][:MAX_ROWS]
         return {"rows": samples.row_pages(self.report.results, self.grid, wanted)}
+
+    def _rubrics(self, query: Mapping[str, str]) -> dict[str, Any]:
+        names = self.grid.configurations
+        name = query.get("configuration") or names[0]
+        if name not in names:
+            raise UsageError(f"unknown configuration {name!r}", fix=suggest_name(name, names))
+        return judging.rubrics_page(self.report, self.grid, names.index(name))
 
     def _search(self, query: Mapping[str, str]) -> dict[str, Any]:
         text = _require(query, "text")

@@ -36,6 +36,7 @@ from proctor.records.rubric import RUBRIC, RUBRICS_VERSION, read_columns
 from proctor.records.run import Budget, DatasetInfo, EvaluatorSpec, Retention, RunOptions
 from proctor.records.sample import Sample, check_tags
 from proctor.records.score import Score
+from proctor.records.selection import Selection
 from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.records.validation import explain_parts
@@ -47,7 +48,13 @@ Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
 # Values of run options whose default is None.
-EXAMPLES: dict[str, Any] = {"budget": {"cost": 5}, "limit": 10, "max_errors": 10, "shuffle": 7}
+EXAMPLES: dict[str, Any] = {
+    "budget": {"cost": 5},
+    "limit": 10,
+    "max_errors": 10,
+    "select": {"where": ["topic=x"]},
+    "shuffle": 7,
+}
 
 
 @dataclass(frozen=True)
@@ -251,7 +258,8 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
             default = getattr(RunOptions(), name)
             fix = f"write {name}={EXAMPLES.get(name, default)!r}"
             if unknown_field := UNKNOWN_FIELD.search(str(error)):
-                fix = suggest_name(unknown_field[1], Budget.__struct_fields__)
+                structs = {"budget": Budget, "select": Selection}
+                fix = suggest_name(unknown_field[1], structs.get(name, Budget).__struct_fields__)
             yield Problem(location, what, fix)
 
 

@@ -457,6 +457,7 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
+        and not comparison.biased
         # A gate on a latency decides, and adds a note.
         and not has_different_moments(delta)
         # An evaluator that stopped judging makes a check inconclusive instead.
@@ -576,9 +577,8 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
             value=float(lost),
             n=comparison.samples,
         )
-        check = apply_missing_limit(
-            check, find_rating_gaps(run, base, STRICT_PASS_RATE), config.max_missing, comparison.b
-        )
+        gaps = find_rating_gaps(run, base, STRICT_PASS_RATE)
+        check = apply_missing_limit(check, gaps, config.max_missing, comparison.b)
         check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
         check = apply_unmatched_limit(check, comparison, run, accept_changes=config.accept_changes)
         yield apply_cache_limit(check, run.results, run.run)
@@ -596,6 +596,4 @@ def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
     """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
     margin_by_metric = margins or {thresholds.DEFAULT_METRIC: None}
-    return {
-        name: margin if metric_margin is None else metric_margin for name, metric_margin in margin_by_metric.items()
-    }
+    return {name: margin if own is None else own for name, own in margin_by_metric.items()}

@@ -215,9 +215,10 @@ def _contains(result: EvalResult, needle: str) -> bool:
 def _texts(result: EvalResult) -> Iterator[str]:
     trial = result.trial
     yield trial.sample.id
-    for value in (trial.sample.input, trial.output, trial.sample.expected, trial.sample.metadata or None):
+    for value in (trial.sample.input, trial.output, trial.sample.expected):
         if value is not None:
             yield _to_text(value)
+    yield from (text for _, text in _flatten(trial.sample.metadata))
     if trial.error is not None:
         yield str(trial.error)
     yield from (score.reason for score in result.scores.values())

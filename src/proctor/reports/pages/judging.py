@@ -1,0 +1,88 @@
+"""The pages about judging: sessions by rubric, and results on which evaluators disagree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.comparison.report import EvalReport
+from proctor.comparison.totals import share_to_scale
+from proctor.records.grid import Grid
+from proctor.records.rubric import read_run_columns, weighted_mean
+from proctor.records.trial import OUTCOMES
+
+MAX_SESSIONS = 2_000
+MAX_DISAGREEMENTS = 1_000
+_PASSED, _FAILED = OUTCOMES.index("passed"), OUTCOMES.index("failed")
+
+
+def rubrics_page(report: EvalReport, grid: Grid, configuration: int = 0) -> dict[str, Any]:
+    """Describe the scores of every session by rubric, on the scale of the rubrics; None for a missing score."""
+    columns = read_run_columns(report.metadata)
+    rows = range(min(MAX_SESSIONS, len(grid.sample_ids)))
+    cells = [row * grid.width + configuration * grid.epochs for row in rows]
+    scores, totals = [], []
+    for cell in cells:
+        shares = [grid.scores[column.name][cell] for column in columns.columns]
+        scores.append(
+            [
+                round(share_to_scale(share, column.scale), 3) if share == share else None
+                for share, column in zip(shares, columns.columns, strict=True)
+            ]
+        )
+        weighted = [
+            (column.rubric.weight, share)
+            for share, column in zip(shares, columns.columns, strict=True)
+            if share == share and column.rubric.weight
+        ]
+        totals.append(round(share_to_scale(weighted_mean(weighted), columns.scale), 3) if weighted else None)
+    return {
+        "rubrics": [{"name": column.name, "scale": list(column.scale)} for column in columns.columns],
+        "sessions": grid.sample_ids[: len(rows)],
+        "scores": scores,
+        "totals": totals,
+        "scale": list(columns.scale),
+        "left_out": len(grid.sample_ids) - len(rows),
+    }
+
+
+def judges_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
+    """Describe how often each two evaluators agree, and the results on which a judge and another one disagree."""
+    run = report.metadata
+    judges = {spec.name: list(spec.judges_inside) for spec in run.evaluators if spec.judges_inside} if run else {}
+    names = list(grid.marks)
+    pairs = [_compare_pair(grid, a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
+    disagreements: list[dict[str, Any]] = []
+    count = 0
+    for cell in range(len(grid.outcomes)):
+        verdicts = {name: marks[cell] for name, marks in grid.marks.items() if marks[cell] in (_PASSED, _FAILED)}
+        if len(set(verdicts.values())) < 2 or not judges.keys() & verdicts.keys():
+            continue
+        count += 1
+        if len(disagreements) < MAX_DISAGREEMENTS:
+            row, place = divmod(cell, grid.width)
+            disagreements.append(
+                {
+                    "row": row,
+                    "sample_id": grid.sample_ids[row],
+                    "configuration": grid.configurations[place // grid.epochs],
+                    "epoch": place % grid.epochs,
+                    "verdicts": {name: OUTCOMES[mark] for name, mark in verdicts.items()},
+                }
+            )
+    return {"judges": judges, "pairs": pairs, "disagreements": disagreements, "count": count}
+
+
+def _compare_pair(grid: Grid, a: str, b: str) -> dict[str, Any]:
+    both = [
+        (first, second)
+        for first, second in zip(grid.marks[a], grid.marks[b], strict=True)
+        if first in (_PASSED, _FAILED) and second in (_PASSED, _FAILED)
+    ]
+    return {
+        "a": a,
+        "b": b,
+        "n": len(both),
+        "agree": sum(first == second for first, second in both),
+        "only_a_passed": sum(first == _PASSED != second for first, second in both),
+        "only_b_passed": sum(second == _PASSED != first for first, second in both),
+    }
