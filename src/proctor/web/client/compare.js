@@ -141,7 +141,7 @@ class ComparePage {
   #renderSlices() {
     const { a, b } = this.payload;
     const usable = (this.grid?.keys ?? []).filter((key) => key.values > 1 && key.values <= 40);
-    if (!usable.length || a.run_id !== b.run_id) return;
+    if (!usable.length || a.run_id !== b.run_id || !source.has(`${joinPath("runs", a.run_id)}/slices`)) return;
     const by = this.params.get("by") ?? "";
     const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) => updateParams({ by: value }, { replace: true }));
     const content = h("div");

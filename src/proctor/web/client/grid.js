@@ -36,7 +36,7 @@ export function readFilters(params) {
     sort: { key: key || "plan", configuration, descending: params.has("desc") },
     group: params.get("group") ?? "",
     lines: params.get("lines") === "3" ? 3 : 1,
-    show: (params.get("show") ?? "").split(",").filter(Boolean),
+    show: (params.get("show") ?? "").split(",").filter((text) => /^\d+$/.test(text)).map(Number),
   };
 }
 
@@ -188,7 +188,7 @@ export class SampleGrid {
 
   // Groups are lower than rows: positions have offsets.
   #measure() {
-    this.groupHeight = this.mode === "card" ? this.rowHeight : GROUP_HEIGHT;
+    this.groupHeight = this.mode === "card" ? 36 + 26 * this.shown.length : GROUP_HEIGHT;
     this.offsets = null;
     if (!this.groups || this.groupHeight === this.rowHeight) return;
     this.offsets = new Float64Array(this.items.length + 1);
@@ -257,15 +257,16 @@ export class SampleGrid {
   }
 
   #chooseColumns(width) {
-    const wanted = this.filters.show.length ? this.filters.show.map((name) => this.model.configurations.indexOf(name)).filter((index) => index >= 0) : [...this.model.configurations.keys()];
+    const wanted = this.filters.show.filter((index) => index < this.model.width);
     const all = wanted.length ? wanted : [...this.model.configurations.keys()];
+    this.wanted = all;
     let limit = all.length;
     if (width < NARROW) {
       this.mode = "card";
       limit = CARD_CONFIGURATIONS;
     } else {
       this.mode = (width - 280) / all.length >= TEXT_WIDTH ? "wide" : "marks";
-      if (this.mode === "marks") limit = Math.max(1, Math.floor((width - 260) / MARK_WIDTH));
+      if (this.mode === "marks") limit = Math.max(1, Math.floor((width - 260) / (MARK_WIDTH + 12)));
     }
     this.shown = all.slice(0, limit);
     this.hiddenColumns = all.length - this.shown.length;

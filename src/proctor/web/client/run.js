@@ -102,8 +102,8 @@ class RunPage {
     return [
       entry("overview", "Overview", tab === "overview" ? own : linkWith({ tab: "overview", sample: "" })),
       entry("samples", ["Samples ", h("span", { class: "quiet" }, isNumber(count) ? formatInteger(count) : "")], tab === "samples" ? linkWith({}) : linkWith({ tab: "samples" })),
-      payload.evaluators.some((one) => one.judges?.length) && entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
-      hasRubrics(payload) && entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
+      payload.evaluators.some((one) => one.judges?.length) && source.has(`${joinPath("runs", this.runId)}/judges`) && entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
+      hasRubrics(payload) && source.has(`${joinPath("runs", this.runId)}/rubrics`) && entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
       source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name })),
     ];
   }
@@ -231,7 +231,7 @@ class RunPage {
 
   #renderSlicesSection() {
     const keys = this.grid?.keys ?? [];
-    if (!this.slices || !keys.length) return;
+    if (!this.slices || !keys.length || !source.has(`${joinPath("runs", this.runId)}/slices`)) return;
     const usable = keys.filter((key) => key.values > 1 && key.values <= 40);
     if (!usable.length) return;
     const by = this.params?.get("by") ?? "";
