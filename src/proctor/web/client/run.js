@@ -2,7 +2,7 @@
 
 import { linkWith, makeLink, parseAddress, updateParams } from "./address.js";
 import { append, button, emptyState, errorState, foldout, h, loadingState, outcomeMark, replaceContent, section, select } from "./dom.js";
-import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber } from "./format.js";
+import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber, splitAnswer } from "./format.js";
 import { SampleGrid } from "./grid.js";
 import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
@@ -184,8 +184,9 @@ class RunPage {
   }
 
   #headline(sentences) {
-    const answers = (this.payload.comparisons ?? []).map((one) => one.answer).filter(Boolean);
-    if (answers.length === 1 || answers.length === 2) return answers.join(" ");
+    const answers = (this.payload.comparisons ?? []).filter((one) => one.answer).map(splitAnswer);
+    if (answers.length === 1) return answers[0].first;
+    if (answers.length > 1 && answers.length < 5) return answers.map(({ claim }) => claim).join(" ");
     const { summary } = this.payload;
     const rated = summary.configurations.filter((name) => isNumber(summary.metrics[name]?.pass_rate?.value)).sort((a, b) => summary.metrics[b].pass_rate.value - summary.metrics[a].pass_rate.value);
     if (rated.length < 2) return sentences[0] ?? describeCounts(summary.counts);
