@@ -102,7 +102,7 @@ class ComparePage {
     this.grid.keys = await loader.listKeys();
     if (this.destroyed) return;
     this.#renderSlices();
-    await this.grid.update(this.params);
+    this.grid.redraw();
     if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
   }
 

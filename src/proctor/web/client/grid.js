@@ -51,6 +51,11 @@ export function filterNames(params) {
   return [...params.keys()].filter((name) => /^(o\..*|m\..*|outcome|differ|flaky|evaluator|text|range)$/s.test(name));
 }
 
+// The parameters that decide which rows there are and how they look.
+function listState(params) {
+  return JSON.stringify([...params].filter(([name]) => !["sample", "c", "epoch", "against", "by", "tab"].includes(name)));
+}
+
 /** A virtual grid over a model; `loader` brings the texts, `onRows` hears of the number of rows. */
 export class SampleGrid {
   constructor({ model, loader, keys = [], defaultLines = 1, name = "samples" }) {
@@ -70,6 +75,12 @@ export class SampleGrid {
     addEventListener("resize", this.onScroll);
     this.observer = new ResizeObserver(() => this.#layout());
     this.observer.observe(this.element);
+    // What is above the grid can change its height, too.
+    this.pageObserver = new ResizeObserver(() => {
+      this.bodyTop = null;
+      this.#renderRows();
+    });
+    this.pageObserver.observe(document.body);
   }
 
   #buildElements() {
@@ -87,23 +98,37 @@ export class SampleGrid {
     removeEventListener("scroll", this.onScroll);
     removeEventListener("resize", this.onScroll);
     this.observer.disconnect();
+    this.pageObserver.disconnect();
     this.search?.abort();
     clearTimeout(this.timer);
   }
 
   /** Apply the state of an address. */
   async update(params) {
+    const key = listState(params);
+    const isSame = key === this.stateKey && this.states && this.model === this.stateModel;
     this.params = params;
+    this.openSample = params.get("sample");
+    if (isSame) {
+      this.#markRows();
+      return;
+    }
+    this.stateKey = key;
+    this.stateModel = this.model;
     const filters = readFilters(params);
     this.filters = filters;
     this.evaluator = this.model.evaluators.includes(filters.evaluator) ? filters.evaluator : "";
     this.sort = filters.sort;
     this.group = filters.group;
     this.lines = params.has("lines") ? filters.lines : this.defaultLines;
-    this.openSample = params.get("sample");
     this.#startSearch(filters.text);
     await this.#loadColumns(filters);
-    if (this.params === params) this.#apply();
+    if (this.stateKey === key) this.#apply();
+  }
+
+  /** Draw the tool bar again, for example when the metadata keys are known. */
+  redraw() {
+    if (this.states) this.#layout(true);
   }
 
   /** Replace the model, for a run in progress. */
@@ -252,8 +277,11 @@ export class SampleGrid {
     this.body.style.height = `${this.#offset(this.items.length)}px`;
     this.table.setAttribute("aria-rowcount", String(this.items.length + 1));
     this.#renderFrame();
+    this.bodyTop = null;
+    const hadFocus = this.body.contains(document.activeElement);
     this.#clearRows();
     this.#renderRows();
+    if (hadFocus) this.rendered.get(this.position(this.selected))?.focus({ preventScroll: true });
   }
 
   #chooseColumns(width) {
@@ -297,7 +325,9 @@ export class SampleGrid {
   }
 
   #visibleRange() {
-    const top = this.body.getBoundingClientRect().top;
+    // Measured once: reading it while scrolling would force a layout.
+    this.bodyTop ??= this.body.getBoundingClientRect().top + scrollY;
+    const top = this.bodyTop - scrollY;
     const first = this.#positionAt(-top) - OVERSCAN;
     const last = this.#positionAt(innerHeight - top) + 1 + OVERSCAN;
     return [Math.max(0, Math.min(first, this.items.length)), Math.max(0, Math.min(last, this.items.length))];
@@ -313,6 +343,7 @@ export class SampleGrid {
       }
     }
     const fresh = document.createDocumentFragment();
+    this.sampleLink = linkWith({ sample: "" });
     for (let position = first; position < last; position += 1) {
       if (!this.rendered.has(position)) fresh.append(this.#renderItem(position));
     }
@@ -337,6 +368,10 @@ export class SampleGrid {
     element.classList.toggle("selected", row === this.selected);
     element.setAttribute("aria-selected", String(row === this.selected || isOpen));
     element.tabIndex = row === this.selected || (this.selected < 0 && row === this.items[0]) ? 0 : -1;
+  }
+
+  #markRows() {
+    for (const [at, element] of this.rendered) if (this.items[at] >= 0) this.#markSelection(element, this.items[at]);
   }
 
   // One request at a time, for the rows that are visible when it starts.
@@ -397,7 +432,7 @@ export class SampleGrid {
     const position = this.position(row);
     if (position >= 0) this.#scrollTo(position);
     this.#renderRows();
-    for (const [at, element] of this.rendered) if (this.items[at] >= 0) this.#markSelection(element, this.items[at]);
+    this.#markRows();
     if (focus) this.rendered.get(position)?.focus({ preventScroll: true });
   }
 
@@ -456,7 +491,3 @@ function navigateToSample(id, configuration, replace) {
   updateParams(changes, { replace });
 }
 
-/** Return the address of the grid with a filter, for plots and tables that open samples. */
-export function filterLink(changes) {
-  return linkWith(changes);
-}

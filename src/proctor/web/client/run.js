@@ -75,7 +75,7 @@ class RunPage {
     this.grid.keys = await loader.listKeys();
     if (this.destroyed) return;
     if (this.grid.keys.length) this.#renderSummary();
-    await this.grid.update(this.params);
+    this.grid.redraw();
     if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
   }
 
