@@ -200,7 +200,7 @@ function renderDeltas(deltas, [a, b]) {
       h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`), h("span", { class: "nowrap" }, delta.interval ? formatChanges(delta.interval, metric) : DASH), formatInteger(delta.n), renderVerdict(delta),
     ] };
   });
-  return intervalTable({ caption: `Differences between ${b} and ${a} with 95% intervals`, headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"], rows });
+  return intervalTable({ caption: `Differences between ${b} and ${a} with 95% intervals`, headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"], optional: ["Old → new", "95% interval", "n"], rows });
 }
 
 function renderVerdict(delta) {

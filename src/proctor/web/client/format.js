@@ -168,6 +168,6 @@ export function shorten(text, limit) {
 
 /** Return a readable name for a metric. */
 export function metricLabel(name) {
-  const words = { pass_rate: "pass rate", strict_pass_rate: "pass rate, errors counted as failures", mean_score: "mean score" };
+  const words = { pass_rate: "pass rate", strict_pass_rate: "pass rate, errors counted as failures", mean_score: "mean score", latency_ms: "latency" };
   return words[name] ?? name.replace(/^field\./, "").replace(/\.mean$/, "").replace(/_/g, " ").replace(/\./g, " · ");
 }

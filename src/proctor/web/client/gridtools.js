@@ -1,7 +1,7 @@
 // The tool bar and the column headings of the sample grid.
 
 import { updateParams } from "./address.js";
-import { append, button, h, OUTCOMES, outcomeMark, replaceContent, select } from "./dom.js";
+import { append, button, foldout, h, OUTCOMES, outcomeMark, replaceContent, select } from "./dom.js";
 import { copyText, downloadText, gridToCsv, gridToMarkdown } from "./export.js";
 import { formatCount, formatInteger, formatPlain } from "./format.js";
 
@@ -31,9 +31,10 @@ export function buildToolbar(view) {
 
 function buildFilters(view) {
   const { model, filters } = view;
-  const parts = [searchBox(view), outcomeChips(view)];
-  if (model.width > 1) parts.push(toggle("differ", "configurations differ", filters.differ, "Samples whose outcome is not the same in all configurations (d)"));
-  if (model.epochs > 1) parts.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
+  const first = [searchBox(view), outcomeChips(view)];
+  const parts = [];
+  if (model.width > 1) first.push(toggle("differ", "configurations differ", filters.differ, "Samples whose outcome is not the same in all configurations (d)"));
+  if (model.epochs > 1) first.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
   if (model.evaluators.length > 1) {
     const options = [["", "all evaluators"], ...model.evaluators];
     parts.push(select("Judged by", options, view.evaluator, (evaluator) => updateParams({ evaluator }), { "data-key": "evaluator" }));
@@ -44,8 +45,9 @@ function buildFilters(view) {
     parts.push(select("Group", options, view.group, (group) => updateParams({ group }), { "data-key": "group" }));
   }
   const lines = view.lines === 3 ? "1" : "3";
-  parts.push(button(view.lines === 3 ? "One line per row" : "Three lines per row", () => updateParams({ lines }, { replace: true }), { class: "quiet-button", "data-key": "lines" }));
-  return h("div", { class: "filters", role: "toolbar", "aria-label": "Filters" }, parts);
+  if (view.mode !== "card") parts.push(button(view.lines === 3 ? "One line per row" : "Three lines per row", () => updateParams({ lines }, { replace: true }), { class: "quiet-button", "data-key": "lines" }));
+  const rest = view.mode === "card" ? foldout("Sort, group and more filters", h("div", { class: "filters" }, parts), { open: view.moreOpen, ontoggle: (event) => { view.moreOpen = event.target.open; } }) : parts;
+  return h("div", { class: "filters", role: "toolbar", "aria-label": "Filters" }, first, rest);
 }
 
 function searchBox(view) {

@@ -39,7 +39,7 @@ function renderAgreement(judges) {
     const remarks = [isNumber(agreement.chance) && `chance ${formatPercent(agreement.chance)}`, isNumber(agreement.people) && `people among themselves ${formatPercent(agreement.people)}`].filter(Boolean).join(", ");
     return [{ label: judge.name, metric, domain: [0, 1], reference: agreement.chance, band: isNumber(agreement.people) ? [agreement.people - 0.004, agreement.people + 0.004] : null, tip: `${describeMetric(metric)}; ${remarks}`, cells: [h("strong", null, formatPercent(agreement.value)), formatInterval(agreement.interval, metric), formatInteger(agreement.n), remarks] }];
   });
-  return section("Agreement with people", intervalTable({ caption: "Agreement of judges with people", headings: ["Judge", "Agreement", "95% interval", "n", "Compared with"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } }), known.map((judge) => renderConfusion(judge)));
+  return section("Agreement with people", intervalTable({ caption: "Agreement of judges with people", headings: ["Judge", "Agreement", "95% interval", "n", "Compared with"], optional: ["n", "Compared with"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } }), known.map((judge) => renderConfusion(judge)));
 }
 
 function renderConfusion({ name, agreement }) {

@@ -50,7 +50,7 @@ export function renderQuality({ metrics, summary, run }, open) {
       return { label: shown, metric, domain: [0, 1], reference, tip: `${name}, ${label}: ${describeMetric(metric ?? {})}`, cells: metricCells(metric) };
     })];
   });
-  return intervalTable({ caption: "Metrics of quality with 95% intervals", headings: [several ? "Configuration" : "Metric", "Value", "95% interval", "n", "Not counted"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } });
+  return intervalTable({ caption: "Metrics of quality with 95% intervals", headings: [several ? "Configuration" : "Metric", "Value", "95% interval", "n", "Not counted"], optional: ["n", "Not counted"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } });
 }
 
 function metricCells(metric) {
@@ -72,7 +72,7 @@ export function renderCosts({ metrics, summary }) {
     })];
   });
   if (!rows.length) return h("p", { class: "quiet" }, "No times, tokens or costs were recorded.");
-  return intervalTable({ caption: "Latency, tokens and cost", headings: ["Configuration", "Value", "95% interval", "n"], rows });
+  return intervalTable({ caption: "Latency, tokens and cost", headings: ["Configuration", "Value", "95% interval", "n"], optional: ["95% interval", "n"], rows });
 }
 
 /** Show every metric in a table. */

@@ -179,7 +179,7 @@ class RunPage {
     return h("div", { class: "lead" },
       h("h1", null, sentences.length === 1 ? sentences[0] : this.#headline(sentences)),
       sentences.length > 1 && h("ul", { class: "sentences" }, sentences.slice(0, 12).map((text) => h("li", { dir: "auto" }, text))),
-      h("p", { class: "facts quiet" }, runStatus(summary), facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)])),
+      h("p", { class: "facts quiet" }, runStatus(summary), summary.status !== "completed" && " · ", facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)])),
       statusText && h("p", { class: "status-text" }, statusText));
   }
 
@@ -212,10 +212,11 @@ class RunPage {
     replaceContent(this.flips, this.compared.map(([a, b]) => {
       const [column, baseColumn] = [a, b].map((name) => model.configurations.indexOf(name));
       if (column < 0 || baseColumn < 0) return null;
+      const counts = countPairs(model, column, baseColumn);
       const selected = selectedPair(this.params ?? new URLSearchParams(), a, b);
       const answer = (this.payload.comparisons ?? []).find((one) => one.a === a && one.b === b)?.answer;
       return h("div", { class: "flip-block" },
-        flipTable({ counts: countPairs(model, column, baseColumn), a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
+        flipTable({ counts, a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
         h("p", { class: "flip-note" }, answer && h("span", { dir: "auto" }, `${answer} `), h("a", { href: makeLink(["compare"], { a: `${this.runId}@${a}`, b: `${this.runId}@${b}` }) }, "Compare in detail")));
     }));
   }

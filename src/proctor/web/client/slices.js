@@ -29,6 +29,6 @@ function drawSlices({ key, configurations, slices, notes = [] }, open, wanted) {
   ]);
   return [
     notes.length > 0 && h("ul", { class: "notes" }, notes.map((text) => h("li", { dir: "auto" }, text))),
-    intervalTable({ caption: `Pass rate by ${key}`, headings: ["Configuration", "Pass rate", "95% interval", "n"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } }),
+    intervalTable({ caption: `Pass rate by ${key}`, headings: ["Configuration", "Pass rate", "95% interval", "n"], optional: ["n"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } }),
   ];
 }
