@@ -2,7 +2,7 @@
 
 import { makeLink, parseAddress, updateParams } from "./address.js";
 import { append, emptyState, errorState, h, loadingState, outcomeMark, replaceContent, section, select } from "./dom.js";
-import { DASH, formatChange, formatChanges, formatCount, formatInteger, formatProbability, formatTime, formatValue, isNumber, metricLabel } from "./format.js";
+import { DASH, formatChange, formatChanges, formatCount, formatInteger, formatProbability, formatTime, formatValue, isNumber, metricLabel, splitAnswer } from "./format.js";
 import { SampleGrid, filterNames } from "./grid.js";
 import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
@@ -48,7 +48,7 @@ class ComparePage {
     this.slices = h("div");
     this.samples = h("section", { "aria-label": "Samples" }, loadingState("Loading samples…"));
     this.element = h("div", { class: "page" },
-      h("div", { class: "lead" }, h("h1", { dir: "auto" }, comparison.answer || "These sides cannot be compared."), this.#describeFlips(), renderChanges(payload.changes), renderPickers(runs, a, b)),
+      h("div", { class: "lead" }, h("h1", { dir: "auto" }, splitAnswer(comparison).first || "These sides cannot be compared."), h("p", { dir: "auto" }, splitAnswer(comparison).rest, " ", this.#describeFlips()), renderChanges(payload.changes), renderPickers(runs, a, b)),
       noteList([...(comparison.notes ?? []), ...(comparison.unlike ?? []), ...(comparison.uneven ?? [])]),
       h("div", { class: "columns compare-columns" }, section("Differences", renderDeltas(payload.deltas ?? [], this.names)), h("section", { "aria-label": "Flips" }, h("h2", null, "Samples"), this.flips)),
       this.slices, this.samples);
@@ -66,7 +66,7 @@ class ComparePage {
     const lost = flips.filter((flip) => flip.lost).length;
     const only = [this.payload.comparison.only_a, this.payload.comparison.only_b].map((ids) => ids?.length ?? 0);
     const rest = only[0] + only[1] ? ` ${formatCount(only[0], "sample")} only in ${this.names[0]} and ${formatInteger(only[1])} only in ${this.names[1]} are left out.` : "";
-    return h("p", null, `${formatCount(flips.length - lost, "sample")} won, ${formatInteger(lost)} lost.${rest}`);
+    return `${formatCount(flips.length - lost, "sample")} won, ${formatInteger(lost)} lost.${rest}`;
   }
 
   async ready() {
@@ -102,7 +102,7 @@ class ComparePage {
     this.grid.keys = await loader.listKeys();
     if (this.destroyed) return;
     this.#renderSlices();
-    await this.grid.update(this.params);
+    this.grid.redraw();
     if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
   }
 
@@ -141,7 +141,7 @@ class ComparePage {
   #renderSlices() {
     const { a, b } = this.payload;
     const usable = (this.grid?.keys ?? []).filter((key) => key.values > 1 && key.values <= 40);
-    if (!usable.length || a.run_id !== b.run_id) return;
+    if (!usable.length || a.run_id !== b.run_id || !source.has(`${joinPath("runs", a.run_id)}/slices`)) return;
     const by = this.params.get("by") ?? "";
     const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) => updateParams({ by: value }, { replace: true }));
     const content = h("div");

@@ -13,9 +13,11 @@ export async function renderEvaluatorsPage(address) {
   const title = h("h1");
   const update = ({ params }) => {
     const needle = (params.get("text") ?? "").toLowerCase();
-    const shown = evaluators.filter((one) => !needle || JSON.stringify([one.name, one.summary, one.card]).toLowerCase().includes(needle));
+    const shown = evaluators.filter((one) => !needle || JSON.stringify([one.name, one.category, one.summary, one.card]).toLowerCase().includes(needle));
     title.textContent = needle ? `${shown.length} of ${formatCount(evaluators.length, "evaluator")}.` : `${formatCount(evaluators.length, "evaluator")} can judge an output.`;
-    replaceContent(list, shown.length ? shown.map(renderEvaluator) : emptyState("No evaluator matches.", "", h("a", { href: "#/evaluators" }, "Show all evaluators")));
+    const groups = Map.groupBy(shown, (one) => one.category ?? "");
+    const content = [...groups].sort(([a], [b]) => a.localeCompare(b)).map(([category, members]) => h("section", { class: "card-list", "aria-label": category || "evaluators" }, category && h("h2", { class: "category" }, category.replaceAll("_", " ")), members.map(renderEvaluator)));
+    replaceContent(list, shown.length ? content : emptyState("No evaluator matches.", "", h("a", { href: "#/evaluators" }, "Show all evaluators")));
   };
   update(address);
   return { title: "Evaluators", trail: [{ text: "evaluators" }], element: h("div", { class: "page" }, h("div", { class: "lead" }, title), h("div", { class: "filters" }, search), list), update, keys: { "/": () => search.focus() } };
@@ -24,7 +26,7 @@ export async function renderEvaluatorsPage(address) {
 function renderEvaluator({ name, summary, parameters = [], card }) {
   const rows = parameters.map((parameter) => (typeof parameter === "string" ? { name: parameter } : parameter));
   return h("article", { class: "card evaluator", id: `evaluator-${name}` },
-    h("h2", null, h("code", null, name)),
+    h("h3", null, h("code", null, name)),
     h("p", { class: "prose" }, summary),
     rows.length > 0 && foldout(formatCount(rows.length, "parameter"), h("table", { class: "data" }, h("tbody", null, rows.map((parameter) => h("tr", null,
       h("th", { scope: "row" }, h("code", null, parameter.name)), h("td", { class: "quiet" }, toText(parameter.type ?? parameter.kind ?? "")), h("td", null, "default" in parameter ? `default ${JSON.stringify(parameter.default)}` : parameter.required ? "required" : ""), h("td", null, parameter.description ?? parameter.help ?? "")))))),

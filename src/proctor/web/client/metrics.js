@@ -7,7 +7,7 @@ import { chooseDomain, intervalTable } from "./plots.js";
 const COSTS = [["latency_ms.mean", "mean latency"], ["latency", "mean latency"], ["latency_ms.p50", "median latency"], ["latency.p50", "median latency"], ["latency_ms.p95", "95th percentile of latency"], ["latency.p95", "95th percentile of latency"], ["tokens.mean", "tokens per result"], ["tokens", "tokens per result"], ["tokens.total", "tokens in total"], ["cost.mean", "cost per result"], ["cost", "cost per result"], ["cost.total", "cost in total"], ["judges.tokens", "tokens of judges"], ["judges.cost", "cost of judges"]];
 
 function sameNumbers(a, b) {
-  return a && b && a.value === b.value && a.n === b.n && String(a.interval) === String(b.interval);
+  return a && b && a.n === b.n && (a.value === b.value || Math.abs(a.value - b.value) < 1e-9);
 }
 
 /** List the metrics of quality worth a row: [name, label, what a failure filter needs]. */
@@ -68,7 +68,7 @@ export function renderCosts({ metrics, summary }) {
     const domain = chooseDomain(known.map((name) => metrics[name][metricName]));
     return [{ heading: label }, ...known.map((name) => {
       const metric = metrics[name][metricName];
-      return { label: name, metric, domain, tip: `${name}, ${label}: ${describeMetric(metric)}`, cells: [h("strong", null, formatValue(metric.value, metric)), formatInterval(metric.interval, metric) || "", formatInteger(metric.n)] };
+      return { label: name, metric, domain, ticks: [0], tip: `${name}, ${label}: ${describeMetric(metric)}`, cells: [h("strong", null, formatValue(metric.value, metric)), formatInterval(metric.interval, metric) || "", formatInteger(metric.n)] };
     })];
   });
   if (!rows.length) return h("p", { class: "quiet" }, "No times, tokens or costs were recorded.");

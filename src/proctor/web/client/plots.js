@@ -65,13 +65,13 @@ function headingRow({ heading, note }, columns) {
   return h("tr", { class: "group" }, h("th", { colspan: columns, scope: "colgroup" }, heading, note && h("span", { class: "quiet" }, ` ${note}`)));
 }
 
-function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape }, kind) {
+function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }, kind) {
   const name = href ? h("a", { href, dir: "auto" }, label) : h("span", { dir: "auto" }, label);
   return h(
     "tr",
     null,
     h("th", { scope: "row" }, name),
-    h("td", { class: "plot-cell", "data-tip": tip }, intervalBar({ metric, domain, reference, band, shape })),
+    h("td", { class: "plot-cell", "data-tip": tip }, intervalBar({ metric, domain, reference, band, shape, ticks })),
     cells.map((cell, index) => h("td", { class: kind(index) }, cell)),
   );
 }

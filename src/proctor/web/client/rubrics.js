@@ -10,15 +10,22 @@ const PAGE_SIZE = 200;
 /** Show the rubric scores of a run. */
 export async function renderRubricsPage(address) {
   const runId = address.segments[1];
-  const payload = await source.get(`${joinPath("runs", runId)}/rubrics`);
-  const rubrics = (payload.rubrics ?? []).map((rubric) => (typeof rubric === "string" ? { id: rubric, name: rubric } : { ...rubric, name: rubric.name ?? rubric.id }));
+  const path = joinPath("runs", runId);
+  const { summary } = await source.get(path);
   const element = h("div", { class: "page" });
-  const page = { title: "Rubrics", trail: [{ text: runId, href: makeLink(["runs", runId]) }, { text: "rubrics" }], element, update: ({ params }) => draw(element, runId, payload, rubrics, params) };
-  page.update(address);
-  return page;
+  const payloads = new Map();
+  const update = async ({ params }) => {
+    const configuration = params.get("c") ?? summary.configurations[0];
+    if (!payloads.has(configuration)) payloads.set(configuration, await source.get(`${path}/rubrics`, { configuration }));
+    const payload = payloads.get(configuration);
+    const rubrics = payload.rubrics.map((rubric) => ({ ...rubric, id: rubric.id ?? rubric.name }));
+    draw(element, { runId, payload, rubrics, params, configuration, configurations: summary.configurations });
+  };
+  await update(address);
+  return { title: "Rubrics", trail: [{ text: summary.name, href: makeLink(["runs", runId]) }, { text: "rubrics" }], element, update };
 }
 
-function draw(element, runId, payload, rubrics, params) {
+function draw(element, { runId, payload, rubrics, params, configuration, configurations }) {
   if (!rubrics.length || !payload.sessions.length) {
     replaceContent(element, emptyState("This run has no rubric scores.", "Score sessions with rubrics to see them here:", h("pre", { class: "command" }, "proctor sessions score --help")));
     return;
@@ -27,8 +34,8 @@ function draw(element, runId, payload, rubrics, params) {
   const limit = Number(params.get("limit") ?? PAGE_SIZE);
   replaceContent(element,
     h("div", { class: "lead" }, h("h1", null, describeWeakest(payload, rubrics))),
-    h("div", { class: "filters" }, select("Sort", [["total", "lowest total first"], ...rubrics.map((rubric) => [rubric.id, `lowest ${rubric.name} first`])], params.get("sort") ?? "total", (sort) => updateParams({ sort: sort === "total" ? "" : sort })), h("span", { class: "quiet" }, "Darker is higher; hatched cells have no score.")),
-    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Rubric scores" }, renderHeat(runId, payload, rubrics, order.slice(0, limit))),
+    h("div", { class: "filters" }, configurations.length > 1 && select("Configuration", configurations, configuration, (c) => updateParams({ c })), select("Sort", [["total", "lowest total first"], ...rubrics.map((rubric) => [rubric.id, `lowest ${rubric.name} first`])], params.get("sort") ?? "total", (sort) => updateParams({ sort: sort === "total" ? "" : sort })), h("span", { class: "quiet" }, `Darker is higher; hatched cells have no score.${payload.left_out ? ` ${formatCount(payload.left_out, "further session")} not shown.` : ""}`)),
+    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Rubric scores" }, renderHeat({ runId, payload, rubrics, configuration }, order.slice(0, limit))),
     order.length > limit && button(`Show ${formatInteger(Math.min(PAGE_SIZE, order.length - limit))} more`, () => updateParams({ limit: limit + PAGE_SIZE }, { replace: true })));
 }
 
@@ -61,12 +68,12 @@ function describeWeakest(payload, rubrics) {
   return `${formatCount(payload.sessions.length, "session")}: ${weakest.rubric.name} is weakest, ${weakest.mean.toFixed(2)} of ${formatPlain(scaleOf(payload, weakest.rubric)[1])} on average over ${formatInteger(weakest.n)}${rest}.`;
 }
 
-function renderHeat(runId, payload, rubrics, order) {
+function renderHeat({ runId, payload, rubrics, configuration }, order) {
   return h("table", { class: "heat" },
     h("caption", { class: "visually-hidden" }, "Scores by session and rubric"),
     h("thead", null, h("tr", null, h("th", { scope: "col" }, "Session"), rubrics.map((rubric) => h("th", { scope: "col", "data-tip": rubric.weight ? `weight ${formatPlain(rubric.weight)}` : null }, rubric.name)), h("th", { scope: "col", class: "number" }, "Total"))),
     h("tbody", null, order.map((row) => h("tr", null,
-      h("th", { scope: "row" }, h("a", { href: makeLink(["runs", runId], { sample: payload.sessions[row] }), dir: "auto" }, payload.sessions[row])),
+      h("th", { scope: "row" }, h("a", { href: makeLink(["runs", runId], { sample: payload.sessions[row], c: configuration }), dir: "auto" }, payload.sessions[row])),
       rubrics.map((rubric, column) => h("td", null, heatCell(payload.scores[row][column], scaleOf(payload, rubric), `${payload.sessions[row]}, ${rubric.name}`))),
       h("td", { class: "number" }, isNumber(payload.totals[row]) ? formatPlain(payload.totals[row]) : "–")))));
 }

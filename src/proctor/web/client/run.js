@@ -2,7 +2,7 @@
 
 import { linkWith, makeLink, parseAddress, updateParams } from "./address.js";
 import { append, button, emptyState, errorState, foldout, h, loadingState, outcomeMark, replaceContent, section, select } from "./dom.js";
-import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber } from "./format.js";
+import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber, splitAnswer } from "./format.js";
 import { SampleGrid } from "./grid.js";
 import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
@@ -75,7 +75,7 @@ class RunPage {
     this.grid.keys = await loader.listKeys();
     if (this.destroyed) return;
     if (this.grid.keys.length) this.#renderSummary();
-    await this.grid.update(this.params);
+    this.grid.redraw();
     if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
   }
 
@@ -102,8 +102,8 @@ class RunPage {
     return [
       entry("overview", "Overview", tab === "overview" ? own : linkWith({ tab: "overview", sample: "" })),
       entry("samples", ["Samples ", h("span", { class: "quiet" }, isNumber(count) ? formatInteger(count) : "")], tab === "samples" ? linkWith({}) : linkWith({ tab: "samples" })),
-      payload.evaluators.some((one) => one.judges?.length) && entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
-      hasRubrics(payload) && entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
+      payload.evaluators.some((one) => one.judges?.length) && source.has(`${joinPath("runs", this.runId)}/judges`) && entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
+      hasRubrics(payload) && source.has(`${joinPath("runs", this.runId)}/rubrics`) && entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
       source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name })),
     ];
   }
@@ -184,8 +184,9 @@ class RunPage {
   }
 
   #headline(sentences) {
-    const answers = (this.payload.comparisons ?? []).map((one) => one.answer).filter(Boolean);
-    if (answers.length === 1 || answers.length === 2) return answers.join(" ");
+    const answers = (this.payload.comparisons ?? []).filter((one) => one.answer).map(splitAnswer);
+    if (answers.length === 1) return answers[0].first;
+    if (answers.length > 1 && answers.length < 5) return answers.map(({ claim }) => claim).join(" ");
     const { summary } = this.payload;
     const rated = summary.configurations.filter((name) => isNumber(summary.metrics[name]?.pass_rate?.value)).sort((a, b) => summary.metrics[b].pass_rate.value - summary.metrics[a].pass_rate.value);
     if (rated.length < 2) return sentences[0] ?? describeCounts(summary.counts);
@@ -231,7 +232,7 @@ class RunPage {
 
   #renderSlicesSection() {
     const keys = this.grid?.keys ?? [];
-    if (!this.slices || !keys.length) return;
+    if (!this.slices || !keys.length || !source.has(`${joinPath("runs", this.runId)}/slices`)) return;
     const usable = keys.filter((key) => key.values > 1 && key.values <= 40);
     if (!usable.length) return;
     const by = this.params?.get("by") ?? "";
