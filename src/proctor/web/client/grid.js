@@ -11,6 +11,7 @@ const OVERSCAN = 14;
 const LOAD_DELAY = 50;
 const NARROW = 620;
 const GROUP_HEIGHT = 34;
+const TOP_HEIGHT = 44;
 const TEXT_WIDTH = 150;
 const MARK_WIDTH = 78;
 const CARD_CONFIGURATIONS = 4;
@@ -123,7 +124,16 @@ export class SampleGrid {
     this.lines = params.has("lines") ? filters.lines : this.defaultLines;
     this.#startSearch(filters.text);
     await this.#loadColumns(filters);
-    if (this.stateKey === key) this.#apply();
+    if (this.stateKey !== key) return;
+    const wasShown = Boolean(this.states);
+    this.#apply();
+    if (wasShown && !this.openSample) this.#scrollToStart();
+  }
+
+  // Other rows are read from the first one.
+  #scrollToStart() {
+    const top = this.element.getBoundingClientRect().top;
+    if (top < 0) scrollBy(0, top - TOP_HEIGHT);
   }
 
   /** Draw the tool bar again, for example when the metadata keys are known. */
