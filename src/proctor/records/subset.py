@@ -199,3 +199,8 @@ class ResultSubset:
 
     def read(self, places: Sequence[int]) -> list[EvalResult]:
         return self._results.read(places)
+
+    def search(self, text: str, after: int = 0) -> Iterator[tuple[int, list[int], float]]:
+        own_places = frozenset(self.grid().places)
+        for cursor, places, share in self._results.search(text, after):
+            yield cursor, [place for place in places if place in own_places], share
