@@ -15,8 +15,6 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
-from proctor.models import weights
-from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 
 # A larger number means that the file has another format.
 MAX_HEADER_BYTES = 100_000_000
@@ -291,23 +289,9 @@ def _multiply(state: Any, matrix: tuple[Any, Any]) -> Any:
     return flat.reshape(*state.shape[:-1], -1)
 
 
-NAME = "minilm"
 MAX_PIECES = 256
 # Tokens in one batch: enough to be fast, and little memory.
 BATCH_TOKENS = 2048
-
-
-def connect(address: str) -> CachedEmbedder:
-    """Connect `local:minilm`; run `proctor models pull minilm` first."""
-    name = address.partition(":")[2]
-    if name != NAME:
-        raise ModelError(
-            f"unknown local embedder {name!r}", where=address, fix=f"write local:{NAME}, or pass your own function"
-        )
-    path = weights.path(NAME)
-    extras.require("numpy", extra="local", why="the local embedder")
-    # All users share one model in memory.
-    return shared_embedder((NAME, path), lambda: CachedEmbedder(MiniLM(path)))
 
 
 class MiniLM:
@@ -316,7 +300,7 @@ class MiniLM:
     `path` is the file of the weights, in the folder of the vocabulary; both are loaded on first use.
     """
 
-    name = f"local:{NAME}"
+    name = "local:minilm"
     method = "embeddings"
     # The vocabulary is English; other languages become single letters or unknown words.
     languages = ("en",)
