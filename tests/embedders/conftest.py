@@ -8,8 +8,10 @@ import pytest
 
 from proctor.errors import ModelError
 from proctor.models import weights
+from proctor.models.cross_encoder import CrossEncoder
 from proctor.models.embedders.minilm import MiniLM
 from proctor.models.embedders.multilingual import Multilingual
+from proctor.models.language_id import LanguageModel
 
 
 def pull_or_skip(name: str) -> Path:
@@ -40,3 +42,15 @@ def multilingual_path() -> Path:
 def multilingual(multilingual_path: Path) -> Multilingual:
     """One model for all tests."""
     return Multilingual(multilingual_path)
+
+
+@pytest.fixture(scope="session")
+def cross_encoder() -> CrossEncoder:
+    """One model for all tests."""
+    return CrossEncoder(pull_or_skip("ms-marco"))
+
+
+@pytest.fixture(scope="session")
+def language_model() -> LanguageModel:
+    """One model for all tests."""
+    return LanguageModel(pull_or_skip("languages"))

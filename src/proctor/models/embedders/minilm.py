@@ -182,8 +182,8 @@ class Bert:
     def __init__(self, tensors: Mapping[str, Any], np: Any) -> None:
         self._np = np
         self._words = tensors["embeddings.word_embeddings.weight"]
-        token_type = tensors["embeddings.token_type_embeddings.weight"][0]
-        self._positions = tensors["embeddings.position_embeddings.weight"] + token_type
+        self._segments = tensors["embeddings.token_type_embeddings.weight"]
+        self._positions = tensors["embeddings.position_embeddings.weight"]
         self._norm = _weight_and_bias(tensors, "embeddings.LayerNorm")
         count = 0
         self._layers: list[_Layer] = []
@@ -193,19 +193,30 @@ class Bert:
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Any:
         """Return one row for each text; texts of similar length waste the least time."""
+        state, mask = self.states(batch)
+        means = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+        return means / self._np.linalg.norm(means, axis=1, keepdims=True)
+
+    def states(self, batch: Sequence[Sequence[int]], first_lengths: Sequence[int] | None = None) -> tuple[Any, Any]:
+        """Return the state of each token of each text, and a mask that is 0 for padding.
+
+        For pairs of texts, `first_lengths` is the number of tokens of each first text.
+        """
         np = self._np
         width = max(map(len, batch))
         ids = np.zeros((len(batch), width), dtype=np.int64)
+        segments = np.zeros((len(batch), width), dtype=np.int64)
         mask = np.zeros((len(batch), width), dtype=np.float32)
         for row, pieces in enumerate(batch):
             ids[row, : len(pieces)] = pieces
             mask[row, : len(pieces)] = 1.0
-        state = self._normalize(self._words[ids] + self._positions[:width], self._norm)
+            if first_lengths is not None:
+                segments[row, first_lengths[row] : len(pieces)] = 1
+        state = self._normalize(self._words[ids] + self._positions[:width] + self._segments[segments], self._norm)
         padding = ((1.0 - mask) * np.float32(NO_ATTENTION))[:, None, None, :]
         for layer in self._layers:
             state = self._apply_layer(layer, state, padding)
-        means = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
-        return means / np.linalg.norm(means, axis=1, keepdims=True)
+        return state, mask
 
     def _apply_layer(self, layer: _Layer, state: Any, padding: Any) -> Any:
         attention = _multiply(self._attend(layer, state, padding), layer.attention_output)

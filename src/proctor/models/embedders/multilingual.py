@@ -6,7 +6,7 @@ import re
 import struct
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -14,40 +14,12 @@ from typing import Any
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
+from proctor.models.protobuf import read_fields
 
 UNKNOWN, BEGIN, END = 0, 1, 2
 SPACE = "\u2581"
 # An unknown character costs this much more than the rarest piece.
 UNKNOWN_PENALTY = 10.0
-_LENGTH_DELIMITED, _FIXED32, _VARINT, _FIXED64 = 2, 5, 0, 1
-
-
-def read_fields(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Yield number and content of the length-delimited and 32-bit fields of a protobuf message."""
-    position = 0
-    while position < len(data):
-        tag, position = _read_varint(data, position)
-        number, wire_type = tag >> 3, tag & 7
-        if wire_type == _LENGTH_DELIMITED:
-            length, position = _read_varint(data, position)
-        elif wire_type == _VARINT:
-            _, position = _read_varint(data, position)
-            continue
-        else:
-            length = {_FIXED32: 4, _FIXED64: 8}[wire_type]
-        yield number, data[position : position + length]
-        position += length
-
-
-def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
 
 
 class Unigrams:
@@ -70,11 +42,11 @@ class Unigrams:
         pieces = []
         try:
             for number, content in read_fields(memoryview(path.read_bytes())):
-                if number == 1:
-                    fields = dict(read_fields(content))
+                if number == 1 and isinstance(content, memoryview):
+                    fields: dict[int, Any] = dict(read_fields(content))
                     score = struct.unpack("<f", fields[2])[0] if 2 in fields else 0.0
                     pieces.append((bytes(fields[1]).decode(), score))
-        except (IndexError, KeyError, ValueError, struct.error):
+        except (IndexError, KeyError, ValueError, TypeError, struct.error):
             pieces = []
         if not pieces:
             raise ModelError("it is not a SentencePiece model", where=str(path))
