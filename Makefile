@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz lock clean demo-env dev-env
+.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock clean demo-env dev-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -69,6 +69,9 @@ simulations: dev-env ## Simulate false alarms, coverage and power of the statist
 chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of times.
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
 	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/distributed/test_chaos.py
+
+properties: dev-env ## Run the property tests with ten times as many examples.
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q -m hypothesis --hypothesis-profile=thorough
 
 fuzz:            ## Run the importers on randomly changed logs (FUZZ_SECONDS, FUZZ_SEED).
 	@$(PYTHON) tools/bootstrap.py .venv-fuzz fuzz

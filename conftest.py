@@ -1,33 +1,65 @@
-"""Settings for all tests: no deadlines for properties, and no settings of the user.
+"""Settings for all tests: a few examples per property, no deadlines, and no settings of the user.
 
-Coverage makes Python code three to four times slower, so properties use fewer examples while it is measured. Tests that
-only compute, on lines that faster tests cover too, are marked `no_cover`.
+`make test` draws 20 examples per property, `make properties` 200. Coverage makes Python code three to four times
+slower; tests that only compute, on lines that faster tests cover too, are marked `no_cover`.
 """
 
 from __future__ import annotations
 
 import csv
+import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from proctor.wiring import registry
 
+ROOT = Path(__file__).parent
+
 # Test processes run in parallel; each should use one core.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Thousands of tests write a history; in memory they need not wait for the disk. Some run programs that they write.
+MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and MEMORY.is_dir():
+    status = os.statvfs(MEMORY)
+    if status.f_bavail * status.f_frsize > 4e9 and not status.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
 
 # A shell that starts the tests in the background ignores Ctrl-C for them; tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("proctor", deadline=None)
-settings.register_profile("traced", deadline=None, max_examples=30)
-settings.load_profile("traced" if "COVERAGE_PROCESS_CONFIG" in os.environ else "proctor")
+settings.register_profile("proctor", deadline=None, max_examples=20)
+settings.register_profile("thorough", deadline=None, max_examples=200)
+settings.load_profile("proctor")
+
+# Imports and collection make few cycles; searching for them takes longer than the memory is worth.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and collected tests from garbage collection: they live until the end."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for doctests in the package only: test modules have none, and searching them takes time."""
+    collectors = yield
+    if file_path.is_relative_to(ROOT / "tests"):
+        collectors = [collector for collector in collectors if not isinstance(collector, DoctestModule)]
+    return collectors
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from proctor.core.redaction.known_secrets import KnownSecrets
 from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.redact import Redaction, may_hold_secrets
 from proctor.core.redaction.secrets import find_secrets
@@ -98,6 +99,15 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "capitals": _repeat("YOU "),
     "insults": _repeat("you idiot "),
     "json strings": _json_of("short"),
+    # Beginnings of personal data and secrets that never end.
+    **{
+        unit: _repeat(unit)
+        for unit in (
+            *("1 ", "1.", "a.", "1:", "+1 ", "api_", "tel 1", "token-", "eyJhbGciOi.", "a://b:", "GB82 ", "ffff:"),
+            *("-----BEGIN RSA PRIV" + "ATE KEY-----\n", "secret_", "sk-", "L898902C36UTO", "curl -u a:", "&sig="),
+            *('"token": "a', "Authorization: Basic ", "%2", "&#", "i not ", "i can't ", "<think>", "women are "),
+        )
+    },
 }
 
 SENTENCE = "The museum in Oslo has 42 rooms."
@@ -212,6 +222,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "compliance claims": _attached(safety.compliance, policies=[], claims=["It cures the flu"], **_LEXICAL),
     "redaction secrets": find_secrets,
     "redaction personal": find_pii,
+    "redaction of known secrets": KnownSecrets(["token-0123456789"]).hide,
     "redaction text": lambda text: Redaction(personal=True).text(text),
     "redaction stored": lambda text: may_hold_secrets(codec.encode([text]).decode()),
     "judge verdict": _answers(_read_verdict),

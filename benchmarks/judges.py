@@ -69,7 +69,7 @@ async def by_itself(side: str, url: str, calls: int) -> dict[str, Any]:
     adapter = connected(url)
     limiter = adapter._line.endpoint.limiter
     once = through_adapter(adapter) if side == "call" else through_judge(adapter)
-    async with lifetimes.in_use():
+    async with lifetimes.ResourceScope():
         return await timed(once, calls, lambda: limiter.window)
 
 
@@ -200,7 +200,7 @@ def record_body() -> bytes:
 @contextmanager
 def server(*, faults: bool) -> Iterator[str]:
     """Start the model server in another process."""
-    command = [sys.executable, "-m", "proctor.testing.model_server", "--delay", str(DELAY)]
+    command = [sys.executable, "-m", "tests.servers.model_server", "--delay", str(DELAY)]
     if faults:
         command += ["--limited", str(LIMITED), "--broken", str(BROKEN), "--seed", "7"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -67,7 +67,7 @@ def tool(name: str, arguments: dict[str, Any], result: str, call_id: str) -> dic
 class Scripted:
     """A judge that answers at once, with the line that it is told to write."""
 
-    model, fits_schema = "scripted:judge", False
+    model, supports_json_schema = "scripted:judge", False
 
     def __init__(self) -> None:
         self.calls = 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.evaluators.judges.transcript import render_transcript
 from proctor.sessions.genai.values import is_too_deep
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 
 # A message or container with one of these keys has another form.
 _OTHER_FORMS = frozenset(

@@ -32,7 +32,7 @@ from proctor.errors import DatasetError
 from proctor.records import codec
 from proctor.records.session import CustomEvent
 from proctor.sessions.genai.values import MAX_DEPTH
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import (
     DETECTION_VALUES,
     IMPORTER_FAILED,

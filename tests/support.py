@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from proctor import Sample
+from proctor.cli.main import run_cli
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,6 +57,36 @@ def proctor(*args: str | Path, cwd: Path, **environment: str) -> subprocess.Comp
         text=True,
         timeout=600,
     )
+
+
+def run_command(*args: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line inside this process, which is a second faster than `proctor`."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    variables = {"NO_COLOR": "1", "COLUMNS": "100"} | environment
+    with mock.patch.dict(os.environ, variables), chdir(cwd), redirect_stdout(out), redirect_stderr(err):
+        code = run_cli([str(argument) for argument in args])
+    return subprocess.CompletedProcess(args, code, _read(out), _read(err))
+
+
+def _read(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+def count_calls(function: Callable[..., object], *args: object) -> int:
+    """Count the function calls of a call: a measure of its work that does not depend on the machine."""
+    count = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return count
 
 
 def start(script: str, *args: Any, cwd: Path, traced: bool = True) -> subprocess.Popen[str]:

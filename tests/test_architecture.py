@@ -7,6 +7,7 @@ import functools
 import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -39,19 +40,32 @@ def modules() -> dict[str, Path]:
     return names
 
 
+class Source(NamedTuple):
+    """What the tests look at in a file; whole syntax trees of all files would fill the memory."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    functions: dict[str, int]
+
+
 @functools.cache
-def nodes(file: Path) -> list[ast.AST]:
-    """Return all nodes of the syntax tree of a file."""
-    return list(ast.walk(ast.parse(file.read_text())))
+def source(file: Path) -> Source:
+    """Return the imports of a file, also those inside functions, and the lengths of its functions."""
+    imports, functions = [], {}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions[f"{node.name}:{node.lineno}"] = (node.end_lineno or 0) - node.lineno
+    return Source(imports, functions)
 
 
 def imports(file: Path, known: dict[str, Path]) -> set[str]:
     """Return what a file imports from the package, also inside functions."""
     imported = set()
-    for node in nodes(file):
+    for node in source(file).imports:
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{file}: relative import"
             module = node.module or ""
             for alias in node.names:
@@ -99,11 +113,8 @@ def test_files_and_functions_stay_small() -> None:
         text = file.read_text()
         if text.count("\n") >= 600:
             too_long.append(f"{name}: {text.count(chr(10))} lines")
-        for node in nodes(file):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                length = (node.end_lineno or 0) - node.lineno
-                if length >= 60:
-                    too_long.append(f"{name}.{node.name}: {length} lines")
+        lengths = source(file).functions.items()
+        too_long += [f"{name}.{function}: {length} lines" for function, length in lengths if length >= 60]
     assert too_long == []
 
 

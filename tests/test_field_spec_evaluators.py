@@ -11,6 +11,7 @@ from proctor import define, evaluators, judges
 from proctor.core.aliases import COMMON_NAMES
 from proctor.wiring.definition.definition import BuiltIn
 from proctor.wiring.registry import Registry
+from tests.tables import each_row
 
 # Categories, names, and the parameters with their defaults that the spec names.
 TWENTY_TWO: dict[str, dict[str, dict[str, Any]]] = {
@@ -51,7 +52,7 @@ def test_they_are_exactly_these_in_their_categories() -> None:
     assert registry.warnings == []
 
 
-@pytest.mark.parametrize(("name", "parameters"), [pair for names in TWENTY_TWO.values() for pair in names.items()])
+@each_row(("name", "parameters"), [pair for names in TWENTY_TWO.values() for pair in names.items()])
 def test_parameters_and_defaults_are_those_of_the_spec(name: str, parameters: dict[str, Any]) -> None:
     """What the spec names is there with its default; each says in a sentence what it does."""
     info = Registry.standard().describe(name)
@@ -66,7 +67,7 @@ def test_editors_know_their_names() -> None:
     assert set(get_args(BuiltIn)) == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_each_is_a_public_name(name: str) -> None:
     """Each is listed in `proctor.evaluators` or `proctor.judges`, and importable from `proctor`."""
     namespace = judges if name in TWENTY_TWO["llm"] else evaluators

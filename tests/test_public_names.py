@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import proctor
+from tests.tables import each_row
 
 HEAVY = ("rich", "httpx2", "yaml", "pydantic", "asyncio", "sqlite3", "msgspec", "click")
 NAMESPACES = (
@@ -35,11 +36,11 @@ def fresh(code: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=300,
     ).stdout
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@each_row("package", PACKAGES)
 def test_importing_a_namespace_loads_nothing_heavy(package: str) -> None:
     """`import proctor` in a new process costs next to nothing, and so does each namespace."""
     code = f"import sys, {package}; print([n for n in {HEAVY} if n in sys.modules])"
@@ -53,7 +54,7 @@ def test_the_records_load_neither_engine_nor_database() -> None:
     assert fresh(code) == "[]\n"
 
 
-@pytest.mark.parametrize(("package", "home", "name"), EXPORTED)
+@each_row(("package", "home", "name"), EXPORTED)
 def test_every_public_name_resolves_and_is_explained(package: str, home: str, name: str) -> None:
     """Each is found at its home and has a docstring."""
     module: ModuleType = importlib.import_module(package)
@@ -71,7 +72,7 @@ def test_the_front_door_is_short() -> None:
     assert dir(proctor) == sorted([*proctor.__all__, "__version__"])
 
 
-@pytest.mark.parametrize("package", PACKAGES[1:])
+@each_row("package", PACKAGES[1:])
 def test_a_namespace_lists_all_its_names(package: str) -> None:
     """In `__all__` and `dir`."""
     module = importlib.import_module(package)

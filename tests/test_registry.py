@@ -172,7 +172,7 @@ def test_a_stored_spec_builds_the_same_evaluator(registry: Registry, spec: Any) 
     built = registry.build(spec).spec
     stored = codec.decode(codec.encode(built), EvaluatorSpec)
     assert registry.build(stored).spec == built
-    assert registry.build(codec.plain(built)).spec == built
+    assert registry.build(codec.to_plain(built)).spec == built
 
 
 def test_faults_have_suggestions(registry: Registry) -> None:
@@ -277,7 +277,7 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
 
 def test_an_empty_list_of_evaluators_is_refused(registry: Registry) -> None:
     """A run without evaluators has no result."""
-    with pytest.raises(EvaluatorError, match="no evaluator was given"):
+    with pytest.raises(EvaluatorError, match="there is no evaluator"):
         registry.build_all([])
 
 

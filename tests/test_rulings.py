@@ -342,7 +342,7 @@ def test_field_ruling_missing_raises_and_null_is_a_value() -> None:
     with pytest.raises(FieldMissing) as caught:
         define().evaluate_field("usage.total", fine).evaluate({"output": 1, "usage": {"sum": 3}})
     assert str(caught.value).split("\n") == [
-        "usage.total: 'usage' has no field 'total'", "Fix: there are: sum",
+        "usage.total: 'usage' has no field 'total'", "Fix: choose one of: sum",
     ]  # fmt: skip
 
 

@@ -91,13 +91,13 @@ def test_the_complete_example(tmp_path: Path) -> None:
     assert {score.configuration: score.passed for score in output.scores} == {
         "low_temp": True, "med_temp": True, "high_temp": False,
     }  # fmt: skip
-    assert list(output.of("low_temp").evaluators) == [
+    assert list(output.for_configuration("low_temp").evaluators) == [
         "semantic_similarity", "coherence", "hallucination_detection", "citation_grounding",
     ]  # fmt: skip
-    cited = output.of("high_temp").evaluators["citation_grounding"]
+    cited = output.for_configuration("high_temp").evaluators["citation_grounding"]
     assert (cited.value, cited.reason) == (0.0, "0/2 citations grounded in output")
     assert result.field_results["tokens"].passed
-    assert not result.field_results["latency"].of("high_temp").passed
+    assert not result.field_results["latency"].for_configuration("high_temp").passed
 
     comparison = result.compare("low_temp", "high_temp")
     assert comparison.deltas["tokens"] == {"absolute": -70.0, "percentage": -14.0}

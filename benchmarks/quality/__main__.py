@@ -28,7 +28,7 @@ NOT_SUBJECTS = {"__main__", "figure"}
 def main(wanted: list[str]) -> int:
     data = Path(os.environ.get("PROCTOR_DATA") or "../shared/data")
     console = Console()
-    table = Table("", "data", "value", "reference", "asked", "holds", "note", title="Quality")
+    table = Table("", "data", "value", "reference", "required", "holds", "note", title="Quality")
     missed = 0
     for subject in wanted or subjects():
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Differences of configurations: what others published of the same numbers.
+"""Differences between configurations, compared with published results on the same data.
 
 Each is asked to agree with the published figure to its last digit.
 """
@@ -25,7 +25,7 @@ def measure(data: Path) -> Iterator[Figure]:
 
 
 def gsm8k(file: Path) -> Iterator[Figure]:
-    """Recorded models on the same questions, evaluated and compared as anybody would."""
+    """Evaluate and compare recorded models on the same questions."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     dataset = [{"id": str(place), "input": place} for place in range(len(rows))]
 
@@ -54,11 +54,11 @@ def is_right(output: bool) -> bool:
 
 
 def silver(file: Path) -> Iterator[Figure]:
-    """The atomic weight of silver by two instruments: d = sqrt(F (1/n + 1/m)) of NIST's F."""
+    """Return the effect size of NIST's silver data (two instruments): d = sqrt(F (1/n + 1/m))."""
     text = file.read_text(encoding="latin-1")
     certified = re.search(r"Between Instrument\s+\S+\s+\S+\s+\S+\s+(\S+)", text)
     if certified is None:
-        raise ValueError(f"{file} holds no certified F")
+        raise ValueError(f"{file} contains no certified F")
     pairs = re.findall(r"^\s*([12])\s+(107\.\d+)\s*$", text, re.MULTILINE)
     first, second = ([float(v) for which, v in pairs if which == one] for one in "12")
     score = effect_size(FieldContext("weight", {}, epochs=first, baseline_epochs=second))
@@ -67,7 +67,7 @@ def silver(file: Path) -> Iterator[Figure]:
 
 
 def airline(file: Path) -> Iterator[Figure]:
-    """Four trials of each of 50 tasks as samples of one cluster, beside one that never succeeds."""
+    """Compare four trials of each of 50 tasks, one cluster per task, with a system that never succeeds."""
     runs = json.loads(gzip.decompress(file.read_bytes()))
     dataset = [
         {"id": f"{run['task_id']}-{run['trial']}", "input": place, "metadata": {"cluster": str(run["task_id"])}}
@@ -85,7 +85,7 @@ def airline(file: Path) -> Iterator[Figure]:
     tasks = delta.clusters or 0
     yield _near("clusters", "tau-bench", tasks, 50, 0)
     yield _near("mean over tasks", "tau-bench", delta.a or 0.0, 0.420, 0.0005)
-    # Published without the correction for the number of clusters, which ours has.
+    # The published value lacks the correction for the number of clusters.
     error = (delta.error or 0.0) * math.sqrt((tasks - 1) / tasks)
     yield _near("its clustered standard error", "tau-bench", error, 0.0517, 0.00005)
 

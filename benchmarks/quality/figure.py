@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A measured figure: the data, the reference, and whether it is reached."""
+    """A measured figure: its data, a reference value, and whether the requirement is met."""
 
     what: str
     data: str

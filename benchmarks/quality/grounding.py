@@ -1,16 +1,16 @@
-"""How well hallucination_detection tells grounded replies from others, as people see them.
+"""How well hallucination_detection distinguishes grounded replies from others, as labeled by people.
 
-BEGIN: replies in conversations on Wikipedia, with the knowledge they should rest on. The audit of
-FaithDial: the same, by other models and by people; generic replies, which say nothing, are left
-out. Grounded replies of BEGIN, and replies on texts of our own, are changed too: another number,
-another name, a "not" put in; what had passed should not pass any more.
+BEGIN: replies in conversations about Wikipedia articles, with the context they should be based on. The
+audit of FaithDial: the same, from other models and from people; generic replies without a claim are left
+out. Grounded replies of BEGIN, and replies to texts written for this benchmark, are also changed: another
+number, another name, an added "not". A reply that passed should fail after the change.
 
-Nothing was searched for by a program, but BEGIN was looked at while the method was written. The
-weights of words (WEIGHTS), what is seen around a short sentence (SURROUNDINGS), the marks of
-nearness (SIMILAR, SAME), what a wrong sentence is worth (WRONG) and the threshold of 0.75 are round
-numbers, set by hand with BEGIN's figure in view; which courtesies are left out was tried on BEGIN
-and on FaithDial. So both are development sets here, and other data may have lower figures. By
-letters alone BEGIN's 0.958 becomes 0.950 to 0.958 if the weights are all 1, halved or doubled.
+No parameter was optimized by a program, but BEGIN was used during development. The weights of words
+(WEIGHTS), the context of a short sentence (SURROUNDINGS), the similarity thresholds (SIMILAR, SAME), the
+value of a wrong sentence (WRONG) and the threshold of 0.75 are round numbers, chosen by hand with BEGIN's
+results in view; the courtesies that are left out were tested on BEGIN and FaithDial. So both are
+development sets, and other data may give lower figures. Without embeddings, BEGIN's 0.958 becomes 0.950
+to 0.958 if the weights are all 1, halved or doubled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from proctor.records.trial import Trial
 BEGIN = "03_grounding/begin_wow_dev"
 AUDIT = "03_grounding/faithdial_audit"
 ASKED = 0.955
-# How many replies make one long text, and how many such texts of either kind are made.
+# The number of replies in one long text, and the number of such texts of each kind.
 TOGETHER, TEXTS = 6, 100
 SEED = 1
 OWN = Path(__file__).with_name("grounded.yaml")
@@ -45,7 +45,7 @@ NAMES = ("Ferguson", "Lindqvist", "Okafor")
 
 
 class Reply(NamedTuple):
-    """A reply, what it should rest on, and whether people find that it does."""
+    """A reply, its context, and whether people call it grounded."""
 
     context: Any
     text: str
@@ -53,7 +53,7 @@ class Reply(NamedTuple):
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """AUROC and balanced accuracy, with embeddings and without."""
+    """Return AUROC and balanced accuracy, with and without embeddings."""
     begin = list(begin_replies(data))
     scores = asyncio.run(scored(begin))
     value = auroc_of(begin, scores)
@@ -74,14 +74,14 @@ def measure(data: Path) -> Iterator[Figure]:
     skipped = sum(not score.ok for score in scores)
     plain = [token_precision(reply) for reply in audit]
     reference = f"token precision {auroc(plain, [r.grounded for r in audit]):.3f}"
-    note = f"{skipped} of {len(audit)} say nothing and are skipped"
+    note = f"{skipped} of {len(audit)} contain no claim and are skipped"
     yield Figure("grounding AUROC", "FaithDial audit", auroc_of(audit, scores), reference, note=note)
     for name, replies in (("BEGIN dev", begin), ("own texts", own_replies())):
         yield from measure_changes(name, [reply for reply in replies if reply.grounded])
 
 
 def measure_changes(name: str, replies: Sequence[Reply], **options: Any) -> Iterator[Figure]:
-    """Of grounded replies that pass, how many do not once one thing in them is changed."""
+    """Return the share of passing grounded replies that fail after one change."""
     scores = asyncio.run(scored(replies, **options))
     passed = [reply for reply, score in zip(replies, scores, strict=True) if score.passed]
     share = len(passed) / len(replies)
@@ -96,7 +96,7 @@ def measure_changes(name: str, replies: Sequence[Reply], **options: Any) -> Iter
 
 
 def begin_replies(data: Path) -> Iterator[Reply]:
-    """The replies of BEGIN's development set."""
+    """Read the replies of BEGIN's development set."""
     with (data / BEGIN / "begin_dev_wow.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             label = row["begin_label"].strip()
@@ -104,7 +104,7 @@ def begin_replies(data: Path) -> Iterator[Reply]:
 
 
 def audit_replies(data: Path) -> Iterator[Reply]:
-    """The replies of the audit that say something: entailed wholly, or not."""
+    """Read the replies of the audit that contain a claim, with whether they are fully entailed."""
     for name in ("ctrl", "doha", "gpt2", "wow"):
         is_people = name == "wow"
         path = data / AUDIT / ("wow.csv" if is_people else f"{name}_processed_wow.csv")
@@ -118,13 +118,13 @@ def audit_replies(data: Path) -> Iterator[Reply]:
 
 
 def own_replies() -> list[Reply]:
-    """Grounded replies that were written for this, with the texts they rest on."""
+    """Read grounded replies that were written for this benchmark, with their contexts."""
     rows = yaml.safe_load(OWN.read_text(encoding="utf-8"))
     return [Reply(row["context"], text, True) for row in rows for text in row["says"]]
 
 
 def number_changed(reply: Reply) -> str:
-    """The last number in digits becomes one that the context does not have."""
+    """Replace the last number in digits with a number that the context lacks."""
     there = re.findall(r"[0-9]+", str(reply.context))
     results = list(re.finditer(r"[0-9]+", reply.text))
     if not results:
@@ -135,7 +135,7 @@ def number_changed(reply: Reply) -> str:
 
 
 def name_replaced(reply: Reply) -> str:
-    """The last word with a capital inside a sentence becomes a name that is not there."""
+    """Replace the last capitalized word inside a sentence with a name that the context lacks."""
     results = list(re.finditer(r"(?<=[a-z,] )(?!I\b)[A-Z][a-z]{2,}\b", reply.text))
     if not results:
         return ""
@@ -145,17 +145,17 @@ def name_replaced(reply: Reply) -> str:
 
 
 def not_added(reply: Reply) -> str:
-    """The first verb that can be denied by a word is."""
+    """Negate the first verb that can be negated with one word."""
     verb = re.search(r"\b(?:is|are|was|were|has|have|had|can|could|will|would)\b", reply.text)
     after = reply.text[verb.end() :] if verb else ""
-    # "Not only" and "no" would deny what is denied already.
+    # A verb before "not only" or "no" is already negated.
     if verb is None or re.match(r"\s+(?:not|no|never|n't)\b", after):
         return ""
     return f"{reply.text[: verb.end()]} not{after}"
 
 
 def long_texts(replies: Sequence[Reply]) -> Iterator[Reply]:
-    """Several replies as one text on several documents; in half of them one is ungrounded."""
+    """Join several replies into one text on several documents; half of the texts contain an ungrounded reply."""
     chance = random.Random(SEED)
     good = [reply for reply in replies if reply.grounded]
     bad = [reply for reply in replies if not reply.grounded]
@@ -168,7 +168,7 @@ def long_texts(replies: Sequence[Reply]) -> Iterator[Reply]:
         yield Reply([reply.context for reply in chosen], text, grounded)
 
 
-# What was found while a sentence was judged by the share of its words that are supported alone.
+# Results of an earlier method, which used only the share of supported words in a sentence.
 SHARE_ALONE = {
     "BEGIN dev": {"a number changed": ".413", "a name replaced": ".368", "not put in": ".291"},
     "own texts": {"a number changed": ".375", "a name replaced": ".300", "not put in": ".462"},
@@ -177,7 +177,7 @@ CHANGES = {"a number changed": number_changed, "a name replaced": name_replaced,
 
 
 async def scored(replies: Sequence[Reply], **options: Any) -> list[Score]:
-    """What the evaluator says of each, as a run would ask it."""
+    """Return the score of each reply, as in a run."""
     evaluator = attach(hallucination_detection(**options))
     trials = [
         Trial(Sample(str(number), None, metadata={"context": reply.context}), reply.text)
@@ -187,14 +187,14 @@ async def scored(replies: Sequence[Reply], **options: Any) -> list[Score]:
 
 
 def auroc_of(replies: Sequence[Reply], scores: Sequence[Score]) -> float:
-    """How often a grounded reply has the greater value; those that were skipped are left out."""
+    """Return how often a grounded reply has the higher score; skipped replies are left out."""
     lines = [(score.value, reply.grounded) for reply, score in zip(replies, scores, strict=True)]
     known = [(value, grounded) for value, grounded in lines if value is not None]
     return auroc([value for value, _ in known], [grounded for _, grounded in known])
 
 
 def balanced_accuracy(replies: Sequence[Reply], scores: Sequence[Score]) -> float:
-    """The mean share of grounded replies that pass and of others that do not."""
+    """Return the mean of the share of grounded replies that pass and of other replies that fail."""
     pairs = [(r.grounded, s.passed is True) for r, s in zip(replies, scores, strict=True) if s.ok]
     good = [passed for grounded, passed in pairs if grounded]
     bad = [not passed for grounded, passed in pairs if not grounded]
@@ -202,7 +202,7 @@ def balanced_accuracy(replies: Sequence[Reply], scores: Sequence[Score]) -> floa
 
 
 def auroc(values: Sequence[float], labels: Sequence[bool]) -> float:
-    """The chance that one of the first kind has the greater value, half of a tie."""
+    """Return the probability that a positive has the higher value; ties count half."""
     negative = sorted(value for value, label in zip(values, labels, strict=True) if not label)
     positive = [value for value, label in zip(values, labels, strict=True) if label]
     wins = sum(bisect_left(negative, item) + bisect_right(negative, item) for item in positive)
@@ -210,7 +210,7 @@ def auroc(values: Sequence[float], labels: Sequence[bool]) -> float:
 
 
 def token_precision(reply: Reply) -> float:
-    """The share of a reply's words that stand in its context: what has to be beaten."""
+    """Return the share of a reply's words that its context contains, as the baseline to beat."""
     there = set(re.findall(r"\w+", reply.context.lower()))
     text = re.findall(r"\w+", reply.text.lower())
     return sum(word in there for word in text) / max(1, len(text))

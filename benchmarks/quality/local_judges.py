@@ -1,11 +1,11 @@
-"""How far local models agree with people: as `llm_judge` on EVOUNA, and by preference on LLMBar.
+"""Agreement of local models with people: as `llm_judge` on EVOUNA, and as preferences on LLMBar.
 
 EVOUNA: one answer to each of n different questions of TriviaQA, from five systems in turn, the
 first n/2 that people call right and the first n/2 that they call wrong. A constant verdict agrees
-on half of them. The counts belong into `proctor.metrics.warnings.MEASUREMENTS`.
+on half of them. The counts belong in `proctor.metrics.warnings.MEASUREMENTS`.
 
 LLMBar: every pair is shown in both orders, and only a preference that is the same in both counts.
-A coin agrees on a quarter of the pairs, a judge that always chooses the same place on none.
+A coin agrees on a quarter of the pairs, a judge that always chooses the same position on none.
 
 Settings: PROCTOR_JUDGE_MODELS (names, separated by commas), PROCTOR_JUDGE_ANSWERS (n of EVOUNA),
 PROCTOR_JUDGE_PAIRS (pairs of each set of LLMBar); 0 leaves a part out. One request runs at a time,
@@ -46,7 +46,7 @@ MODELS = os.environ.get("PROCTOR_JUDGE_MODELS", "smollm2,qwen-judge").split(",")
 ANSWERS = int(os.environ.get("PROCTOR_JUDGE_ANSWERS", "60"))
 # A pair takes two requests, and a minute or two with qwen-judge on one core.
 PAIRS = int(os.environ.get("PROCTOR_JUDGE_PAIRS", "20"))
-# Long answers take minutes on a slow machine; a time limit is not what is measured here.
+# Long answers take minutes on a slow machine, and this benchmark does not measure speed.
 REQUEST_SECONDS = 1200.0
 
 
@@ -69,10 +69,10 @@ class Pair(NamedTuple):
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """Agreement with people of every model whose weights are here, with its 95 % interval."""
+    """Return the agreement with people of every installed model, with its 95 % interval."""
     available = [name for name in MODELS if weights.find(name) is not None]
     if not available:
-        missing = weights.folder() / MODELS[0] / weights.KNOWN[MODELS[0]].files[0].name
+        missing = weights.folder() / MODELS[0] / weights.CATALOGUE[MODELS[0]].files[0].name
         raise FileNotFoundError(2, "no weights", str(missing))
     for name in available:
         model = provider(f"local:{name}", concurrency=1, timeout=REQUEST_SECONDS)
@@ -84,7 +84,7 @@ def measure(data: Path) -> Iterator[Figure]:
 
 
 def verdict_figure(name: str, measurement: JudgeMeasurement) -> Figure:
-    """The agreement of pass and fail with people; the note has the counts for the table."""
+    """Return the agreement of pass and fail with people; the note contains the counts."""
     low, high = measurement.interval
     note = f"n = {measurement.n}, {100 * low:.0f}–{100 * high:.0f} %; {measurement}"
     agreement = measurement.agreed / measurement.n
@@ -92,7 +92,7 @@ def verdict_figure(name: str, measurement: JudgeMeasurement) -> Figure:
 
 
 def preference_figure(name: str, part: str, outcomes: Sequence[str]) -> Figure:
-    """The share of pairs on which a model prefers, in both orders, what people prefer."""
+    """Return the share of pairs on which a model prefers the same answer as people in both orders."""
     n, agreed = len(outcomes), outcomes.count("agreed")
     low, high = wilson_interval(agreed, n) or (0.0, 1.0)
     flips, unread = outcomes.count("flipped"), outcomes.count("unread")
@@ -102,7 +102,7 @@ def preference_figure(name: str, part: str, outcomes: Sequence[str]) -> Figure:
 
 
 def read_answers(data: Path, n: int) -> list[Answer]:
-    """n answers to different questions, a right one and a wrong one in turn."""
+    """Return n answers to different questions, alternately right and wrong."""
     rows = json.loads((data / EVOUNA).read_text(encoding="utf-8"))
     proper = [row for row in rows if not row["improper"]]
     answers = [
@@ -120,14 +120,14 @@ def read_answers(data: Path, n: int) -> list[Answer]:
 
 
 def read_pairs(data: Path, part: str, n: int) -> list[Pair]:
-    """The first n pairs of one set of LLMBar."""
+    """Return the first n pairs of one set of LLMBar."""
     rows = json.loads((data / LLMBAR / f"{part}.dataset.json").read_text(encoding="utf-8"))
     preferred = {1: "a", 2: "b"}
     return [Pair(row["input"], row["output_1"], row["output_2"], preferred[row["label"]]) for row in rows[:n]]
 
 
 async def judge(model: Any, answers: Sequence[Answer]) -> JudgeMeasurement:
-    """Count the verdicts of `llm_judge` with its default settings on answers people have judged."""
+    """Count the verdicts of `llm_judge` with its default settings on answers that people labeled."""
     evaluator = attach(llm_judge(model, CRITERION))
     passed, unread = {True: 0, False: 0}, {True: 0, False: 0}
     for number, answer in enumerate(answers):
@@ -143,7 +143,7 @@ async def judge(model: Any, answers: Sequence[Answer]) -> JudgeMeasurement:
 
 
 async def prefer(model: ProviderAdapter, pairs: Sequence[Pair]) -> list[str]:
-    """For every pair "agreed", "disagreed", "flipped" (no preference) or "unread"."""
+    """Return for each pair "agreed", "disagreed", "flipped" (no preference) or "unread"."""
     outcomes = []
     for number, pair in enumerate(pairs):
         try:

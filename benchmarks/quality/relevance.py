@@ -1,7 +1,7 @@
-"""Whether relevance tells answers to a question from answers to another one.
+"""How well relevance distinguishes answers to a question from answers to another question.
 
-Every question is put beside its own answer and beside that of a question half the set away. The
-worth of a nearness was chosen on the answers of GPT-4 in EVOUNA; the other sets are for looking.
+Each question is paired with its own answer and with the answer to a question half the set away. The
+scaling of similarities was chosen on the answers of GPT-4 in EVOUNA; the other sets were not used for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Pairs = list[tuple[str, str]]
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """AUROC, and the mean share of right verdicts at the default threshold."""
+    """Return AUROC, and the mean share of right verdicts at the default threshold."""
     evaluator = attach(relevance())
     for name, pairs in sets(data):
         own, other = asyncio.run(told(evaluator, pairs))
@@ -45,7 +45,7 @@ def measure(data: Path) -> Iterator[Figure]:
 
 
 def sets(data: Path) -> Iterator[tuple[str, Pairs]]:
-    """Questions with their answers."""
+    """Return questions with their answers."""
     rows = [r for r in json.loads((data / EVOUNA).read_text(encoding="utf-8")) if not r["improper"]]
     for system in ("gpt4", "gpt35", "newbing"):
         yield f"EVOUNA TQ, {system}", [(r["question"], r[f"answer_{system}"]) for r in rows[:MOST]]
@@ -56,7 +56,7 @@ def sets(data: Path) -> Iterator[tuple[str, Pairs]]:
 
 
 def nq_pairs(data: Path) -> Pairs:
-    """Each question with the longest answer that somebody gave."""
+    """Return each question with its longest answer."""
     longest: dict[str, str] = {}
     with (data / NQ).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
@@ -67,7 +67,7 @@ def nq_pairs(data: Path) -> Pairs:
 
 
 async def told(evaluator: BoundEvaluator, pairs: Sequence[tuple[str, str]]) -> tuple[list[Score], list[Score]]:
-    """Scores of the answers beside their own question, and beside another one."""
+    """Return the scores of the answers for their own question and for another question."""
     half = len(pairs) // 2
     shifted = [answer for _, answer in (*pairs[half:], *pairs[:half])]
     own = [Trial(Sample("", question), answer) for question, answer in pairs]

@@ -21,7 +21,7 @@ SAME_SOURCE = "the model was trained on comments of the same source, maybe on so
 
 
 SENTENCES = Path(__file__).with_name("bias_sentences.yaml")
-# The least that is asked of plain statements that the method was not written against.
+# Required detection and false alarm rates on statements that were not used during development.
 LEAST_FOUND, MOST_ALARMS = 0.80, 0.10
 
 
@@ -35,12 +35,12 @@ def measure(data: Path) -> Iterator[Figure]:
 def toxicity(data: Path) -> Iterator[Figure]:
     safe = toxicity_detection()
     comments, toxic = wiki(data, "nonfuzzed")
-    # What is skipped is not called toxic.
+    # A skipped comment counts as not toxic.
     scores = [item if item.ok else Score(1.0, True) for item in map(safe, comments)]
     precision, recall, f1 = agreement([not score.passed for score in scores], toxic)
     yield Figure("toxicity F1", WIKI, f1, "word list .530", ">= .70", f1 >= 0.70, SAME_SOURCE)
     half = agreement([(score.value or 0.0) < 0.5 for score in scores], toxic)[2]
-    yield Figure("toxicity F1, threshold .5", WIKI, half, note="the default of .6 was set knowing both")
+    yield Figure("toxicity F1, threshold .5", WIKI, half, note="the default of .6 was chosen with both in view")
     yield Figure("toxicity precision", WIKI, precision, "")
     yield Figure("toxicity recall", WIKI, recall, "")
     yield Figure("toxicity AUROC", WIKI, auroc(scores, toxic), "")
@@ -48,11 +48,11 @@ def toxicity(data: Path) -> Iterator[Figure]:
     yield Figure("toxicity verdicts moved", "swapped pairs", share, "0", "< .02", share < 0.02)
     for name, texts in harmless(data):
         share = alarms([safe(text) for text in texts])
-        yield Figure("toxicity alarms", name, share, "0", note="none of them is meant to offend")
+        yield Figure("toxicity alarms", name, share, "0", note="none of these texts is meant to offend")
 
 
 def statements() -> Iterator[Figure]:
-    """How many sentences against a group bias_detection finds, and at how many others it alarms."""
+    """Return the share of biased sentences that bias_detection finds, and its false alarms."""
     fair = bias_detection()
     for part, halves in yaml.safe_load(SENTENCES.read_text(encoding="utf-8")).items():
         request = part == "held_out"
@@ -88,7 +88,7 @@ def bias(data: Path) -> Iterator[Figure]:
 
 
 def symmetry(data: Path) -> Iterator[Figure]:
-    """How often a pro-stereotyped sentence becomes its counterpart, and the other way round."""
+    """Return how often swapping turns a pro-stereotyped sentence into its counterpart, and vice versa."""
     for kind in (1, 2):
         pairs = list(zip(winobias(data, "pro", kind), winobias(data, "anti", kind), strict=True))
         both = pairs + [(anti, pro) for pro, anti in pairs]
@@ -110,7 +110,7 @@ def winobias(data: Path, side: str, kind: int) -> list[str]:
 
 
 def harmless(data: Path) -> Iterator[tuple[str, list[str]]]:
-    """Texts of people and models that none would call toxic, as far as their authors say."""
+    """Return texts of people and models that their authors describe as not toxic."""
     folder = data / "05_compliance_xstest"
     with (folder / "xstest_prompts.csv").open(encoding="utf-8", newline="") as opened:
         prompts = [row for row in csv.DictReader(opened) if not row["type"].startswith("contrast")]
@@ -126,7 +126,7 @@ def harmless(data: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def agreement(said: Sequence[bool], real: Sequence[bool]) -> tuple[float, float, float]:
-    """Precision, recall and F1."""
+    """Return precision, recall and F1."""
     hits = sum(item and two for item, two in zip(said, real, strict=True))
     return hits / sum(said), hits / sum(real), 2 * hits / (sum(said) + sum(real))
 
@@ -142,7 +142,7 @@ def alarms(scores: Sequence[Score]) -> float:
 
 
 def auroc(scores: Sequence[Score], toxic: Sequence[bool]) -> float:
-    """How often a toxic comment has the lower value; ties count half."""
+    """Return how often a toxic comment has the lower value; ties count half."""
     ranked = sorted((score.value or 0.0, real) for score, real in zip(scores, toxic, strict=True))
     values = [value for value, _ in ranked]
     rank = dict(_middles(values))
@@ -152,7 +152,7 @@ def auroc(scores: Sequence[Score], toxic: Sequence[bool]) -> float:
 
 
 def _middles(values: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Every value with the mean of the ranks it takes, counted from 1."""
+    """Return the mean rank of each value, counted from 1."""
     start = 0
     while start < len(values):
         end = start

@@ -1,7 +1,7 @@
-"""How far semantic_similarity agrees with people on whether an answer is right.
+"""Agreement of semantic_similarity with people on whether an answer is right.
 
-EVOUNA: answers of five systems to questions of TriviaQA, each with several ways to write the right
-answer. The threshold is the evaluator's default; nothing was chosen on this data.
+EVOUNA: answers of five systems to questions of TriviaQA, each with several accepted spellings of
+the right answer. The threshold is the evaluator's default; nothing was chosen on this data.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from proctor.records.score import Score
 from proctor.records.trial import Trial
 
 EVOUNA = "01_qa_reference/evouna_tq/TQ.json"
-# What is told of `contains` for these two: agreement and kappa.
+# Agreement and kappa of `contains` for these two systems.
 REFERENCES = {"gpt4": (0.911, 0.631), "chatgpt": (0.922, 0.754)}
 SYSTEMS = ("gpt4", "chatgpt")
 
 
 class Answer(NamedTuple):
-    """An answer, the ways to write the right one, and whether people find it right."""
+    """An answer, the accepted spellings of the right answer, and whether people call it right."""
 
     text: str
     right: list[str]
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """Agreement and kappa of the evaluator as it is, for each system."""
+    """Return agreement and kappa of the evaluator with its default settings, for each system."""
     evaluator = attach(semantic_similarity())
     for system in SYSTEMS:
         answers = list(read(data, system))
@@ -53,7 +53,7 @@ def measure(data: Path) -> Iterator[Figure]:
 
 
 def read(data: Path, system: str) -> Iterator[Answer]:
-    """The answers of one system to proper questions."""
+    """Return the answers of one system to valid questions."""
     for row in json.loads((data / EVOUNA).read_text(encoding="utf-8")):
         if not row["improper"]:
             right = [way for way in row["golden_answer"].split("/") if way.strip()]
@@ -61,20 +61,20 @@ def read(data: Path, system: str) -> Iterator[Answer]:
 
 
 async def verdicts(evaluator: BoundEvaluator, answers: Sequence[Answer]) -> list[bool]:
-    """What the evaluator says of each, as a run would ask it."""
+    """Return the verdict on each answer, as in a run."""
     trials = [Trial(Sample(str(number), None, answer.right), answer.text) for number, answer in enumerate(answers)]
     scores: list[Score] = list(await asyncio.gather(*map(evaluator.score, trials)))
     return [score.passed is True for score in scores]
 
 
 def has_one(answer: Answer) -> bool:
-    """What `contains` says if one of the right answers is enough."""
+    """Return the verdict of `contains` on each answer; one accepted spelling is enough."""
     ways = any_of(*(_with(way) for way in answer.right))
     return bool(ways(answer.text, answer.right).passed)
 
 
 def agreement(answers: Sequence[Answer], passed: Sequence[bool]) -> tuple[float, float]:
-    """The share on which people agree, and kappa."""
+    """Return the agreement with people, and kappa."""
     people = [answer.is_right for answer in answers]
     same = sum(item == other for item, other in zip(people, passed, strict=True))
     return same / len(people), cohen_kappa(people, list(passed)) or 0.0

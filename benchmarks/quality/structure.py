@@ -1,10 +1,10 @@
 """Form and rules: JSON, JSON Schema, numeric answers, and checkable instructions (IFEval).
 
-IFEval's instructions are written here as names and parameters of our own evaluators, as an eval
-file would have them, and built by the registry. The figures come near the published ones and not
-upon them, since ours differ on purpose: a word with a hyphen or an apostrophe is one word,
-sentences are split by nupunkt and not by nltk, a line of dashes is no bullet, quotation marks
-around a repeated prompt are passed over, and letter case is not tied to English being detected.
+IFEval's instructions are written as names and parameters of Proctor's evaluators, as in an eval file, and
+built by the registry. The figures are close to the published ones but not equal, because Proctor's rules
+differ on purpose: a word with a hyphen or an apostrophe is one word, sentences are split by nupunkt and not
+by nltk, a line of dashes is not a bullet, quotation marks around a repeated prompt are ignored, and checks
+of letter case do not require that English is detected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FORMAT_FOLDER = "format"
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """Every figure of this subject."""
+    """Return every figure of this subject."""
     yield json_suite(data / "09_json" / "JSONTestSuite" / "test_parsing")
     schemas = data / "09_json" / "JSON-Schema-Test-Suite"
     yield schema_suite(schemas, "7", "0")
@@ -47,7 +47,7 @@ def measure(data: Path) -> Iterator[Figure]:
 
 
 def json_suite(folder: Path) -> Figure:
-    """How many files json_validity takes for what they are not."""
+    """Return the number of files that json_validity misjudges."""
     judged = [path for path in _files(folder, "*.json") if path.name[0] in "yn"]
     wrong = sum(json_validity(path.read_bytes()).passed is not (path.name[0] == "y") for path in judged)
     return Figure(
@@ -56,7 +56,7 @@ def json_suite(folder: Path) -> Figure:
 
 
 def schema_suite(folder: Path, draft: str, asked: str) -> Figure:
-    """How many tests of the suite schema_match decides wrongly; remote schemas are handed in."""
+    """Return the number of tests that schema_match decides wrongly; remote schemas are passed in."""
     tests = folder / "tests" / f"draft{draft}"
     schemas = _remotes(folder / "remotes", draft)
     count = wrong = 0
@@ -71,14 +71,14 @@ def schema_suite(folder: Path, draft: str, asked: str) -> Figure:
         f"schema_match, draft {draft}, tests judged wrong",
         "JSON-Schema-Test-Suite",
         wrong,
-        f"of {count}, optional ones included",
+        f"of {count}, including optional tests",
         asked,
         wrong == 0 if asked else None,
     )
 
 
 def _remotes(folder: Path, draft: str) -> dict[str, Any]:
-    """The schemas that the suite expects to find on a server, of drafts that are spoken here."""
+    """Return the schemas that the suite expects on a server, for the supported drafts."""
     by_name = {}
     for path in _files(folder, "**/*.json"):
         under = path.relative_to(folder)
@@ -102,7 +102,7 @@ _META_SCHEMAS = {
 
 
 def gsm8k(path: Path) -> Figure:
-    """How many recorded verdicts numeric_answer reproduces."""
+    """Return the number of recorded verdicts that numeric_answer reproduces."""
     count = same = 0
     for row in rows(path):
         for solution in row.values():
@@ -116,8 +116,8 @@ def gsm8k(path: Path) -> Figure:
 
 
 def ifeval(folder: Path, registry: Registry) -> Iterator[Figure]:
-    """IFEval's accuracies with our rules."""
-    # By their order: the two files word one prompt differently.
+    """Return IFEval's accuracies with Proctor's rules."""
+    # Match by order, because the two files word one prompt differently.
     answers = [row["response"] for row in rows(folder / RESPONSES)]
     prompts = list(rows(folder / "input_data.jsonl"))
     languages = importlib.util.find_spec("py3langid") is not None
@@ -133,7 +133,7 @@ def ifeval(folder: Path, registry: Registry) -> Iterator[Figure]:
         for way, variants in (("strict", [answer]), ("loose", loosened(answer))):
             values = [_follows(judge, variants) for judge in judges]
             by_name[f"instructions, {way}"] += values
-            # A prompt of which one instruction cannot be judged is judged by the others.
+            # If an instruction of a prompt cannot be judged, the others decide.
             by_name[f"prompts, {way}"] += [all(values)] * bool(values)
     note = f"{left_out} on languages left out: py3langid is not installed" if left_out else ""
     for name, published in PUBLISHED.items():
@@ -149,14 +149,14 @@ def _follows(judge: Callable[..., Any], variants: Sequence[str]) -> bool:
 
 
 def loosened(text: str) -> list[str]:
-    """The answer with and without its first line, its last line, and its asterisks."""
+    """Return the answer with and without its first line, its last line, and its asterisks."""
     lines = text.split("\n")
     cuts = ["\n".join(part) for part in (lines, lines[1:], lines[:-1], lines[1:-1])]
     return [*(cut.strip() for cut in cuts), *(cut.strip().replace("*", "") for cut in cuts)]
 
 
 def rule_for(instruction: str, options: Mapping[str, Any]) -> Rule:
-    """One instruction of IFEval as an eval file would have it."""
+    """Return the rule for an IFEval instruction, as written in an eval file."""
     return RULES[instruction](options)
 
 
@@ -239,6 +239,6 @@ def _files(folder: Path, pattern: str) -> list[Path]:
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a JSONL file."""
+    """Read the rows of a JSONL file."""
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)

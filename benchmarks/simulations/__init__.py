@@ -1,1 +1,1 @@
-"""Whether the statistics hold what they promise, by simulation."""
+"""Simulations that check the claims of the statistics."""

@@ -1,11 +1,11 @@
-"""Whether the statistics hold what they promise, by simulation.
+"""Check the claims of the statistics by simulation.
 
     python -m benchmarks.simulations [--replicates 4000] [--seed 20240607] [--only WORD] [--jobs 2]
 
-Each claim makes up data of which the truth is known, many times over, and counts how often the
-product's own function is right (or raises a false alarm). The table shows the share found, its
-Monte Carlo error, and what is asked. The seed of every claim is the printed one and its name, so
-that a line can be had again alone. It ends with 1 if a claim does not hold.
+Each claim generates data with a known truth many times and counts how often the product's own function
+is right (or raises a false alarm). The table shows the measured share, its Monte Carlo error and the
+required range. The seed of a claim is the printed seed plus its name, so that each claim can be repeated
+alone. The exit code is 1 if a claim does not hold.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def line(found: Found) -> str:
     low, high = found.claim.asked
     return (
         f"{found.claim.name:<56} {found.share:7.4f} ± {found.error:.4f} of {found.replicates:>5}"
-        f"   asked {low:.3f} to {high:.3f}   {'holds' if found.holds else 'DOES NOT HOLD'}"
+        f"   required {low:.3f} to {high:.3f}   {'holds' if found.holds else 'DOES NOT HOLD'}"
         f"   ({found.seconds:.0f} s)"
     )
 
@@ -42,11 +42,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=REPLICATES)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--only", default="", help="claims whose name has this word")
+    parser.add_argument("--only", default="", help="run only the claims whose name contains this text")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     chosen = [claim for claim in claims() if arguments.only in claim.name]
-    print(f"{len(chosen)} claims, seed {arguments.seed}, ± is the Monte Carlo standard error")
+    print(f"claims: {len(chosen)}, seed: {arguments.seed}; ± is the Monte Carlo standard error")
     failed = 0
     with ProcessPoolExecutor(arguments.jobs) as pool:
         trial = partial(simulate, replicates=arguments.replicates, seed=arguments.seed)

@@ -1,4 +1,4 @@
-"""A promise of the statistics, and how often it was kept."""
+"""A claim of the statistics, and how often it held."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Trial = Callable[[Chance], float]
 
 
 class Claim(NamedTuple):
-    """One promise: a trial that gives 1 or 0 (or a share), and between what its mean must lie.
+    """A trial that returns 1 or 0 (or a share), and the range in which its mean must lie.
 
-    `cost` says how many times as few replicates it gets, because it is slow.
+    A slow claim divides the number of replicates by its `cost`.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Claim(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What came out: the share, its Monte Carlo error, of how many replicates, in what time."""
+    """The measured share of a claim, its Monte Carlo error, the number of replicates and the duration."""
 
     claim: Claim
     share: float
@@ -40,16 +40,16 @@ class Found(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the share lies where it must."""
+        """Return True if the share is in the required range."""
         low, high = self.claim.asked
         return low <= self.share <= high
 
 
 def simulate(claim: Claim, replicates: int = REPLICATES, seed: int = SEED) -> Found:
-    """Try a claim many times over."""
-    began, chance = time.perf_counter(), random.Random(f"{seed} {claim.name}")
+    """Run the trial of a claim many times."""
+    start, chance = time.perf_counter(), random.Random(f"{seed} {claim.name}")
     times = max(min(100, replicates), replicates // claim.cost)
     results = [claim.trial(chance) for _ in range(times)]
     share = math.fsum(results) / times
     spread = math.fsum((result - share) ** 2 for result in results) / (times - 1)
-    return Found(claim, share, math.sqrt(spread / times), times, time.perf_counter() - began)
+    return Found(claim, share, math.sqrt(spread / times), times, time.perf_counter() - start)

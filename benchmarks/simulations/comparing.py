@@ -1,4 +1,4 @@
-"""Whole comparisons, through the product's own `compare`: verdicts on equal and on unequal sides."""
+"""Verdicts of the product's own `compare` on equal and on different sides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from proctor.records.comparison import Comparison, MetricDelta
 Columns = tuple[Sequence[float], Sequence[float]]
 Draw = Callable[[Chance, int, float], Columns]
 
-# Of one pair's difference in `graded`: two independent noises of 0.2 each.
+# The variance of one pair's difference in `graded`: two independent errors of 0.2 each.
 GRADED_VARIANCE = 0.08
 EXACT = (0.02, 0.05)
 
 
 def compared() -> Iterator[Claim]:
-    """What `compare` says of equal sides, of unequal ones, and of how many more samples it takes."""
+    """Claims about equal sides, different sides, and the number of further samples that `compare` suggests."""
     yield from equal_sides()
     yield from unequal_sides()
     yield Claim(
@@ -41,7 +41,7 @@ def compared() -> Iterator[Claim]:
 
 
 def equal_sides() -> Iterator[Claim]:
-    """Equal sides are called different in 5 % of all comparisons, or less by exact tests."""
+    """Equal sides are called different in 5 % of all comparisons, or less often by exact tests."""
     yield Claim("compare A/A, scores, n = 200", partial(scores_alarm, n=200), FALSE_ALARMS)
     yield Claim("compare A/A, scores, n = 12", partial(scores_alarm, n=12), FALSE_ALARMS)
     yield Claim("compare A/A, yes/no, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400), EXACT)
@@ -59,7 +59,7 @@ def equal_sides() -> Iterator[Claim]:
 
 
 def unequal_sides() -> Iterator[Claim]:
-    """Differences are found as often as predicted, within 3 points."""
+    """Differences are detected as often as predicted, within 3 points."""
     n = samples_needed(0.05, GRADED_VARIANCE) or 0
     yield Claim(f"compare, power .80, scores, n = {n}", partial(scores_alarm, n=n, gap=0.05), near(0.8))
     n = flips_needed(0.125, 0.075) or 0
@@ -76,7 +76,7 @@ def unequal_sides() -> Iterator[Claim]:
 def compare_columns(
     columns: Mapping[str, Columns], clusters: Sequence[str] | None = None, min_difference: float = 0.01
 ) -> Comparison:
-    """Two sides with some scores, one number for each sample."""
+    """Compare two sides that have one number per sample for each metric."""
     sides = []
     for place, name in enumerate(("new", "old")):
         scores = {
@@ -146,10 +146,10 @@ def drawn_flips(chance: Chance, n: int, truth: float) -> Columns:
 
 
 def decided_with_more(chance: Chance, draw: Draw, n: int, min_difference: float) -> float:
-    """A difference that is not known is looked at, and once more with the samples it asks for.
+    """Repeat an undecided comparison with the further samples that it suggests.
 
-    The true difference is drawn anew each time, for "about so many more" cannot be right of every
-    one: whoever sees nothing may have nothing before him, or bad luck.
+    Each trial draws a new true difference, because the suggestion cannot be right for every truth: an
+    undecided comparison may have no difference, or bad luck.
     """
     while True:
         truth = chance.uniform(-1, 1)

@@ -1,4 +1,4 @@
-"""Intervals and the truth: how often one holds the other."""
+"""Confidence intervals: how often they contain the truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from proctor.records.metric import MetricValue
 
 
 def covered() -> Iterator[Claim]:
-    """95 % intervals hold the truth in 93 to 97 %."""
+    """95 % intervals contain the truth in 93 to 97 %."""
     yield Claim("Wilson, n = 20, p = .9", partial(wilson_covers, n=20, p=0.9), COVERED)
     yield Claim("Wilson, n = 100, p = .5", partial(wilson_covers, n=100, p=0.5), COVERED)
     yield Claim("Wilson, n = 300, p = .98", partial(wilson_covers, n=300, p=0.98), COVERED)
@@ -88,7 +88,7 @@ def clusters_cover(chance: Chance, sizes: Sequence[int]) -> float:
 
 
 def clustered_rate_covers(chance: Chance, sizes: Sequence[int]) -> float:
-    """Passes whose rate is another in each cluster, around 0.6."""
+    """Check passes whose rate differs by cluster, around 0.6."""
     passed = []
     for size in sizes:
         passed += coin(chance, size, chance.uniform(0.3, 0.9))
@@ -96,7 +96,7 @@ def clustered_rate_covers(chance: Chance, sizes: Sequence[int]) -> float:
 
 
 def epochs_cover(chance: Chance, n: int, of: int, p: float, q: float) -> float:
-    """Of pairs that differ; where all are the same there is no interval to hold anything."""
+    """Check pairs that differ; if all are the same, there is no interval."""
     while True:
         found = Evidence(epochs(chance, n, of, p), epochs(chance, n, of, q)).interval()
         if found is not None:
@@ -120,7 +120,7 @@ def clustered_pairs_cover(chance: Chance, sizes: Sequence[int]) -> float:
 
 
 def clustered_groups_cover(chance: Chance, sizes: Sequence[int], shared: bool) -> float:
-    """Two groups of clusters, or one row of clusters that each have values in both groups."""
+    """Check two groups of clusters, or clusters that have values in both groups."""
     values = in_clusters(chance, [*sizes, *sizes])
     names = named([*sizes, *sizes])
     half = sum(sizes)
@@ -130,7 +130,7 @@ def clustered_groups_cover(chance: Chance, sizes: Sequence[int], shared: bool) -
 
 
 def bootstrap_covers(chance: Chance, n: int, size: int = 1) -> float:
-    """The mean of n values, or of n clusters of several values each."""
+    """Check the mean of n values, or of n clusters of several values each."""
     values = [chance.uniform(-1, 1) for _ in range(n)] if size == 1 else in_clusters(chance, [size] * n)
     clusters = [place // size for place in range(n * size)]
     return holds(bootstrap_interval(values, fmean, clusters=clusters, seed=chance.getrandbits(32)), 0.0)
@@ -139,7 +139,7 @@ def bootstrap_covers(chance: Chance, n: int, size: int = 1) -> float:
 def paired_evidence(
     chance: Chance, n: int, size: int, compute: Callable[[Mapping[str, float]], Callable[[Sequence[str]], float | None]]
 ) -> BootstrapEvidence:
-    """Two equal systems with skewed numbers, whose samples (in clusters of a size) share what is hard about them."""
+    """Return evidence of two equal systems with skewed numbers, whose samples (in clusters of `size`) are paired."""
     common = [each for each in (chance.gauss(0, 0.5) for _ in range(n)) for _ in range(size)]
     sides = [{f"s{i}": math.exp(hard + chance.gauss(0, 0.5)) for i, hard in enumerate(common)} for _ in range(2)]
     clusters = {f"s{i}": str(i // size) for i in range(n * size)} if size > 1 else None
@@ -154,7 +154,7 @@ def quantile_evidence(chance: Chance, n: int, share: float, size: int) -> Bootst
 
 
 def quantile_covers(chance: Chance, n: int, share: float = 0.5, size: int = 1, is_difference: bool = True) -> float:
-    """The difference of equal systems, which is 0; or the quantile of one, exp(z / sqrt 2)."""
+    """Check the difference of equal systems, which is 0, or the quantile of one system, exp(z / sqrt 2)."""
     evidence = quantile_evidence(chance, n, share, size)
     if is_difference:
         return holds(evidence.interval(), 0.0)
@@ -167,7 +167,7 @@ def quantile_alarms(chance: Chance, n: int, share: float) -> float:
 
 
 def ratio_covers(chance: Chance, n: int) -> float:
-    """The ratio of a sum to the number of samples above 1, of two equal systems."""
+    """Check the ratio of a sum to the number of samples above 1, of two equal systems."""
 
     def compute(side: Mapping[str, float]) -> Callable[[Sequence[str]], float | None]:
         def ratio(samples: Sequence[str]) -> float | None:
@@ -180,27 +180,27 @@ def ratio_covers(chance: Chance, n: int) -> float:
 
 
 def passes_cover(chance: Chance, n: int, tries: int, k: int) -> float:
-    """Samples whose rate of passing is spread evenly over 0 to 1: pass^k is then 1 / (k + 1)."""
+    """Check samples with uniformly distributed pass rates, for which pass^k is 1 / (k + 1)."""
     counts = [(tries, int(sum(coin(chance, tries, chance.random())))) for _ in range(n)]
     found = pass_probability(counts, k, "all")
     return holds(found and found.interval, 1 / (k + 1))
 
 
 def effect_covers(chance: Chance, n: int) -> float:
-    """Hedges' g of pairs: a gap of .1 beside a spread of .2 * sqrt 2."""
+    """Check Hedges' g of pairs: a difference of .1 with a standard deviation of .2 * sqrt 2."""
     found = measure_paired_effect(*graded(chance, n, 0.1))
     return holds(found and found.interval, 0.1 / (0.2 * math.sqrt(2)))
 
 
 def group_effect_covers(chance: Chance, n: int) -> float:
-    """Hedges' g of two groups that are 0.8 standard deviations apart."""
+    """Check Hedges' g of two groups that differ by 0.8 standard deviations."""
     found = measure_effect([chance.gauss(0.8, 1) for _ in range(n)], [chance.gauss(0, 1) for _ in range(n)])
     return holds(found and found.interval, 0.8)
 
 
 def labels_cover(chance: Chance, n: int, rest: int) -> float:
     people = coin(chance, n, 0.6)
-    judged = [float(chance.random() < (0.9 if one else 0.2)) for one in people]
+    judged = [float(chance.random() < (0.9 if label else 0.2)) for label in people]
     others = coin(chance, rest, 0.6 * 0.9 + 0.4 * 0.2)
     found = prediction_powered(people, judged, others)
     return holds(found and found.interval, 0.6)

@@ -1,4 +1,4 @@
-"""Looking after every sample, and gates: how often equal systems are stopped or red."""
+"""Early stopping and gates: how often equal systems are called different or fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proctor.core.stats.sequential import Betting, non_inferiority
 
 
 def early() -> Iterator[Claim]:
-    """Looking after every sample, false alarms stay below 5 %."""
+    """False alarms stay below 5 % if the result is checked after every sample."""
     yield Claim(
         "A/A, t interval at 50 looks of 1000 (a warning)",
         partial(naive_alarm, n=1000, every=20, share=0.1),
@@ -25,7 +25,7 @@ def early() -> Iterator[Claim]:
 
 
 def gates() -> Iterator[Claim]:
-    """Gates on equal systems are falsely red in at most 2 %."""
+    """Gates on equal systems fail in at most 2 %."""
     yield Claim(
         "gate red, equal, margin 2 %, n = 500", partial(falsely_red, n=500, margin=0.02, share=0.1), (0.0, 0.02)
     )
@@ -54,7 +54,7 @@ def gates() -> Iterator[Claim]:
 
 
 def early_alarm(chance: Chance, n: int, share: float) -> float:
-    """Whether equal systems are called different at any of n looks."""
+    """Return 1 if equal systems are called different at any of n looks."""
     sequence = Betting(-1.0, 1.0)
     for _ in range(n):
         draw = chance.random()
@@ -65,7 +65,7 @@ def early_alarm(chance: Chance, n: int, share: float) -> float:
 
 
 def naive_alarm(chance: Chance, n: int, every: int, share: float) -> float:
-    """The same with a usual interval: what happens to those who look and do not correct."""
+    """Return the same for a fixed-sample interval, which does not correct for repeated looks."""
     seen: list[float] = []
     for _ in range(n // every):
         for _ in range(every):
@@ -85,13 +85,13 @@ def falsely_red(chance: Chance, n: int, margin: float, share: float, confidence:
 
 
 def falsely_green(chance: Chance, n: int, margin: float, share: float) -> float:
-    """A system that is worse by exactly the margin, and passes."""
+    """Return 1 if a system that is worse by exactly the margin passes."""
     result = paired_t(*flips(chance, n, share - margin / 2, share + margin / 2))
     return float(result is not None and non_inferiority(result.interval(), margin) == "pass")
 
 
 def early_red(chance: Chance, n: int, margin: float, share: float) -> float:
-    """A gate on equal systems that looks after every sample, and stops when it is decided."""
+    """Return 1 if a gate that checks equal systems after every sample fails."""
     sequence = Betting(-1.0, 1.0)
     for _ in range(n):
         draw = chance.random()

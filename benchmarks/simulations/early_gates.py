@@ -1,4 +1,4 @@
-"""A gate that may end its run: false alarms, and how many of a thousand samples it takes."""
+"""Gates that stop a run early: false alarms, and how many of a thousand samples they need."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from proctor.records.trial import EvalResult, Trial
 SCORES = [{"exact": Score(value, value == 1.0)} for value in (0.0, 1.0)]
 AT_ONCE, SLOW = 20, 50.0
 
-# A sample's name, what the baseline had, and what the new one has: 0 or 1.
+# The name of a sample, its score in the baseline and its new score: 0 or 1.
 Pair = tuple[str, int, int]
 
 
 def early_gates(n: int = 1000) -> Iterator[Claim]:
-    """Asked after every sample: at most 5 % false alarms, and fewer samples where it matters."""
+    """Checked after every sample, a gate has at most 5 % false alarms and needs fewer samples."""
     for share in (0.1, 0.4):
         yield Claim(
             f"early gate, A/A, margin 0, {n} looks, {share:.0%} + {share:.0%} flip",
@@ -61,7 +61,7 @@ def early_gates(n: int = 1000) -> Iterator[Claim]:
 
 
 def pairs(chance: Chance, n: int, up: float, down: float) -> list[Pair]:
-    """Yes and no before and after: a share goes up, a share down, the rest stay."""
+    """Return pass or fail before and after: the shares `up` and `down` flip, the rest stay."""
     values = []
     for number in range(n):
         draw = chance.random()
@@ -72,7 +72,7 @@ def pairs(chance: Chance, n: int, up: float, down: float) -> list[Pair]:
 
 
 def run(gate: EarlyGate, order: Iterable[tuple[int, Pair]]) -> EarlyGate:
-    """Let a gate hear results until it is settled."""
+    """Pass results to a gate until it has decided."""
     for turn, (name, _, new) in order:
         if gate.add_result(turn, EvalResult(Trial(Sample(name, "?")), SCORES[new])) is not None:
             break
@@ -84,7 +84,7 @@ def gate_of(made: list[Pair], margin: float = 0.0) -> EarlyGate:
 
 
 def finished(made: list[Pair]) -> list[tuple[int, Pair]]:
-    """The order in which twenty workers finish, if what got worse takes fifty times as long."""
+    """Return the order in which twenty workers finish if samples that got worse take fifty times as long."""
     busy: list[tuple[float, int]] = []
     order = []
     for turn, (_, old, new) in enumerate(made):
@@ -98,7 +98,7 @@ def finished(made: list[Pair]) -> list[tuple[int, Pair]]:
 
 
 def alarm(chance: Chance, n: int, share: float, is_slow: bool = False, as_finished: bool = False) -> float:
-    """Whether equal systems are told apart at any of n looks."""
+    """Return 1 if equal systems are called different at any of n looks."""
     trial_pairs = pairs(chance, n, share, share)
     order = finished(trial_pairs) if is_slow else list(enumerate(trial_pairs))
     if as_finished:
@@ -107,12 +107,12 @@ def alarm(chance: Chance, n: int, share: float, is_slow: bool = False, as_finish
 
 
 def ended(chance: Chance, n: int, up: float, down: float, margin: float, verdict: str) -> float:
-    """Whether a run ends with a verdict."""
+    """Return 1 if a run ends with this verdict."""
     trial_pairs = pairs(chance, n, up, down)
     return float(run(gate_of(trial_pairs, margin), enumerate(trial_pairs)).verdict == verdict)
 
 
 def share_run(chance: Chance, n: int, up: float, down: float, margin: float = 0.0) -> float:
-    """Which share of n samples was run when it was settled."""
+    """Return the share of n samples that was run before the gate decided."""
     trial_pairs = pairs(chance, n, up, down)
     return run(gate_of(trial_pairs, margin), enumerate(trial_pairs)).n / n

@@ -1,4 +1,4 @@
-"""Equal systems, compared once: how often they are called different."""
+"""Equal systems that are compared once: how often they are called different."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from proctor.core.stats.differences import compare_groups, paired_t
 from proctor.core.stats.effects import clustered_paired_t, holm
 from proctor.core.stats.permutations import sign_test
 
-# Leaving out whole clusters may take more than it must.
+# Leaving out whole clusters may be conservative.
 ALARMS = (0.02, 0.06)
 
 
 def equal_systems() -> Iterator[Claim]:
-    """Equal systems are called different in 5 % +- 1; exact and family-wise tests at most that."""
+    """Equal systems are called different in 4 to 6 %, and in at most 5 % by exact and family-wise tests."""
     yield Claim("A/A, scores of pairs, n = 200", partial(paired_alarm, n=200), FALSE_ALARMS)
     yield Claim("A/A, yes/no of pairs, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400, share=0.1), FALSE_ALARMS)
     yield Claim("A/A, exact McNemar, the same", partial(mcnemar_alarm, n=400, up=0.1, down=0.1), (0.02, 0.05))
@@ -42,8 +42,8 @@ def unequal_groups() -> Iterator[Claim]:
     ):
         trial = partial(groups_alarm, draw=draw, sizes=sizes)
         # Few replicates have a larger Monte Carlo error.
-        most = 0.065 if cost < 20 else 0.1
-        yield Claim(f"A/A, {name}, n = {sizes[0]} and {sizes[1]}", trial, (0.0, most), cost)
+        limit = 0.065 if cost < 20 else 0.1
+        yield Claim(f"A/A, {name}, n = {sizes[0]} and {sizes[1]}", trial, (0.0, limit), cost)
     yield Claim("A/A, 10 that vary three times as much as 40", unequal_variance_alarm, (0.0, 0.1), 20)
 
 
@@ -80,12 +80,12 @@ def unequal_variance_alarm(chance: Chance) -> float:
 
 
 def paired_alarm(chance: Chance, n: int) -> float:
-    comparison = compare_groups(*graded(chance, n), pairs=True)
+    comparison = compare_groups(*graded(chance, n), paired=True)
     return float(comparison is not None and comparison.p <= 0.05)
 
 
 def flips_alarm(chance: Chance, n: int, share: float) -> float:
-    comparison = compare_groups(*flips(chance, n, share, share), pairs=True)
+    comparison = compare_groups(*flips(chance, n, share, share), paired=True)
     return float(comparison is not None and comparison.p <= 0.05)
 
 

@@ -1,4 +1,4 @@
-"""Real differences: whether they are found as often as predicted."""
+"""Real differences: whether they are detected as often as predicted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from proctor.core.stats.differences import paired_t, welch_t
 
 
 def power() -> Iterator[Claim]:
-    """Differences are found as often as predicted, within 3 points."""
+    """Differences are detected as often as predicted, within 3 points."""
     variance = variance_of_flips(0.125, 0.075)
     n = samples_needed(0.05, variance) or 0
     yield Claim(f"power .80, 5 points of pairs, t, n = {n}", partial(pairs_found, n=n, up=0.125, down=0.075), near(0.8))
@@ -59,12 +59,12 @@ def rates_found(chance: Chance, n: int, p: float, q: float) -> float:
 
 
 def epochs_found(chance: Chance, n: int, epochs: int, gap: float) -> float:
-    """Each side is the mean of some epochs of a sample, and samples differ in their gap."""
-    apart = []
+    """Return 1 if a difference is detected; each side is the mean of several epochs, and the gap varies by sample."""
+    differences = []
     for _ in range(n):
         noise = chance.gauss(0, 0.3 / math.sqrt(epochs)) - chance.gauss(0, 0.3 / math.sqrt(epochs))
-        apart.append(chance.gauss(gap, 0.2) + noise)
-    result = paired_t(apart, [0.0] * n)
+        differences.append(chance.gauss(gap, 0.2) + noise)
+    result = paired_t(differences, [0.0] * n)
     return float(result is not None and result.p() <= 0.05)
 
 

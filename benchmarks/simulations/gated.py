@@ -1,4 +1,4 @@
-"""The gate itself, `gates.decision.decide`: how often equal systems are red."""
+"""The gate itself, `gates.decision.decide`: how often equal systems fail."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from proctor.records.gate import GateResult
 Columns = tuple[list[float], list[float]]
 
 RED = (0.0, 0.02)
-# 2.5 % by design; as much again as chance adds to so many replicates.
+# 2.5 % by design, plus the Monte Carlo error of this number of replicates.
 RED_WITHOUT_MARGIN = (0.0, 0.03)
 
 
 def gated() -> Iterator[Claim]:
-    """Equal systems are red in at most 2 % with a margin of 2 %, in 2.5 % without one."""
+    """Equal systems fail in at most 2 % with a margin of 2 %, and in 2.5 % without a margin."""
     for kind, n in (("yes/no", 500), ("yes/no", 60), ("scores", 200)):
         for metrics in (1, 5):
             for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
@@ -42,7 +42,7 @@ def gated() -> Iterator[Claim]:
 
 
 def gated_oddly() -> Iterator[Claim]:
-    """The same where scores rarely collapse, clusters are unequal, the margin is a percentage."""
+    """The same with rare drops to 0, unequal clusters, or a relative margin."""
     for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
         yield Claim(
             f"decide() red, equal, 27 clusters of 2 to 60, margin {margin}",
@@ -68,7 +68,7 @@ def gated_oddly() -> Iterator[Claim]:
 
 
 def gated_in_groups() -> Iterator[Claim]:
-    """The same where run and baseline have no sample in common."""
+    """The same if run and baseline have no sample in common."""
     for kind in ("yes/no", "scores"):
         for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
             yield Claim(
@@ -94,7 +94,7 @@ def gated_in_groups() -> Iterator[Claim]:
 
 
 def is_green_in_clustered_groups(chance: Chance, sizes: tuple[Sequence[int], Sequence[int]], margin: float) -> float:
-    """Whether a gate passes what is worse by its margin, where samples come in clusters."""
+    """Return 1 if a gate passes a system that is worse by its margin, with samples in clusters."""
     sides = [
         _in_clusters(chance, name, centre, own)
         for name, centre, own in zip(("new", "old"), (0.9 - margin, 0.9), sizes, strict=True)
@@ -103,7 +103,7 @@ def is_green_in_clustered_groups(chance: Chance, sizes: tuple[Sequence[int], Seq
 
 
 def _in_clusters(chance: Chance, name: str, centre: float, sizes: Sequence[int]) -> Side:
-    """Yes and no; those of a cluster are alike (intraclass correlation 0.3)."""
+    """Return pass or fail; the samples of a cluster are alike (intraclass correlation 0.3)."""
     scores: dict[str, float] = {}
     clusters: dict[str, str] = {}
     for number, size in enumerate(sizes):
@@ -125,7 +125,7 @@ def is_green_in_groups(chance: Chance, kind: str, n: int, margin: float) -> floa
 
 
 def _of_groups(chance: Chance, kind: str, n: int, margin: float, worse: float) -> str:
-    """Samples of their own on each side, the new ones worse by so much on average."""
+    """Return the verdict on two groups of different samples; the new group is worse by `worse` on average."""
 
     def drawn(centre: float) -> float:
         if kind == "yes/no":
@@ -141,13 +141,13 @@ def _of_groups(chance: Chance, kind: str, n: int, margin: float, worse: float) -
 
 
 def is_red(chance: Chance, kind: str, n: int, metrics: int, margin: float) -> float:
-    """Whether a gate on equal systems fails; what each metric says is independent of the others."""
+    """Return 1 if a gate on equal systems fails; the metrics are independent."""
     drawn = [flips(chance, n, 0.1, 0.1) if kind == "yes/no" else graded(chance, n) for _ in range(metrics)]
     return float(_verdict(drawn, margin) == "fail")
 
 
 def is_green(chance: Chance, n: int, margin: float, up: float = 0.1, down: float = 0.12) -> float:
-    """Whether a gate passes a system that is worse: by just the margin, if nothing else is said."""
+    """Return 1 if a gate passes a worse system: by default, worse by exactly the margin."""
     return float(_verdict([flips(chance, n, up, down)], margin) == "pass")
 
 
@@ -161,7 +161,7 @@ def is_green_though_collapsing(chance: Chance, n: int, margin: float) -> float:
 
 
 def is_green_though_longer(chance: Chance, n: int, margin: float) -> float:
-    """Tokens whose spread is six tenths of their mean; the new one has more by the margin."""
+    """Return 1 if a gate passes a system with more tokens by exactly the margin."""
     old, new = ([chance.gammavariate(2.78, 36) for _ in range(n)] for _ in range(2))
     longer, usual = (
         Side(name, {TOKENS: {str(at): v for at, v in enumerate(values)}}, samples=_ids(n))
@@ -171,9 +171,9 @@ def is_green_though_longer(chance: Chance, n: int, margin: float) -> float:
 
 
 def decided_with_more(chance: Chance, n: int, margin: float) -> float:
-    """A gate that is inconclusive is asked once more with the samples it asks for.
+    """Repeat an inconclusive gate with the further samples that it suggests.
 
-    How much is lost is drawn anew each time: "about so many more" cannot be right of every truth.
+    Each trial draws a new true loss, because the suggestion cannot be right for every truth.
     """
     while True:
         lost = chance.uniform(0.0, 0.15)

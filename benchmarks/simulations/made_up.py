@@ -1,4 +1,4 @@
-"""Data of which the truth is known, and whether an interval holds it."""
+"""Generate data with a known truth, and check whether an interval contains it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proctor.core.stats.intervals import Interval
 
 
 def flips(chance: Chance, n: int, up: float, down: float) -> tuple[list[float], list[float]]:
-    """Yes and no before and after: a share goes up, a share down, of the rest half are yes."""
+    """Return pass or fail, new and old: the shares `up` and `down` flip, half of the rest pass."""
     old, new = [], []
     for _ in range(n):
         draw = chance.random()
@@ -21,22 +21,22 @@ def flips(chance: Chance, n: int, up: float, down: float) -> tuple[list[float], 
 
 
 def graded(chance: Chance, n: int, gap: float = 0.0) -> tuple[list[float], list[float]]:
-    """Scores of two systems that share what is hard about a sample."""
+    """Return the scores of two systems for which the same samples are difficult."""
     hard = [chance.gauss(0, 0.3) for _ in range(n)]
     return ([h + gap + chance.gauss(0, 0.2) for h in hard], [h + chance.gauss(0, 0.2) for h in hard])
 
 
-# One that has a quarter of all samples, a few, and many small ones: they count as ten of one size.
+# One cluster has a quarter of all samples, and many are small: as precise as ten clusters of equal size.
 UNEQUAL = (60, 30, 20, 20, *(10 for _ in range(8)), *(2 for _ in range(15)))
 
 
 def named(sizes: Sequence[int]) -> list[str]:
-    """The cluster of each value."""
+    """Return the cluster of each value."""
     return [str(place) for place, size in enumerate(sizes) for _ in range(size)]
 
 
 def in_clusters(chance: Chance, sizes: Sequence[int], icc: float = 0.4) -> list[float]:
-    """Values around 0, of which a share of the variance is common to the cluster."""
+    """Return values around 0 whose clusters share a part of the variance."""
     values = []
     for size in sizes:
         common = chance.gauss(0, math.sqrt(icc))
@@ -45,17 +45,14 @@ def in_clusters(chance: Chance, sizes: Sequence[int], icc: float = 0.4) -> list[
 
 
 def collapsing(chance: Chance, n: int, share: float) -> tuple[list[float], list[float]]:
-    """Scores that a judge gives a little differently each time; a share of the new ones is 0.
-
-    What falls lies around 0.8.
-    """
+    """Return scores that vary a little each time; a share of the new scores drops from about 0.8 to 0."""
     old = [chance.uniform(0.7, 0.9) for _ in range(n)]
     new = [0.0 if chance.random() < share else item + chance.gauss(0, 0.01) for item in old]
     return new, old
 
 
 def epochs(chance: Chance, n: int, of: int, p: float) -> list[float]:
-    """The mean of some tries of each sample, each of which passes with p."""
+    """Return the mean of several tries of each sample; a try passes with probability p."""
     return [sum(coin(chance, of, p)) / of for _ in range(n)]
 
 

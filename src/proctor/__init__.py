@@ -66,7 +66,7 @@ EXPORTS = {
     "models.openai": ("OpenAIAdapter",),
     "models.prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
     "models.wrappers.cached": ("Cached", "DiskCache"),
-    "models.wrappers.cassette": ("Recorded", "Replay"),
+    "models.wrappers.cassette": ("RecordingModel", "ReplayModel"),
     "models.wrappers.limits": ("Budgeted", "Paced"),
     "ports": (
         *("DatasetLike", "Embedder", "Evaluator", "EvaluatorLike", "Mailbox"),

@@ -8,6 +8,7 @@ ProctorError                  what is wrong, where, and how to fix it
 │   ├── EvaluatorError        an evaluator or a metric cannot be found, built or attached
 │   ├── ModelError            a model, an embedder or a prompt cannot be found or configured
 │   ├── MissingExtra          an optional package is not installed
+│   ├── InvalidRecord         a Score, Rubric or Session has an invalid value (also a ValueError)
 │   ├── FieldMissing          a result has no such field (also a LookupError)
 │   ├── RunNotFound           the history has no such run
 │   └── ResumeRefused         the run to resume differs from the current evaluation
@@ -32,16 +33,19 @@ RunInterrupted (a KeyboardInterrupt)   Ctrl-C; finished results are stored, and 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+# The number of problems and names that a message lists.
 MAX_ITEMS = 20
 # A prefix of at least 3 letters suggests up to 3 names that start with it.
 MIN_PREFIX, MAX_COMPLETIONS = 3, 3
+_FILE_EXTENSION = re.compile(r"\.(?:ya?ml|jsonl?|ndjson|csv|tsv|py|md|txt|parquet|toml|db)\Z", re.IGNORECASE)
 
 
 class Problem(NamedTuple):
-    """A fault in a file, a sample or a definition: where it is, what is wrong, and how to fix it."""
+    """One problem in a file, a sample or a definition: its location, a description, and how to fix it."""
 
     where: str
     what: str
@@ -55,7 +59,7 @@ class ProctorError(Exception):
     """An error that Proctor can explain.
 
     `what` is one sentence, `where` a file, an option or a name, `fix` what to type; `problems`
-    lists the faults if there are several.
+    lists the problems if there are several.
     """
 
     def __init__(self, what: str, *, where: str = "", fix: str = "", problems: Sequence[Problem] = ()) -> None:
@@ -102,6 +106,10 @@ class ModelError(UsageError):
 
 class MissingExtra(UsageError):
     """An optional package is not installed."""
+
+
+class InvalidRecord(UsageError, ValueError):
+    """A record such as a `Score`, `Rubric` or `Session` has an invalid value."""
 
 
 class FieldMissing(UsageError, LookupError):
@@ -196,8 +204,8 @@ class RunIncomplete(RunStopped):
     """A run ended and some planned trials have no result; `report` has the other results."""
 
     def __init__(self, missing: str, *, run_id: str, report: Any, is_stored: bool = True) -> None:
-        resume = f"resume it: --resume {run_id} (resume={run_id!r})"
-        fix = resume if is_stored else "run it again; nothing was stored (history=False)"
+        resume = f"resume the run: --resume {run_id} (resume={run_id!r})"
+        fix = resume if is_stored else "start the run again; nothing was stored (history=False)"
         super().__init__(f"run {run_id} is incomplete: {missing}", run_id=run_id, fix=fix)
         self.report = report
 
@@ -206,13 +214,14 @@ class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C during a run: finished results are stored under `run_id`, and the run can be resumed."""
 
     def __init__(self, run_id: str, *, is_stored: bool = True) -> None:
-        resume = f"resume with run id {run_id}"
-        lost = "nothing was stored (history=False), so it cannot be resumed"
-        super().__init__(f"interrupted; {resume if is_stored else lost}")
+        next_step = f"resume with run id {run_id}"
+        if not is_stored:
+            next_step = "nothing was stored (history=False), so the run cannot be resumed"
+        super().__init__(f"interrupted; {next_step}")
         self.run_id = run_id
 
 
-def suggest_name(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, choices: Iterable[str]) -> str:
     """Suggest the most similar known name, or list the known names.
 
     >>> suggest_name("exact_macth", ["exact_match", "contains"])
@@ -221,14 +230,26 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     'choose one of: contains, exact_match'
     >>> suggest_name("semantic", ["semantic_similarity", "schema_match"])
     "did you mean 'semantic_similarity'?"
+    >>> suggest_name("nosuch.yaml", ["list.yaml"])
+    'choose one of: list.yaml'
     """
-    names = sorted(set(known))
+    names = sorted(set(choices))
     completions = [each for each in names if len(name) >= MIN_PREFIX and each.startswith(name)]
     if 0 < len(completions) <= MAX_COMPLETIONS:
         return f"did you mean {' or '.join(map(repr, completions))}?"
-    if similar := difflib.get_close_matches(name, names, n=1):
-        return f"did you mean {similar[0]!r}?"
+    if similar := _find_similar(name, names):
+        return f"did you mean {similar!r}?"
     if not names:
         return "there are none"
     more = f", … and {len(names) - MAX_ITEMS} more" if len(names) > MAX_ITEMS else ""
     return "choose one of: " + ", ".join(names[:MAX_ITEMS]) + more
+
+
+def _find_similar(name: str, names: list[str]) -> str | None:
+    """Return the most similar name; file names must be similar without their extensions."""
+    stems: dict[str, list[str]] = {}
+    for each in names:
+        stems.setdefault(_FILE_EXTENSION.sub("", each), []).append(each)
+    for stem in difflib.get_close_matches(_FILE_EXTENSION.sub("", name), stems, n=1):
+        return max(stems[stem], key=lambda each: difflib.SequenceMatcher(None, each, name).ratio())
+    return None

@@ -81,7 +81,7 @@ CASES = [
            "no-such-program"),
     config("bad configuration", COMPLETE + "configurations: {a: {sufix: x}}\n", "'suffix'?"),
     config("configuration is text", COMPLETE + "configurations: {a: x}\n", "eval.yaml:4"),
-    config("bad concurrency", COMPLETE + "run: {concurrency: 0}\n", "eval.yaml:4", ">= 1"),
+    config("bad concurrency", COMPLETE + "run: {concurrency: 0}\n", "eval.yaml:4", "of at least 1"),
     config("bad timeout", COMPLETE + "run: {timeout: soon}\n", "eval.yaml:4", "timeout"),
     config("bad word", COMPLETE + "run: {on_error: explode}\n", "one of continue, raise"),
     config("unknown option", COMPLETE + "run: {concurency: 3}\n", "eval.yaml:4", "concurency"),
@@ -150,7 +150,7 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
         (["run", "eval.yaml", "--target", "app.py"], "app.py:FUNCTION"),
         (["show", "lates"], "there is no run 'lates'"),
         (["run", "eval.yaml", "--fail-under", "high"], "expected a number such as 0.8 or 80%"),
-        (["run", "eval.yaml", "--map", "a=input"], "--pattern need --dataset"),
+        (["run", "eval.yaml", "--map", "a=input"], "--map needs --dataset"),
         (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
         (["run", "eval.yaml", "--timeout", "-1"], "timeout"),
         (["run", "eval.yaml", "--plugin", "nothing"], "'nothing'"),
@@ -173,7 +173,7 @@ def test_nothing_to_run_is_an_error(project: Project) -> None:
     (project.folder / "eval.yaml").unlink()
     result = project.proctor("run", "-e", "contains")
     assert result.code == 2
-    assert "nothing to run: give an eval file, or --dataset, --target" in result.err
+    assert "there is no eval file, and --dataset and --target are missing" in result.err
 
 
 def test_a_misspelt_latest_is_suggested(project: Project) -> None:

@@ -9,8 +9,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor import SQLiteHistory
-from proctor.testing.history_contract import make_failure, make_result, make_run, store_run
 from tests.cli.project import Project
+from tests.history.history_contract import make_failure, make_result, make_run, store_run
 
 
 @pytest.fixture
@@ -30,18 +30,18 @@ def test_a_baseline_is_set_listed_moved_and_dropped(project: Project, history: S
     assert project.proctor("baseline", "list").out == (
         "no baselines yet; `proctor baseline set NAME RUN` creates one\n"
     )
-    assert project.proctor("baseline", "set", "main", "r1").out == ("the baseline main is run r1 (exam)\n")
-    assert project.proctor("baseline", "set", "main", "r1").out == ("the baseline main is run r1 (exam)\n")
+    assert project.proctor("baseline", "set", "main", "r1").out == ("baseline main now points to run r1 (exam)\n")
+    assert project.proctor("baseline", "set", "main", "r1").out == ("baseline main now points to run r1 (exam)\n")
     assert project.proctor("baseline", "set", "main", "r2").out == snapshot("""\
-the baseline main is run r2 (exam)
-before, it was r1 (exam)
+baseline main now points to run r2 (exam)
+previously: r1 (exam)
 """)
     assert project.proctor("baseline", "list").out == snapshot("""\
 baseline  run  name  status     results  pass rate
 main      r2   exam  completed        2     50.0 %
 """)
     assert project.proctor("baseline", "drop", "main").out == (
-        "removed the baseline main; run r2 (exam) is still stored\n"
+        "dropped the baseline main; run r2 (exam) is still stored\n"
     )
     assert len(history.runs()) == 3
 

@@ -15,6 +15,12 @@ from tests.support import proctor
 __all__ = ["server"]
 
 
+@pytest.fixture(autouse=True)
+def _reachable_memory_mailboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accept memory: mailboxes, because these tests run all commands in one process."""
+    monkeypatch.setattr("proctor.cli.evaluation.reject_memory_mailbox", lambda _address: None)
+
+
 def test_submit_work_collect_in_processes_of_their_own(project: Project, server: RedisServer) -> None:
     """Submitted today, worked on tonight, collected tomorrow: the report of a local run."""
     address = f"{server.url}/nightly"
@@ -76,9 +82,9 @@ def test_the_gate_is_the_one_of_run(project: Project, server: RedisServer) -> No
     assert "threshold not reached" in result.err
 
 
-def test_dead_letters_are_errors_in_the_report(project: Project) -> None:
+def test_dead_letters_are_errors_in_the_report(project: Project, server: RedisServer) -> None:
     """Dead letters end the collection: the report has their reasons, and a report of errors alone exits with 3."""
-    address = "memory://dead"
+    address = f"{server.url}/dead"
     project.proctor("submit", "eval.yaml", "--requests", address, "--limit", "1")
     [message] = mailbox(address, EvalRequest).receive()
     message.reject("no memory")
@@ -94,10 +100,10 @@ def test_dead_letters_are_errors_in_the_report(project: Project) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["latest", "--requests", "memory://x"], 2, "the history is empty"),
+        (["latest", "--requests", "redis://127.0.0.1:1/0/x"], 2, "the history is empty"),
         (["--requests", "nonsense"], 2, "is not the address of a mailbox"),
         ([], 2, "--requests"),
-        (["--requests", "memory://x", "--timeout", "-1"], 2, "--timeout"),
+        (["--requests", "redis://127.0.0.1:1/0/x", "--timeout", "-1"], 2, "--timeout"),
     ],
 )
 def test_mistakes_are_reported_with_a_fix(project: Project, args: list[str], code: int, message: str) -> None:
@@ -109,7 +115,7 @@ def test_mistakes_are_reported_with_a_fix(project: Project, args: list[str], cod
 def test_a_local_run_has_nothing_to_collect(project: Project) -> None:
     """It was not sent anywhere."""
     project.proctor("run", "eval.yaml", "-q")
-    result = project.proctor("collect", "--requests", "memory://x")
+    result = project.proctor("collect", "--requests", "redis://127.0.0.1:1/0/x")
     assert result.code == 2
     assert "name a run that `proctor submit` sent" in result.err
 
@@ -119,7 +125,7 @@ def test_a_run_that_was_interrupted_here_has_nothing_to_collect(project: Project
     project.write("app.py", "def shout(text):\n    raise KeyboardInterrupt\n")
     project.proctor("run", "eval.yaml", "-q")
     before = project.proctor("runs", "--json").json
-    result = project.proctor("collect", "--requests", "memory://x", "--timeout", "0")
+    result = project.proctor("collect", "--requests", "redis://127.0.0.1:1/0/x", "--timeout", "0")
     assert result.code == 2
     assert "there is nothing to collect" in result.err
     assert project.proctor("runs", "--json").json == before

@@ -43,14 +43,16 @@ def test_compare_answers_in_a_sentence_first(runs: Project) -> None:
     lines = result.out.splitlines()
     assert result.code == 0
     assert " ".join(lines[:2]) == (
-        "new is better than main: pass_rate 96.7 % against 73.3 %, +23.3 points (n = 30, "
+        "new is better than main: pass_rate 96.7 % vs. 73.3 %, +23.3 points (n = 30, "
         "95 % interval +5.1 to +38.6, p = 0.016)."
     )
     ids = [line.split()[-1].rstrip(";") for line in lines if line.startswith("new is run")]
     assert len(ids) == 1
     row = next(line for line in lines if line.startswith("pass_rate"))
     assert " ".join(row.split()) == "pass_rate 96.7 % 73.3 % +23.3 points 0.016 better"
-    assert "0 samples lost and 7 won (score of main → new; the first 2):" in result.out
+    assert "0 samples passed only in main (lost), 7 only in new (won); score of main → new; the first 2:" in " ".join(
+        result.out.split()
+    )
     assert "  won   n1  0.00 → 1.00" in lines
     look = next(line for line in lines if line.startswith("  proctor show"))
     output = runs.proctor(*look.split()[1:])
@@ -90,7 +92,7 @@ def test_configurations_of_one_run(runs: Project) -> None:
     """--run names the run, A and B its configurations; or RUN@CONFIGURATION."""
     assert runs.proctor("run", "eval.yaml", "-q").code == 0
     result = runs.proctor("compare", "careful", "hasty", "--run", "exam", "--metric", "pass_rate")
-    assert result.out.startswith("careful is better than hasty: pass_rate 96.7 % against 60.0 %")
+    assert result.out.startswith("careful is better than hasty: pass_rate 96.7 % vs. 60.0 %")
     assert "Both configurations belong to run" in result.out
     same = runs.proctor("compare", "exam@careful", "exam@hasty", "--metric", "pass_rate")
     assert same.out == result.out
@@ -113,8 +115,8 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
     """`report.md` and `show --json` have the comparison too."""
     runs.write("eval.yaml", f"{EVAL}baseline: careful\n")
     result = runs.proctor("run", "eval.yaml", "--output", "out")
-    assert "hasty is worse than careful: pass_rate 60.0 % against 96.7 %" in result.out
-    assert "11 samples lost and 0 won (score of careful → hasty; the worst 3):" in result.out
+    assert "hasty is worse than careful: pass_rate 60.0 % vs. 96.7 %" in result.out
+    assert "11 samples passed only in careful (lost), 0 only in hasty (won);" in result.out
     assert "hasty is worse than careful" in runs.proctor("show").out
     report = (runs.folder / "out" / "report.md").read_text(encoding="utf-8")
     assert "## hasty compared with careful" in report
@@ -129,10 +131,10 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
         (("new", "man"), "there is no run 'man'"),
         (("new", "main", "--metric", "pas_rate"), "did you mean 'pass_rate'?"),
         (("new", "main", "--configuration", "x"), "has no configuration 'x'"),
-        (("new", "main", "--min-difference", "much"), "expected a number such as 0.8 or 80%"),
-        (("new", "main", "--min-difference", "5"), "--min-difference: the smallest relevant difference"),
+        (("new", "main", "--min-difference", "much"), "write 1% or 0.01"),
+        (("new", "main", "--min-difference", "5"), "--min-difference: must be at least 0 and less than 1, got 5"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
-        (("new",), "Missing argument 'B'"),
+        (("new",), "Missing argument 'REFERENCE'"),
     ],
 )
 def test_what_is_refused(runs: Project, args: tuple[str, ...], message: str) -> None:

@@ -50,7 +50,7 @@ def test_a_table_with_only_a_header_has_no_samples(project: Project) -> None:
 def test_a_percentage_below_one_is_refused_with_both_readings(project: Project, value: str, expected: str) -> None:
     """0.9% is 0.009, and every run with one right answer of a hundred reaches it."""
     result = project.proctor("run", "eval.yaml", "--fail-under", value)
-    assert (result.code, f"did you mean {expected}?" in result.err) == (2, True)
+    assert (result.code, f"Fix: write {expected}" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize("value", ["0%", "1%", "0.009"])

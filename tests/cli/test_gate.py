@@ -67,11 +67,11 @@ def test_a_run_that_is_as_good_passes(exam: Project) -> None:
     result = exam.proctor("gate", "latest", "--baseline", "main")
     assert (result.code, result.err) == (0, "")
     assert shown(result) == (
-        "The gate passes: strict_pass_rate 100.0 % against 100.0 %, at most 1.4 points\n"
-        "worse (margin 2.0 points, 200 samples).\n"
+        "The gate passes: strict_pass_rate 100.0 % vs. 100.0 %, at most 1.4 points worse\n"
+        "(margin 2.0 points, 200 samples).\n"
         "\n"
-        "pass          strict_pass_rate 100.0 % against 100.0 %, 0.0 points (95 %\n"
-        "              interval -1.4 to +1.4), margin 2.0, 200 samples\n"
+        "pass          strict_pass_rate 100.0 % vs. 100.0 %, 0.0 points (95 % interval\n"
+        "              -1.4 to +1.4), margin 2.0, 200 samples\n"
     )
 
 
@@ -81,12 +81,12 @@ def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> Non
     result = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert result.code == 1
     assert shown(result) == (
-        "The gate fails in both checks: strict_pass_rate 90.0 % against 100.0 %, at least\n"
-        "5.6 points worse (margin 2.0 points, 200 samples).\n"
+        "The gate fails in both checks: strict_pass_rate 90.0 % vs. 100.0 %, at least 5.6\n"
+        "points worse (margin 2.0 points, 200 samples).\n"
         "\n"
-        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 %\n"
-        "              interval -14.2 to -5.6), margin 2.0, 200 samples\n"
-        "fail          20 samples were lost, at most 3 may be\n"
+        "fail          strict_pass_rate 90.0 % vs. 100.0 %, -10.0 points (95 % interval\n"
+        "              -14.2 to -5.6), margin 2.0, 200 samples\n"
+        "fail          20 samples passed in the baseline and fail now; the limit is 3\n"
         "\n"
         "20 samples lost, 0 won; the 5 worst\n"
         "  q0  1 → 0\n"
@@ -105,7 +105,7 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
     assert result.code == 4
     answer = " ".join(result.out.split("\n\n")[0].split())
     assert re.fullmatch(
-        r"The gate is inconclusive: strict_pass_rate 98\.5 % against 100\.0 %, from 3\.6 points "
+        r"The gate is inconclusive: strict_pass_rate 98\.5 % vs\. 100\.0 %, from 3\.6 points "
         r"worse to 0\.7 points better \(margin 2\.0 points, 200 samples\); about [\d,]+ more "
         r"samples would decide it\.",
         answer,
@@ -191,7 +191,7 @@ def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
     assert result.code == 1
     answer = " ".join(result.out.split("\n\n")[0].split())
     assert answer == (
-        "The gate fails: strict_pass_rate 0.0 % against 100.0 %, at least 4.6 points worse "
+        "The gate fails: strict_pass_rate 0.0 % vs. 100.0 %, at least 4.6 points worse "
         "(margin 2.0 points, 9 samples); decided after 9 of 200 samples; 191 saved."
     )
     assert "stopped as soon as" not in result.out
@@ -199,7 +199,7 @@ def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
     assert (repeated.code, repeated.out) == (1, result.out)
     refused = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert refused.code == 2
-    assert "checks one metric" in refused.err
+    assert "requires all samples, but the gate may stop its run early" in refused.err
 
 
 def test_a_run_that_ends_before_it_is_decided_is_inconclusive(exam: Project) -> None:
@@ -305,21 +305,21 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(exam: Project, monkeypat
         (["nothing@lone", "--baseline", "main"], "there is no run 'nothing'"),
         (["no.yaml", "--baseline", "main"], "there is no file 'no.yaml'"),
         (["latest", "--baseline", "main", "--margin", "80"], "write 80% or 0.8"),
-        (["latest", "--baseline", "main", "--margin", "much"], "expected a number"),
+        (["latest", "--baseline", "main", "--margin", "much"], "is not a number or percentage"),
         (["latest", "--baseline", "main", "--metric", "a=2"], "--metric a: a margin of 2"),
         (["eval.yaml", "--baseline", "main", "--metric", "exact"], "--metric: there is no metric 'exact'"),
         (["latest", "--baseline", "main", "--better", "x=up"], "expected x=higher or x=lower, found 'up'"),
         (["latest", "--baseline", "main", "--fail-under", "80"], "--fail-under: the threshold of"),
         (["latest", "--baseline", "main", "--until-decided"], "a stored run has already ended"),
-        (["latest", "--baseline", "main", "--junit", "."], "cannot write the file"),
+        (["latest", "--baseline", "main", "--junit", "."], "is a folder"),
         (["latest", "--baseline", "main", "--markdown", "app.py/c"], "cannot write the file"),
         (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
         (
             ["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"],
-            "checks one metric, and --max-flips requires all samples",
+            "--max-flips: requires all samples, but the gate may stop its run early",
         ),
         (["latest", "--baseline", "main", "--max-flips=-1"], "--max-flips: must be 0 or more, got -1"),
-        (["latest", "--baseline", "main", "--max-missing", "200%"], "--max-missing: must be a share"),
+        (["latest", "--baseline", "main", "--max-missing", "200%"], "--max-missing: must be from 0% to 100%"),
         (
             ["latest", "--baseline", "main", "--unpaired", "--max-flips", "1"],
             "Fix: leave out --unpaired or --max-flips",
@@ -327,7 +327,7 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(exam: Project, monkeypat
         (["latest", "--baseline", "main", "--better", "x=higher"], "--better: x is not among the metrics"),
         (
             ["eval.yaml", "--baseline", "main", "--until-decided", "--metric", "latency_ms.mean"],
-            "cannot stop early by 'latency_ms.mean'",
+            "does not support the metric 'latency_ms.mean'",
         ),
         (["latest", "--baseline", "main", "--configuration", "x"], "configuration 'x'"),
     ],

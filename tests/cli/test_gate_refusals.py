@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from proctor.cli.gate_checks import refuse_incomplete
+from proctor.cli.gate_checks import require_complete_run
 from proctor.comparison.report import EvalReport
 from proctor.errors import ProctorError
 from proctor.records.run import RunMetadata, RunStatus
@@ -100,7 +100,7 @@ def test_swapped_evaluators_do_not_pass(exam: Project) -> None:
     refused(exam, *GATE, "--until-decided")
     lost = refused(exam, *GATE, "--metric", "nonempty", "--max-flips", "3")
     assert "the number of lost samples cannot be compared" in lost.err
-    assert "the file has no number of right" in refused(exam, *GATE, "--metric", "right").err
+    assert "the file has no values for right" in refused(exam, *GATE, "--metric", "right").err
 
 
 def test_what_both_have_is_decided_and_changes_can_be_accepted(exam: Project) -> None:
@@ -145,8 +145,11 @@ def test_options_that_need_pairs_are_rejected_before_the_run(exam: Project) -> N
         result = refused(exam, *GATE, *option)
         assert "the dataset and main have no sample in common" in result.err
         assert option[0] in result.err
-    assert "counting lost samples requires paired samples" in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
-    assert "stop its run early requires paired samples" in refused(exam, *GATE, "--unpaired", "--until-decided").err
+    assert (
+        "lost samples can be counted only if the samples are paired"
+        in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
+    )
+    assert "stops its run early requires paired samples" in refused(exam, *GATE, "--unpaired", "--until-decided").err
     assert "needs --baseline" in refused(exam, *GATE[:2], "--unpaired").err
 
 
@@ -165,7 +168,7 @@ def test_a_metric_that_was_never_measured_is_a_mistake_in_the_call(exam: Project
     exam.write("more.yaml", EVAL.replace("app.py:nonempty", "app.py:nonempty, contains"))
     exam.proctor("run", "more.yaml", "-q", "--name", "more")
     options = ("--baseline", "main", "--metric", "contains", "--inconclusive", "pass")
-    assert "main has no number of contains" in refused(exam, "gate", "more", *options).err
+    assert "main has no values for contains" in refused(exam, "gate", "more", *options).err
     result = refused(exam, "gate", "more", *options[:3], "exact")
     assert result.err.count("strict_pass_rate") <= 1
     assert "not among the metrics" in refused(exam, *GATE, "--better", "foo=lower").err
@@ -254,7 +257,7 @@ def test_a_run_that_goes_on_is_waited_for(status: RunStatus, advice: str) -> Non
     """Who resumes a run that is running has it twice."""
     run = RunMetadata("RUN", "exam", datetime(2026, 1, 1, tzinfo=UTC), status)
     with pytest.raises(ProctorError) as caught:
-        refuse_incomplete(EvalReport([], run))
+        require_complete_run(EvalReport([], run))
     assert advice in str(caught.value)
 
 

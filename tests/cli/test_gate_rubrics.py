@@ -81,11 +81,11 @@ def test_a_total_without_a_rubric_that_failed_is_not_green(week: Project) -> Non
     assert result.code == 4
     for check in result.json["checks"]:
         assert (check["verdict"], check["value"], check["missing"]) == ("inconclusive", 5.0, 18)
-        assert "18 of 40 samples have no such number in this run, or only part of it" in (check["sentence"])
-    assert "18 of 40 totals of latest lack a rubric that failed" in result.json["notes"]
+        assert "18 of 40 samples have no value in this run, or an incomplete one" in (check["sentence"])
+    assert "18 of 40 totals in latest leave out a rubric that failed" in result.json["notes"]
     assert week.proctor(*GATE, *least, "--max-missing", "18").code == 0
     comparison_text = " ".join(week.proctor("compare", "latest", "main").out.split())
-    assert "18 of 40 totals of latest lack a rubric that failed" in comparison_text
+    assert "18 of 40 totals in latest leave out a rubric that failed" in comparison_text
 
 
 def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(week: Project) -> None:
@@ -93,7 +93,7 @@ def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(wee
     assert judged(week, "fails", "--fail-under", "total_score=4.5") == 4
     week.write("mood.tmp", "fails")
     result = week.proctor("run", "eval.yaml", "--fail-under", "total_score=4.5", "--output", "out")
-    assert "18 of 40 totals lack the score of a rubric" in " ".join(result.out.split())
+    assert "18 of 40 totals leave out the score of a rubric" in " ".join(result.out.split())
     assert result.err.count("inconclusive: total_score is at least 4.5, but 18 of 40 samples") == 1
     assert "**Gate: inconclusive.**" in Path("out/report.md").read_text()
     assert judged(week, "fails", "--fail-under", "solved.mean=0.9") == 4
@@ -113,7 +113,7 @@ def test_holes_in_the_baseline_are_holes(week: Project) -> None:
         [check] = gate.json["checks"]
         assert (gate.code, check["verdict"]) == (4, "inconclusive"), metric
         assert (check.get("missing", 0), check["baseline_missing"]) == (0, 18)
-        assert "18 of 40 samples have no such number in main" in check["sentence"]
+        assert "18 of 40 samples have no value in main" in check["sentence"]
 
 
 def test_holes_in_both_are_holes_in_both(week: Project) -> None:

@@ -101,7 +101,7 @@ def test_samples_with_one_id_and_different_contents_are_not_paired(exam: Project
     assert "sample 'q0' has other content in main, under the same id" in early.err
     lost = exam.proctor("gate", "latest", *GATE[2:], "--max-flips", "3")
     assert lost.code == 2
-    assert "counting lost samples requires paired samples" in lost.err
+    assert "lost samples can be counted only if the samples are paired" in lost.err
 
 
 def test_missing_scores_are_reported_and_too_many_are_inconclusive(exam: Project) -> None:

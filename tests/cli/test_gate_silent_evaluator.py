@@ -101,4 +101,4 @@ def test_a_baseline_with_a_silent_evaluator_is_announced(exam: Project) -> None:
     """Who sets it hears that one evaluator judged nothing in it."""
     assert exam.proctor("run", "eval.yaml", "-q").code == 0
     result = exam.proctor("baseline", "set", "main", "latest")
-    assert "polite judged 0 of 60 samples in it" in result.out
+    assert "warning: polite judged 0 of 60 samples in this run" in result.out

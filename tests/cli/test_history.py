@@ -20,8 +20,8 @@ from proctor import SQLiteHistory
 from proctor.cli.filters import parse_date
 from proctor.errors import ConfigError
 from proctor.records.metric import MetricValue
-from proctor.testing.history_contract import make_result, make_run, run_ids, store_run
 from tests.cli.project import Project
+from tests.history.history_contract import make_result, make_run, run_ids, store_run
 
 NOW = datetime.now(UTC)
 WHERE = ".proctor/history.db"
@@ -86,7 +86,10 @@ def test_the_reason_why_no_run_matches_is_shown(
     """A misspelt name gets a suggestion; an empty history has its own message."""
     assert project.proctor("runs", *options).out == message
     empty = project.proctor("runs", "--history", "none.db", *options)
-    assert empty.out == "there are no runs in none.db; `proctor demo` creates one\n"
+    assert (
+        empty.out
+        == "there are no runs in none.db; `proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,12 +221,12 @@ def test_outputs_in_the_cache_are_deleted_on_demand(project: Project) -> None:
     with history.writer("r0") as writer:
         for days in (0, 10, 40):
             moment = NOW - timedelta(days=days)
-            writer.keep(f"{days} days", moment.isoformat(), b"patient John")
+            writer.cache_output(f"{days} days", moment.isoformat(), b"patient John")
     prune = ("history", "prune", "--cache")
     dry = project.proctor(*prune, "--days", "30", "--dry-run").out
     assert dry == "would delete 1 cached output\n"
     assert project.proctor(*prune, "--days", "30", "--yes").out == "deleted 1 cached output\n"
-    assert history.cached("40 days") is None
+    assert history.get_cached_output("40 days") is None
     project.proctor("delete", "r0", "--yes")
     assert ", 2 cached outputs, " in project.proctor("history", "info").out
     assert b"patient John" in (project.folder / WHERE).read_bytes()
@@ -336,7 +339,7 @@ def test_runs_go_out_and_come_in(project: Project, month: SQLiteHistory, ending:
     assert result.out.splitlines() == [
         "imported run r40 (exam), 2 results", "imported run r20 (exam), 2 results",
         "imported run r5 (exam), 2 results", "imported run other (quiz), 2 results",
-        "imported run r0 (exam), 2 results", "  it is the baseline main",
+        "imported run r0 (exam), 2 results", "  baseline main now points to this run",
     ]  # fmt: skip
     assert project.proctor("runs", "--history", "new.db").out == project.proctor("runs").out
     repeated = project.proctor("history", "import", file, "--history", "new.db", "--json").json
@@ -396,9 +399,9 @@ def test_a_baseline_name_that_is_taken_is_mentioned(project: Project, month: SQL
     project.proctor("history", "export", "runs.csv", "r0")
     month.set_baseline("main", "r5")
     result = project.proctor("history", "import", "runs.csv")
-    assert result.out.endswith("  the baseline main names another run here; --move-baselines moves it\n")
+    assert result.out.endswith("  baseline main already points to another run; add --move-baselines to replace it\n")
     moved = project.proctor("history", "import", "runs.csv", "--move-baselines")
-    assert moved.out.endswith("  it is the baseline main; before, it was r5\n")
+    assert moved.out.endswith("  baseline main now points to this run (previously: r5)\n")
     assert month.baseline("main").run_id == "r0"
 
 
@@ -433,7 +436,7 @@ def test_an_eval_file_says_how_long_its_runs_are_kept(project: Project) -> None:
     assert [run.name for run in old.runs()] == ["exam", "exam", "quiz"]
     project.write("eval.yaml", f"{text}history: {{retention_days: 0}}\n")
     result = project.proctor("run", "-q")
-    assert (result.code, "history: expected a number > 0" in result.err) == (2, True)
+    assert (result.code, "expected a number above 0" in result.err) == (2, True)
 
 
 def test_an_eval_module_says_it_too(project: Project) -> None:

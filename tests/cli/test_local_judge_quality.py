@@ -57,7 +57,7 @@ def test_a_constant_verdict_is_never_called_better_than_itself(
 
 def test_every_local_language_model_has_been_measured() -> None:
     """As many right as wrong answers, so that a constant verdict agrees on half."""
-    chat_models = {name for name, model in weights.KNOWN.items() if model.files[0].name.endswith(".gguf")}
+    chat_models = {name for name, model in weights.CATALOGUE.items() if model.files[0].name.endswith(".gguf")}
     assert set(MEASUREMENTS) == chat_models
     for measured in MEASUREMENTS.values():
         assert measured.right == measured.wrong >= 5

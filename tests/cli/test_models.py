@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
 from tests.cli.project import Project
+from tests.servers.model_server import ModelServer
 
 KEY = "sk-secret-0123456789"
 VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -76,7 +77,7 @@ def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch:
 def test_an_unreachable_endpoint_does_not_affect_the_others(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error is listed with the answers of the others; the exit code is 3."""
     with ModelServer(models=["small"]) as server:
-        server.misbehave = lambda options: (
+        server.choose_fault = lambda options: (
             Fault.status(403, body=f"no {KEY}".encode()) if options.wire == "openai" else None
         )
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
@@ -155,7 +156,7 @@ def test_pull_of_what_is_there_prints_the_path(project: Project, monkeypatch: py
     [
         (["pull"], "no model named; choose from: minilm, smollm2, qwen-judge"),
         (["pull", "minilm", "smolm2"], "did you mean 'smollm2'?"),
-        (["list", "minilm"], "did you mean `proctor models pull minilm`?"),
+        (["list", "minilm"], "to download models: proctor models pull minilm"),
         (["fetch"], "'fetch' is not one of 'list', 'pull'"),
     ],
 )

@@ -154,7 +154,7 @@ def test_reports_do_not_go_among_the_sessions_that_are_read(stored: Project) -> 
     ):
         result = stored.proctor(*args)
         assert result.code == 2
-        assert "it is in the folder of recorded sessions" in result.err
+        assert "this folder holds the recorded sessions" in result.err
         assert contents(stored) == before
     stored.write("chats.yaml", evaluated % ', pattern: "?.json"')
     assert stored.proctor("run", "chats.yaml", "--output", "logs").code in (0, 3)

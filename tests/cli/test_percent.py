@@ -7,6 +7,7 @@ import pytest
 from proctor.comparison.gates.thresholds import Percentage, read_threshold, read_thresholds
 from proctor.errors import ConfigError
 from tests.cli.project import Project
+from tests.tables import each_row
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
     assert isinstance(read_threshold(text, "fail_under"), Percentage) == ("%" in text)
 
 
-@pytest.mark.parametrize("value", ["", "%", "high", "80%%", "nan", "inf%", True, None, [1]])
+@each_row("value", ["", "%", "high", "80%%", "nan", "inf%", True, None, [1]])
 def test_what_is_neither_is_refused(value: object) -> None:
     """The error names the option and shows both ways to write it."""
     with pytest.raises(ConfigError, match=r"0\.8 or 80%"):

@@ -208,7 +208,12 @@ def test_quiet_still_reports_that_nothing_was_scored(project: Project) -> None:
     """A run in which everything failed is not silent."""
     project.write("app.py", "def shout(text):\n    raise ValueError('no')\n")
     result = project.proctor("run", "-q")
-    assert result.err == "no result has a verdict: 5 errors, 0 skipped\n"
+    first, example, fix = result.err.splitlines()
+    assert first == "no sample could be scored: 5 errors"
+    assert example.startswith("first error: ")
+    assert example.endswith(": no")
+    assert fix.startswith("Fix: proctor show ")
+    assert fix.endswith(" --outcome error")
 
 
 def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Project) -> None:
@@ -216,7 +221,7 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Pro
     project.write("taken", "x")
     result = project.proctor("run", "--output", "taken/out")
     assert result.code == 2
-    assert "not a writable folder" in result.err
+    assert "it is a file" in result.err
     assert not (project.folder / ".proctor").exists()
 
 
@@ -288,7 +293,7 @@ def test_options_that_mean_nothing_without_resume_are_refused(project: Project) 
     for option in ("--retry-errors", "--allow-changes"):
         result = project.proctor("run", option)
         assert result.code == 2
-        assert "need --resume" in result.err
+        assert "needs --resume" in result.err
 
 
 def test_options_change_the_eval_file_of_the_folder(project: Project) -> None:
@@ -318,7 +323,7 @@ def test_mixed_or_incomplete_files_are_mentioned(project: Project) -> None:
     assert "was not complete: 4 of 5 planned" in rescored.json["metadata"]["warnings"][0]
     project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
     result = project.proctor("run", "--resume", "--allow-changes", "--json")
-    assert "old and new are mixed: target: its code" in result.json["metadata"]["warnings"][0]
+    assert "the results are mixed: target: its code" in result.json["metadata"]["warnings"][0]
 
 
 def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> None:
@@ -342,7 +347,7 @@ def test_a_program_that_ends_itself_is_no_success(project: Project) -> None:
     )
     result = project.proctor("run", "eval.yaml", "--target", "agent.py:answer", "--fail-under", "1")
     assert result.code == 1
-    assert "no result has a verdict: 5 errors" in result.err
+    assert "no sample could be scored: 5 errors" in result.err
 
 
 def test_a_run_without_a_single_verdict_is_trouble(project: Project) -> None:
@@ -351,4 +356,4 @@ def test_a_run_without_a_single_verdict_is_trouble(project: Project) -> None:
     project.write("quiet.py", "def answer(text):\n    return text\n")
     result = project.proctor("run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match")
     assert result.code == 3
-    assert "no result has a verdict" in result.err + result.out
+    assert "no sample could be scored" in result.err + result.out

@@ -54,7 +54,7 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     assert result.code == 0
     result = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
     assert "not to recorded sessions" in result.err
-    assert "need --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
+    assert "needs --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
     assert project.proctor("run", "--dataset", "logs", "--format", "x", "-e", "contains").code == 2
 
 
@@ -67,7 +67,7 @@ def test_an_eval_file_names_sessions(project: Project) -> None:
     assert project.proctor("run", "s.yaml", "-q").code == 0
     project.write("t.yaml", "dataset: {path: logs/a.jsonl, format: codex}\n" + evaluators)
     result = project.proctor("run", "t.yaml", "-q")
-    assert (result.code, "it contains no codex session" in result.err) == (2, True)
+    assert (result.code, "the file contains no codex session" in result.err) == (2, True)
     bad = project.write("u.yaml", "dataset: data.jsonl\n" + evaluators)
     with pytest.raises(ConfigError, match=r"target is missing; .* format: auto"):
         load_eval_file(bad)
@@ -81,7 +81,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
     result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
                            "--set", "tool_called.name=Bash")  # fmt: skip
     assert result.code == 2
-    assert "error: nothing to run: give an eval file, or --target" in result.err
+    assert "error: there is no eval file, and --target is missing" in result.err
     assert "--dataset-format auto" in result.err
     assert "fail_under" not in result.err
 

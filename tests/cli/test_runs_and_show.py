@@ -33,8 +33,9 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
 
 def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
     """Looking makes no file."""
-    message = "there are no runs in .proctor/history.db; `proctor demo` creates one\n"
-    assert project.proctor("runs").out == message
+    where, fix = project.proctor("runs").out.split("; ")
+    assert where == "there are no runs in .proctor/history.db"
+    assert fix == "`proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
     result = project.proctor("show")
     assert (result.code, "the history is empty" in result.err) == (2, True)
     assert not (project.folder / ".proctor").exists()
@@ -159,7 +160,7 @@ def test_the_demo_runs_and_says_what_next(project: Project, monkeypatch: pytest.
     assert result.code == 0
     assert "bm25: 102 of 120 passed" in result.out
     assert "overlap: 71 of 120 passed" in result.out
-    assert "semantic_similarity compared spelling, not meaning" in result.out
+    assert "semantic_similarity compared spelling only" in result.out
     assert " models pull minilm" in result.out
     assert "Next steps:" in result.out
     assert (project.folder / "eval_results" / "report.md").exists()

@@ -24,7 +24,7 @@ def test_show_prints_a_transcript(project: Project) -> None:
     assert "unknown parts, stored unchanged: a number (1)\n" in result.out
     assert "user:\n    How many files are here?\n" in result.out
     assert "tool Bash(command=wc)\n    failed: The user doesn't want this.\n" in result.out
-    assert "log.jsonl:11: it is not JSON" in result.err
+    assert "log.jsonl:11: not valid JSON" in result.err
 
 
 def test_show_chooses_one_of_several(project: Project) -> None:
@@ -40,7 +40,7 @@ def test_show_chooses_one_of_several(project: Project) -> None:
     actual = project.proctor("sessions", "show", "chat.json", "--id", "second", "--json").json
     assert (actual["id"], actual["session"]["events"][0]["content"]) == ("second", "Hello")
     result = project.proctor("sessions", "show", ".", "--pattern", "*.json*", "--id", "7-1")
-    assert "log.jsonl:11: it is not JSON" in result.err
+    assert "log.jsonl:11: not valid JSON" in result.err
 
 
 def test_ids_are_the_same_everywhere(project: Project) -> None:
@@ -95,7 +95,7 @@ def test_list_names_every_session(project: Project) -> None:
     assert (listed["damaged"], len(listed["problems"])) == (1, 1)
     project.write("bad.jsonl", "{\n" * 30 + json.dumps(OPENAI[1]))
     result = project.proctor("sessions", "list", "bad.jsonl")
-    start = "bad.jsonl: 30 lines with problems, such as line 1: it is not JSON"
+    start = "bad.jsonl: 30 lines with problems, such as line 1: not valid JSON"
     assert result.err.startswith(start)
     assert len(result.err.splitlines()) == 1
     (project.folder / "worse").mkdir()
@@ -111,6 +111,6 @@ def test_a_format_can_be_forced(project: Project) -> None:
     """A wrong format has no such session; a misspelt one gets a suggestion."""
     write(project)
     result = project.proctor("sessions", "show", "chat.json", "--format", "codex")
-    assert (result.code, "it contains no codex session" in result.err) == (2, True)
+    assert (result.code, "the file contains no codex session" in result.err) == (2, True)
     result = project.proctor("sessions", "list", "chat.json", "--format", "openia")
     assert (result.code, "did you mean 'openai'" in result.err) == (2, True)

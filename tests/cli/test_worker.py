@@ -19,7 +19,7 @@ from proctor.models.connect import mailbox
 from tests.cli.project import Project
 from tests.cli.workers import LONG, server, wait_until, worker
 from tests.servers import RedisServer
-from tests.support import proctor
+from tests.support import run_command
 
 __all__ = ["server"]
 
@@ -32,6 +32,12 @@ def slow(text):
         time.sleep(0.01)
     return text.upper()
 """
+
+
+@pytest.fixture(autouse=True)
+def _reachable_memory_mailboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accept memory: mailboxes, because these tests run all commands in one process."""
+    monkeypatch.setattr("proctor.cli.evaluation.reject_memory_mailbox", lambda _address: None)
 
 
 @pytest.fixture
@@ -174,7 +180,7 @@ def test_until_empty_ends_by_itself_and_tells_in_json(project: Project, address:
     """Results are sent to the mailbox of --results; an error is counted as an error."""
     requests = mailbox(address, EvalRequest)
     requests.send_all([EvalRequest(Sample(f"s{n}", f"word {n}")) for n in range(5)])
-    result = proctor(
+    result = run_command(
         "worker", "eval.yaml", "--requests", address, "--results", f"{address}-results",
         "--until-empty", "--json", "--concurrency", "2", "--timeout", "5", "--retries", "1",
         cwd=project.folder,
@@ -202,7 +208,7 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
     requests = mailbox(address, EvalRequest)
     for n in range(4):
         requests.send(EvalRequest(Sample(f"s{n}", f"word {n}")), reply_to="answers")
-    result = proctor("worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder)
+    result = run_command("worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder)
     assert result.returncode == 0, result.stderr
     assert "4 results sent, 0 of them errors" in result.stderr
     assert requests.approximate_count() == 0
@@ -218,7 +224,7 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
         (["--requests", "memory://x", "-e", "exact_macth"], 2, "did you mean 'exact_match'?"),
         (["--requests", "memory://x", "--lease", "0"], 2, "--lease"),
         (["--requests", "memory://x", "--max-deliveries", "0"], 2, "--max-deliveries"),
-        (["--requests", "memory://x", "--alive-file", "no/where"], 3, "No such file"),
+        (["--requests", "redis://127.0.0.1:1/0/x", "--alive-file", "no/where"], 2, "--alive-file: cannot write"),
         ([], 2, "--requests"),
     ],
 )
@@ -237,7 +243,7 @@ def test_without_a_target_it_says_what_is_needed(
     monkeypatch.chdir(tmp_path / "empty")
     result = project.proctor("worker", "--requests", "memory://x")
     assert result.code == 2
-    assert "nothing to run: give an eval file, or --target, --evaluator\n" in result.err
+    assert "there is no eval file, and --target and --evaluator are missing\n" in result.err
 
 
 def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
@@ -250,7 +256,7 @@ def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
     assert result.err == (
         f"error: 127.0.0.1:{port}: the server cannot be reached: "
         f"Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
-        "Fix: check that it runs and that the address is right\n"
+        "Fix: check that it is running and that the address is correct\n"
     )
 
 
@@ -301,7 +307,7 @@ def test_workers_of_other_code_stop_a_run(project: Project, address: str, monkey
         result = project.proctor("run", "eval.yaml", "-q", "--workers", address)
     assert result.code == 3
     assert "error: all workers run other code than this run: " in result.err
-    assert "it lacks the evaluator 'contains'" in result.err
+    assert "it does not have the evaluator 'contains'" in result.err
     assert "then resume the run" in result.err
     with worker(project.folder, "eval.yaml", "--requests", address) as item:
         repeated = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)

@@ -11,11 +11,11 @@ from proctor.comparison.sides import Side, make_side
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata, RunOptions
 from proctor.records.sample import Sample
-from proctor.records.score import NOT_LAST, Score
+from proctor.records.score import NOT_LAST_EPOCH, Score
 from proctor.records.trial import EvalResult, Trial
 
 GOOD, BAD, SILENT = Score(1.0, True), Score(0.0, False), Score.skipped("cannot read it")
-FAILED, NOT_YET = Score.error("the judge was away"), Score.skipped(NOT_LAST)
+FAILED, NOT_YET = Score.error("the judge was away"), Score.skipped(NOT_LAST_EPOCH)
 
 
 def side(name: str, judge: list[Score], *, epochs: int = 1, prefix: str = "s", other: Score = GOOD) -> Side:

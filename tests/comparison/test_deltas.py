@@ -33,7 +33,6 @@ def test_the_example_of_the_specification() -> None:
     assert delta.a_is_better is None
 
 
-@settings(max_examples=25)
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=2, max_size=15))
 def test_the_interval_is_that_of_the_paired_t_test(pairs: list[tuple[float, float]]) -> None:
     """Means are numpy's, and the interval is that of scipy's paired test."""
@@ -124,7 +123,7 @@ def test_without_pairs_the_sides_are_two_groups() -> None:
 
 
 def test_groups_of_yes_and_no_have_newcombes_interval() -> None:
-    """56 of 70 against 48 of 80: Newcombe's own example."""
+    """56 of 70 vs. 48 of 80: Newcombe's own example."""
     first = numbers(*[1] * 56, *[0] * 14)
     second = {f"t{at}": float(at < 48) for at in range(80)}
     delta = of_field(first, second)
@@ -296,7 +295,7 @@ def test_as_text_it_is_the_answer_and_a_table() -> None:
     )
     answer, gap, *table = str(compare(low, high)).splitlines()
     assert answer == (
-        "Not enough evidence that low and high differ: tokens 450 against 500, -50 (-10.0 %) "
+        "Not enough evidence that low and high differ: tokens 450 vs. 500, -50 (-10.0 %) "
         "(n = 3, 95 % interval -74.84 to -25.16, p = 0.25); about 3 more samples would decide it."
     )
     assert gap == ""
@@ -313,3 +312,16 @@ def test_readings_of_any_value() -> None:
     values = [as_number(value) for value in (True, 3, 0.5, "3", None, float("nan"))]
     assert values == [1.0, 3.0, 0.5, None, None, None]
     assert as_number(10**400) is None
+
+
+def test_the_interval_of_a_latency_ends_at_zero_and_that_of_a_difference_may_not() -> None:
+    """Student's t of 1 and 100 ms reaches below 0; no latency does, but a difference can."""
+    slow, fast = (
+        {f"s{n}": value for n, value in enumerate(values)} for values in ([1.0, 100.0, 3.0], [2.0, 90.0, 1.0])
+    )
+    result = compare(Side("a", {"latency_ms.mean": slow}), Side("b", {"latency_ms.mean": fast}))
+    delta = result.metrics["latency_ms.mean"]
+    assert (delta.a_interval or (1,))[0] == (delta.b_interval or (1,))[0] == 0.0
+    assert (delta.interval or (0,))[0] < 0
+    field = sides_of_field(numbers(-5, 0, 5), numbers(0, 1, 2)).fields["tokens"]
+    assert (field.a_interval or (0,))[0] < 0

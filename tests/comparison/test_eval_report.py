@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from proctor import (
     EvalLoop,
@@ -27,6 +27,7 @@ from proctor.records.results import Counts, ResultList
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 from tests.records.examples import any_runs, failed, run_of, scored, skipped
+from tests.tables import each_row
 
 MIXED = [
     scored("a", 1.0),
@@ -49,7 +50,7 @@ def test_ruling_3_rates_on_a_mixture() -> None:
     assert [result.sample_id for result in report.failed_samples()] == ["c"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("results", "rate", "strict"),
     [
         ([], None, None),
@@ -85,7 +86,6 @@ def test_ruling_4_latency_counts_for_failures() -> None:
     assert EvalReport(MIXED).mean_latency_ms == 800 / 6
 
 
-@settings(max_examples=40)
 @given(any_runs())
 def test_ruling_3_the_strict_rate_is_never_above_the_other(made: tuple[RunMetadata, list[EvalResult]]) -> None:
     """Ruling 3: errors can only lower the strict rate, and both lie within 0 and 1."""

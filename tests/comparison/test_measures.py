@@ -48,8 +48,8 @@ def test_changes_can_be_accepted() -> None:
     """Then it is only mentioned."""
     new, old = run("1", GRADED), run("2", RIGHT, GRADED)
     result = compare(side("new", 1.0, new), side("old", 0.0, old), accept_changes=True)
-    assert result.answer.startswith("new is better than old: pass_rate 100.0 % against 0.0 %")
-    assert (result.unlike, result.notes) == ((), ("only old has the evaluator right",))
+    assert result.answer.startswith("new is better than old: pass_rate 100.0 % vs. 0.0 %")
+    assert (result.evaluator_differences, result.notes) == ((), ("only old has the evaluator right",))
 
 
 def test_a_score_does_not_compare_where_its_own_evaluator_was_changed() -> None:
@@ -115,4 +115,4 @@ def test_another_weight_changes_the_total_and_not_the_rubric() -> None:
     result = compare(*sides)
     assert result.scores["a"].verdict == result.metrics["pass_rate"].verdict == "better"
     assert result.metrics["total_score"].verdict == "not comparable"
-    assert (result.unlike, result.notes) == ((), ("the weight of a is 3.0 in new and 2.0 in old",))
+    assert (result.evaluator_differences, result.notes) == ((), ("the weight of a is 3.0 in new and 2.0 in old",))

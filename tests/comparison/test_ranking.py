@@ -127,7 +127,7 @@ def test_sentences_of_rankings() -> None:
         "Which is first by score is not decided: a, or b or c; none of the other 2 places are decided."
     )
     answer = rank("score", "desc", {"a": ranked(1)}).answer
-    assert answer == "Fewer than two configurations have a number for score."
+    assert answer == "Fewer than two configurations have a value for score."
 
 
 def test_clusters_count_as_one_in_rankings() -> None:
@@ -190,7 +190,7 @@ def test_times_of_several_runs_are_put_in_order_and_not_decided() -> None:
     values = {"slow": RankingEntry(slow, run="r1"), "quick": RankingEntry(quick, run="r2")}
     ranking = rank("latency_ms.mean", "asc", values)
     assert (ranking.best, ranking.decided) == ("quick", False)
-    assert "a slower system from a slower hour" in ranking.answer
+    assert "the machine or the time of day" in ranking.answer
     assert rank("latency_ms.mean", "asc", {n: item._replace(run="r") for n, item in values.items()}).decided
 
 
@@ -201,12 +201,9 @@ def test_many_that_are_far_apart_are_decided() -> None:
     assert all(item.decided for item in rank("score", "desc", values).places)
 
 
-def test_an_unknown_order_is_refused_with_the_nearest() -> None:
-    """A misspelt order gets a suggestion."""
-    with pytest.raises(ConfigError, match="did you mean 'asc'"):
+def test_an_unknown_order_is_refused_with_both_orders() -> None:
+    with pytest.raises(ConfigError, match='choose "asc" for the lowest first, or "desc" for the highest first'):
         rank("tokens", "ascc", {})
-    with pytest.raises(ConfigError, match="choose one of: asc, desc"):
-        rank("tokens", "upwards", {})
 
 
 def test_data_is_plain_and_the_record_is_json() -> None:

@@ -106,7 +106,7 @@ def test_a_task_that_ignores_its_cancellation_cannot_block_the_end(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor can an async generator that does not close."""
-    monkeypatch.setattr(bridge, "LEFTOVER_SECONDS", 0.1)
+    monkeypatch.setattr(bridge, "SHUTDOWN_SECONDS", 0.1)
     caplog.set_level(logging.CRITICAL, logger="asyncio")
 
     async def stubborn() -> None:

@@ -10,27 +10,28 @@ from typing import Any
 import pytest
 
 from proctor.core.callables import is_async_callable, resolve_hints
-from proctor.core.http_status import is_loopback, seconds_until
-from proctor.core.identity import contents, is_other_scheme
+from proctor.core.http_status import is_loopback, parse_retry_after
+from proctor.core.identity import contents, have_different_schemes
 from proctor.core.identity.contents import is_project_file
 from proctor.core.identity.named_files import is_key_file
 from proctor.core.lazy import lazy_names
 from proctor.core.names import UniqueNames
 from proctor.core.optional import is_pydantic_model, loaded_module
 from proctor.core.private_copy import private_copies
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml, read_yaml
+from tests.tables import each_row
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 def test_repeated_names_get_numbers() -> None:
     names = UniqueNames()
-    assert [names.of(name) for name in ("chat", "chat", "chat-2", "chat")] == [
+    assert [names.make_unique(name) for name in ("chat", "chat", "chat-2", "chat")] == [
         *("chat", "chat-2", "chat-2-2", "chat-3")
     ]
     without_case = UniqueNames("_", key=str.casefold)
-    assert [without_case.of(name) for name in ("Chat", "chat")] == ["Chat", "chat_2"]
+    assert [without_case.make_unique(name) for name in ("Chat", "chat")] == ["Chat", "chat_2"]
 
 
 def test_a_value_that_occurs_twice_is_copied_once() -> None:
@@ -49,7 +50,7 @@ def test_callables_are_looked_through_partials() -> None:
     assert resolve_hints(functools.partial(add, 1))["b"] is int
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("1.5", 1.5),
@@ -63,7 +64,7 @@ def test_callables_are_looked_through_partials() -> None:
     ],
 )
 def test_retry_after_is_a_number_a_duration_or_a_date(text: str, seconds: float | None) -> None:
-    assert seconds_until(text, NOON) == seconds
+    assert parse_retry_after(text, NOON) == seconds
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,8 @@ def test_loopback_hosts(host: str, expected: bool) -> None:
 def test_text_that_is_not_utf8_is_located_with_its_likely_character() -> None:
     with pytest.raises(UnicodeDecodeError) as caught:
         b"name: a\ncity: caf\xe9".decode()
-    assert describe_error(caught.value) == "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252"
-    assert how_to_convert("UTF-16", "qa.csv") == (
+    assert describe_decode_error(caught.value) == "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252"
+    assert describe_conversion("UTF-16", "qa.csv") == (
         "convert the file to UTF-8, for example: iconv -f UTF-16 -t UTF-8 qa.csv > utf8-qa.csv"
     )
 
@@ -117,9 +118,9 @@ def test_the_package_itself_is_not_part_of_a_project() -> None:
 
 
 def test_identities_of_different_schemes_cannot_be_compared() -> None:
-    assert is_other_scheme("0123456789abcdef", "2:0123456789abcdef")
-    assert not is_other_scheme("2:0123456789abcdef@v1", "2:fedcba9876543210")
-    assert not is_other_scheme("mine", "2:0123456789abcdef")
+    assert have_different_schemes("0123456789abcdef", "2:0123456789abcdef")
+    assert not have_different_schemes("2:0123456789abcdef@v1", "2:fedcba9876543210")
+    assert not have_different_schemes("mine", "2:0123456789abcdef")
 
 
 def test_yaml_is_read_with_the_lines_of_its_entries() -> None:

@@ -21,8 +21,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.core.identity import identity_of, name_of
-from proctor.core.identity.walk import MOST_PARTS, Walk
+from proctor.core.identity import compute_digest, get_callable_name
+from proctor.core.identity.walk import MAX_PARTS, Walk
+from tests.tables import each_row
 
 
 def define(code: str) -> Any:
@@ -33,10 +34,10 @@ def define(code: str) -> Any:
 
 
 def identity(code: str) -> str:
-    return identity_of(define(code))
+    return compute_digest(define(code))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("def f(x): return x + 1", "def f(x): return x - 1"),
@@ -77,7 +78,7 @@ def test_values_bound_by_a_closure_or_partial_count() -> None:
         return x + y
 
     def tell(thing: Any) -> str:
-        return identity_of(thing)
+        return compute_digest(thing)
 
     assert tell(closure(1)) == tell(closure(1)) != tell(closure(2))
     assert tell(closure({"t": 1, "f": add})) != tell(closure({"t": 2, "f": add}))
@@ -129,7 +130,7 @@ class Options(msgspec.Struct):
     inner: Any = None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         (Judge(1), Judge(2)),
@@ -159,19 +160,19 @@ class Options(msgspec.Struct):
 )
 def test_different_objects_have_different_identities(one: Any, other: Any) -> None:
     """Attributes, slots, fields, arguments of built-ins."""
-    assert identity_of(one) != identity_of(other)
+    assert compute_digest(one) != compute_digest(other)
 
 
 def test_equal_objects_have_the_same_identity() -> None:
-    assert identity_of(Judge(1, a=1, b=2)) == identity_of(Judge(1, b=2, a=1))
-    assert identity_of(Judge(1).judge) == identity_of(Judge(1).judge)
-    assert identity_of(Options(1, [Judge(1)])) == identity_of(Options(1, [Judge(1)]))
+    assert compute_digest(Judge(1, a=1, b=2)) == compute_digest(Judge(1, b=2, a=1))
+    assert compute_digest(Judge(1).judge) == compute_digest(Judge(1).judge)
+    assert compute_digest(Options(1, [Judge(1)])) == compute_digest(Options(1, [Judge(1)]))
 
 
 def test_the_code_of_a_callable_object_counts() -> None:
     """A changed `__call__` is another evaluator."""
     first, other = (define(f"class F:\n    def __call__(self, x): return x + {n}\nf = F()") for n in (1, 2))
-    assert identity_of(first) != identity_of(other)
+    assert compute_digest(first) != compute_digest(other)
 
 
 class Silent:
@@ -181,7 +182,7 @@ class Silent:
         raise RuntimeError("no words")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         object,
@@ -197,7 +198,7 @@ class Silent:
 )
 def test_memory_addresses_do_not_count(make: Callable[[], Any]) -> None:
     first, second = make(), make()
-    assert identity_of(first) == identity_of(second)
+    assert compute_digest(first) == compute_digest(second)
 
 
 def test_recursive_objects_are_followed_to_a_limit() -> None:
@@ -216,7 +217,7 @@ def test_recursive_objects_are_followed_to_a_limit() -> None:
 
     later: Callable[[], Any] = lambda: endless  # noqa: E731
     for value in (endless, table, item, deep, recursive, later, {"k": endless}, (endless, {1: table})):
-        assert identity_of(value) == identity_of(value)
+        assert compute_digest(value) == compute_digest(value)
     while deep:
         deep = deep[0]
 
@@ -228,9 +229,9 @@ def test_an_unbound_closure_variable_is_allowed() -> None:
     def function() -> int:
         return late
 
-    before = identity_of(function)
+    before = compute_digest(function)
     late = 1
-    assert identity_of(function) != before
+    assert compute_digest(function) != before
 
 
 def test_huge_objects_are_visited_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,13 +249,13 @@ def test_huge_objects_are_visited_up_to_a_limit(monkeypatch: pytest.MonkeyPatch)
     network = [Judge(i, inner=[Judge(j) for j in range(100)]) for i in range(500)]
     for value in (list(range(50_000)), {str(i): i for i in range(50_000)}, network, objects, set(objects)):
         visits = 0
-        assert len(identity_of(functools.partial(len, value))) == 18
-        assert visits <= 2 * MOST_PARTS
+        assert len(compute_digest(functools.partial(len, value))) == 18
+        assert visits <= 2 * MAX_PARTS
 
 
 STABLE = """
 import functools, operator, pathlib, re
-from proctor.core.identity import identity_of
+from proctor.core.identity import compute_digest
 
 def f(x, y={"a", "b", "c"}, *, z=frozenset("defg")):
     return x in {"h", "i", "j", "k"}, [n for n in (1, 2)], lambda: {"l", "m"}
@@ -271,7 +272,7 @@ class Judge:
 judge = Judge()
 things = [f, functools.partial(f, {"p", "q", "r"}), judge, judge.__call__, operator.itemgetter("a"),
           re.compile("a"), set(map(str, range(600))), {"k": judge}, len, Judge]
-print(*map(identity_of, things))
+print(*map(compute_digest, things))
 """
 
 
@@ -291,7 +292,7 @@ def test_the_identity_is_the_same_in_every_process() -> None:
     assert len(set(results.pop().split())) == 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("thing", "name"),
     [
         (len, "len"),
@@ -307,4 +308,4 @@ def test_the_identity_is_the_same_in_every_process() -> None:
 )
 def test_the_name_of_a_callable(thing: Any, name: str) -> None:
     """Its `name`, else the function's, else the class's; for partials that of the function."""
-    assert name_of(thing) == name
+    assert get_callable_name(thing) == name

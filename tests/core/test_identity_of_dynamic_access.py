@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core.identity import examine
+from proctor.core.identity import compute_identity
 from proctor.core.imports import import_object
 from tests.core.test_identity_of_projects import Files, Look, look_at
 
@@ -359,7 +359,7 @@ def test_a_database_has_a_warning(body: str, phrases: tuple[str, ...], tmp_path:
     """Its content can change the answers, and is not part of the identity."""
     file = tmp_path / "app_with_database.py"
     file.write_text(f"import sqlite3\nfrom sqlite3 import connect\ndef answer(q):\n    {body}\n")
-    assert examine([import_object(f"{file}:answer")])[1] == phrases
+    assert compute_identity([import_object(f"{file}:answer")])[1] == phrases
 
 
 @pytest.mark.parametrize(
@@ -381,9 +381,9 @@ def test_files_listed_in_a_constant_are_covered(body: str, tmp_path: Path) -> No
         "FILES = {'a': Path(__file__).parent / 'picked.txt'}\nLISTED = ['picked.txt']\n"
         f"def answer(q):\n    {body}\n"
     )
-    before, uncovered = examine([import_object(f"{file}:answer")])
+    before, uncovered = compute_identity([import_object(f"{file}:answer")])
     prompt.write_text("two, longer")
-    after, _ = examine([import_object(f"{file}:answer")])
+    after, _ = compute_identity([import_object(f"{file}:answer")])
     assert uncovered == ()
     assert before != after
 
@@ -391,4 +391,4 @@ def test_files_listed_in_a_constant_are_covered(body: str, tmp_path: Path) -> No
 def test_a_constant_with_other_values_than_files_has_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "app_that_may_pick.py"
     file.write_text("PLACES = [None, 'a.txt']\ndef answer(q): return open(PLACES[len(q)]).read()")
-    assert examine([import_object(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)
+    assert compute_identity([import_object(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)

@@ -391,8 +391,8 @@ UNCOVERED = {
     "import importlib\ndef answer(q): return importlib.import_module(q).X": (
         "modules whose names are computed (in answer)"
     ),
-    "def answer(q): return eval(q)": "code that it runs from a string (in answer)",
-    "import subprocess\ndef answer(q): return subprocess.run(['x', q])": ("programs that it starts (in answer)"),
+    "def answer(q): return eval(q)": "code in strings (in answer)",
+    "import subprocess\ndef answer(q): return subprocess.run(['x', q])": ("subprocesses (in answer)"),
 }
 ORDINARY = [
     "import os\ndef answer(q): return os.environ['OPENAI_API_KEY'] and q",
@@ -518,28 +518,28 @@ def define_answer(code: str) -> Any:
 
 def test_state_that_the_target_changes_does_not_count() -> None:
     """A list of calls, a counter, a cache."""
-    from proctor.core.identity import identity_of
+    from proctor.core.identity import compute_digest
 
     names = define_answer(
         "CALLS = []\nMEMO = {}\nCOUNT = 0\nTALLY = {'a': 0}\n"
         "def answer(q):\n    global COUNT\n    COUNT += 1\n    CALLS.append(q)\n"
         "    MEMO[q] = q\n    TALLY['a'] += 1\n    return q\n"
     )
-    before = identity_of(names["answer"])
+    before = compute_digest(names["answer"])
     names["answer"]("x")
     assert (names["COUNT"], names["CALLS"], names["TALLY"]) == (1, ["x"], {"a": 1})
-    assert identity_of(names["answer"]) == before
+    assert compute_digest(names["answer"]) == before
 
 
 def test_a_constant_reassigned_in_a_notebook_counts() -> None:
-    from proctor.core.identity import identity_of
+    from proctor.core.identity import compute_digest
 
     names = define_answer("PROMPT = 'a'\nSHOTS = ['x']\ndef answer(q): return PROMPT + SHOTS[0]")
-    before = identity_of(names["answer"])
+    before = compute_digest(names["answer"])
     names["PROMPT"] = "b"
-    between = identity_of(names["answer"])
+    between = compute_digest(names["answer"])
     names["SHOTS"].append("y")
-    assert len({before, between, identity_of(names["answer"])}) == 3
+    assert len({before, between, compute_digest(names["answer"])}) == 3
 
 
 def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path: Path) -> None:
@@ -547,20 +547,20 @@ def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path:
     import jinja2
     import openai
 
-    from proctor.core.identity import identity_of
+    from proctor.core.identity import compute_digest
 
     (tmp_path / "a.j2").write_text("{{ q }}")
     names = define_answer("def answer(q):\n    client.chat\n    return env.get_template('a.j2').render(q=q)")
     names["client"] = openai.OpenAI(api_key="sk-none")
     names["env"] = jinja2.Environment(loader=jinja2.FileSystemLoader(tmp_path))
-    before = identity_of(names["answer"])
+    before = compute_digest(names["answer"])
     assert names["answer"]("hi") == "hi"
-    assert identity_of(names["answer"]) == before
+    assert compute_digest(names["answer"]) == before
 
 
 def test_no_user_code_runs() -> None:
     """Properties, reprs, iterators and attribute hooks are not called."""
-    from proctor.core.identity import identity_of
+    from proctor.core.identity import compute_digest
 
     names = define_answer(
         "RAN = []\n"
@@ -579,7 +579,7 @@ def test_no_user_code_runs() -> None:
         "    def __iter__(self): return iter([RAN.append('iter')])\n"
         "TRAP = Trap()\nTABLE = Table(a=1)\ndef answer(q): return TRAP, TABLE\n"
     )
-    assert identity_of(names["answer"]) == identity_of(names["answer"])
+    assert compute_digest(names["answer"]) == compute_digest(names["answer"])
     assert names["RAN"] == []
 
 
@@ -591,7 +591,7 @@ def test_instructions_agree_with_dis() -> None:
     import typing
     from types import CodeType
 
-    from proctor.core.identity.code import _NO_EFFECT, steps_of
+    from proctor.core.identity.code import _NO_EFFECT, iterate_steps
 
     named = {*dis.hasname, *dis.hasconst, *dis.hasfree}
 
@@ -601,7 +601,7 @@ def test_instructions_agree_with_dis() -> None:
             for step in dis.get_instructions(code)
             if step.opname not in (*_NO_EFFECT, "KW_NAMES")
         ]
-        mine = [(step.name, step.value) for step in steps_of(code) if step.name != "KW_NAMES"]
+        mine = [(step.name, step.value) for step in iterate_steps(code) if step.name != "KW_NAMES"]
         assert mine == results
         return 1 + sum(check(each) for each in code.co_consts if isinstance(each, CodeType))
 
@@ -610,10 +610,10 @@ def test_instructions_agree_with_dis() -> None:
 
 
 def test_a_call_chain_deeper_than_the_stack_is_followed() -> None:
-    from proctor.core.identity import examine
+    from proctor.core.identity import compute_identity
 
     chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(1500))
     first, other = (define_answer(f"{chain}def f1500(q): return q + {end!r}\n")["f0"] for end in "ab")
-    assert examine(first).digest == examine(first).digest
-    assert examine(first).digest != examine(other).digest
-    assert examine(first).uncovered == ()
+    assert compute_identity(first).digest == compute_identity(first).digest
+    assert compute_identity(first).digest != compute_identity(other).digest
+    assert compute_identity(first).uncovered == ()

@@ -64,7 +64,7 @@ def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError) as caught:
         import_object(address)
     assert caught.value.what == f"{address!r} is not an address"
-    assert caught.value.fix == "write it as module:attribute"
+    assert caught.value.fix == "write module:attribute or file.py:attribute"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_missing_module_is_named(address: str, missing: str, tmp_path: Path) -
 
 
 def test_a_relative_module_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"'\.answers' is not a module's full name"):
+    with pytest.raises(UsageError, match=r"'\.answers' is a relative module name"):
         import_object(".answers:bot")
 
 

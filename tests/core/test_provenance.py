@@ -16,6 +16,7 @@ from proctor.errors import RunStopped
 from proctor.records.run import Provenance
 from proctor.reports.console import render_report
 from proctor.reports.json import JSONReporter, load
+from tests.tables import each_row
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -116,7 +117,7 @@ def test_only_names_of_variables_and_ci_ids_are_recorded(tmp_path: Path) -> None
     assert package_versions() is package_versions()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "kept"),
     [
         ([], ()),
@@ -186,7 +187,7 @@ def test_a_run_resumed_at_another_commit_has_a_warning(tmp_path: Path, monkeypat
     report = run(resume=True)
     second = git(code, "rev-parse", "HEAD")[:12]
     assert report.metadata is not None
-    assert report.metadata.warnings == (f"resumed with other code: begun at {first} on trunk, now {second} on trunk",)
+    assert report.metadata.warnings == (f"resumed with other code: started at {first} on trunk, now {second} on trunk",)
 
 
 def test_provenance_is_collected_once_in_a_process_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

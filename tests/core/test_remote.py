@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.http_status import seconds_until
+from proctor.core.http_status import parse_retry_after
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -17,12 +17,12 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 def test_unix_time_is_read_in_seconds_and_in_milliseconds(ahead: int) -> None:
     """Both give the time until then, and 0 for the past."""
     moment = int(NOON.timestamp()) + ahead
-    assert seconds_until(str(moment), NOON) == ahead
-    assert seconds_until(str(moment * 1000), NOON) == ahead
-    assert seconds_until(str((moment - 7200) * 1000), NOON) == 0.0
+    assert parse_retry_after(str(moment), NOON) == ahead
+    assert parse_retry_after(str(moment * 1000), NOON) == ahead
+    assert parse_retry_after(str((moment - 7200) * 1000), NOON) == 0.0
 
 
 @given(st.text() | st.from_regex(r"[0-9]{1,14}(\.[0-9]+)?(ms|s|m|h)?", fullmatch=True))
 def test_any_text_gives_0_or_more_seconds_or_none(text: str) -> None:
-    result = seconds_until(text, NOON)
+    result = parse_retry_after(text, NOON)
     assert result is None or result >= 0

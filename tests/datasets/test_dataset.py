@@ -134,15 +134,16 @@ def test_items_that_are_not_records_are_refused_by_index() -> None:
     with pytest.raises(DatasetError) as caught:
         Dataset.of(["text", 3, Sample, {1: 2}, Sample("", 1), {"id": "1", "input": 1}])
     assert str(caught.value) == snapshot("""\
-memory: 7 problems in the dataset
-  - item 0: expected a mapping, a Sample or an object with an input, found a string
-  - item 1: expected a mapping, a Sample or an object with an input, found a number
+7 problems in the dataset
+  - item 0: expected a mapping, a Sample or an object with an input, found a string: 'text'
+  - item 1: expected a mapping, a Sample or an object with an input, found a number: 3
   - item 2: expected a mapping, a Sample or an object with an input, found StructMeta
   - item 3: keys must be strings, found a number: 1
   - item 3: id: is missing
   - item 3: input: is missing
   - item 4: id: must not be empty
-Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids);
+Fix: write each sample as {"id": "1", "input": "2 + 2", "expected": "4"};
+  give every sample an id, or generate ids: generate_ids=True (--generate-ids);
   give every sample an input, or map a key to it\
 """)
 

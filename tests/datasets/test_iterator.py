@@ -50,7 +50,7 @@ def test_the_length_is_known_only_if_given() -> None:
 
 @pytest.mark.parametrize("claimed", [1, 3, None])
 def test_a_wrong_length_is_corrected_by_reading(claimed: int | None) -> None:
-    """More or fewer items than announced are no fault; the true number is known at the end."""
+    """More or fewer items than announced are no problem; the true number is known at the end."""
     dataset = IteratorDataset(records(2), claimed)
     assert len(list(dataset)) == 2
     assert len(dataset) == 2
@@ -58,7 +58,7 @@ def test_a_wrong_length_is_corrected_by_reading(claimed: int | None) -> None:
 
 def test_a_negative_length_is_refused() -> None:
     """There is no dataset of less than nothing."""
-    with pytest.raises(DatasetError, match="must be 0 or more"):
+    with pytest.raises(DatasetError, match="expected a length of at least 0"):
         IteratorDataset(records(2), -1)
 
 
@@ -91,7 +91,7 @@ def test_types_and_ids_are_checked_as_they_come() -> None:
     wrong = IteratorDataset(records(1), input_type=str, expected_type=Any)
     with pytest.raises(DatasetError, match="item 0: input: expected a string, found a number: 0"):
         list(wrong)
-    with pytest.raises(DatasetError, match="item 1: id: '1' was used before"):
+    with pytest.raises(DatasetError, match="item 1: id: '1' is already used"):
         list(IteratorDataset([Sample("1", "a"), Sample("1", "b")]))
 
 

@@ -51,7 +51,7 @@ def test_the_list_may_be_under_a_key_of_an_object(tmp_path: Path, key: str) -> N
 
 
 def test_faults_name_the_line_on_which_a_record_begins(tmp_path: Path) -> None:
-    """Records over several lines are named by their first line; all faults come at once."""
+    """Records over several lines are named by their first line; all problems come at once."""
     text = '[\n  {"id": "1",\n   "input": "a"},\n  {"id": "2"},\n\n  7\n]\n'
     path = write(tmp_path / "qa.json", text)
     found = [str(problem) for problem in error_of(path).problems]
@@ -111,7 +111,7 @@ def test_a_single_record_is_a_dataset_of_one(tmp_path: Path) -> None:
 
 
 def test_json_lines_with_objects_over_several_lines_are_read(tmp_path: Path) -> None:
-    """Pretty-printed objects one after the other are recognised; faults keep their line."""
+    """Pretty-printed objects one after the other are recognised; problems keep their line."""
     text = "\n".join(json.dumps(row, indent=2) for row in ROWS)
     for name in ("a.jsonl", "a.json"):
         assert [s.id for s in Dataset.load(write(tmp_path / name, text))] == ["1", "2"]

@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.record import GIVE_IDS
+from proctor.datasets.record import ID_FIX
 from proctor.errors import DatasetError
 from proctor.records import codec
 from proctor.records.run import DatasetInfo
@@ -138,7 +138,7 @@ def test_declared_types_are_read_and_leave_the_fingerprint_alone(tmp_path: Path)
 def test_streaming_stops_at_the_first_bad_line_with_all_its_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Samples before the bad line are given; the error names the line and every fault on it."""
+    """Samples before the bad line are given; the error names the line and every problem on it."""
     monkeypatch.chdir(tmp_path)
     dataset = JSONLDataset(written(Path("qa.jsonl"), QA + '{"input": null, "metadata": 3}'))
     samples = iter(dataset)
@@ -201,7 +201,7 @@ def test_an_error_fits_on_one_screen_and_reading_stops_in_time(tmp_path: Path, m
         [
             "qa.jsonl: 1000 problems in the dataset; reading stopped there",
             "  - qa.jsonl:1: id: is missing",
-            f"Fix: {GIVE_IDS};",
+            f"Fix: {ID_FIX};",
             "  give every sample an input, or map a key to it",
         ]
     )

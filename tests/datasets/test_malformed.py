@@ -195,7 +195,7 @@ BAD: dict[str, Bad] = {
 def test_a_malformed_file_is_refused_with_place_and_reason(
     bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the file, the line, the fault and the fix."""
+    """The error names the file, the line, the problem and the fix."""
     monkeypatch.chdir(tmp_path)
     Path(bad.name).write_bytes(bad.content)
     with pytest.raises(DatasetError) as caught:

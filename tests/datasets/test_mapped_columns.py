@@ -64,7 +64,7 @@ def test_a_key_that_only_some_records_have_is_a_missing_value() -> None:
 
 
 def test_a_typo_in_one_record_is_found() -> None:
-    """A key similar to a mapped key that the record lacks is a fault of that record."""
+    """A key similar to a mapped key that the record lacks is a problem of that record."""
     items = [{"id": "1", "q": "a", "answer": "x"}, {"id": "2", "q": "b", "anwser": "y"}]
     text = refused(lambda: Dataset.of(items, mapping={"q": "input", "answer": "expected"}))
     assert "item 1: anwser: is not a known name; did you mean 'answer'?" in text

@@ -9,6 +9,7 @@ from inline_snapshot import snapshot
 
 from proctor.datasets.mapping import guess_field, read_mapping
 from proctor.errors import DatasetError
+from tests.tables import each_row
 
 
 def test_every_place_a_key_can_go() -> None:
@@ -79,7 +80,7 @@ def test_a_mapping_is_a_dict() -> None:
         read_mapping(wrong)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "field"),
     [
         ("inputs", "input"),

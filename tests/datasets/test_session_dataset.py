@@ -14,7 +14,7 @@ from proctor.errors import ConfigError, DatasetError
 from proctor.records.session import Session, ToolCall, Usage
 from proctor.sessions import current as sessions
 from proctor.sessions.importers import claude_code
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.wiring.prepare import Evaluation, prepare
 from proctor.wiring.registry import Registry
 from tests.importers.examples import CLAUDE, OPENAI
@@ -72,16 +72,16 @@ def test_one_session_can_be_chosen(tmp_path: Path) -> None:
     """By the id that it has among all; else by being the only one."""
     logs = folder(tmp_path, a=CLAUDE, b=[*CLAUDE, {"type": "hologram"}], c=OPENAI)
     (logs / "d.jsonl").write_text("{")
-    data = SessionDataset.one(logs, "cc-1-2")
+    data = SessionDataset.for_session(logs, "cc-1-2")
     (sample,) = data
     assert sample.metadata["source"].endswith("b.jsonl")
     assert data.inspect().details["passed_over"] == {"hologram": 1}
     assert [problem.where for problem in data.problems] == [str(logs / "d.jsonl:1")]
     with pytest.raises(ConfigError, match="did you mean 'cc-1-2'"):
-        SessionDataset.one(logs, "cc-1-3")
+        SessionDataset.for_session(logs, "cc-1-3")
     with pytest.raises(ConfigError, match=r"name one with --id: cc-1, cc-1-2, 7-1, second$"):
-        SessionDataset.one(logs)
-    assert len(list(SessionDataset.one(logs / "a.jsonl", format="claude-code"))) == 1
+        SessionDataset.for_session(logs)
+    assert len(list(SessionDataset.for_session(logs / "a.jsonl", format="claude-code"))) == 1
 
 
 def test_iterating_warns_about_unreadable_files(tmp_path: Path) -> None:

@@ -6,23 +6,22 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from proctor.datasets.dataset import UserDataset, make_source
-from proctor.datasets.faults import SharedLine, describe_value
 from proctor.datasets.files import decode_line
 from proctor.datasets.formats import format_suffix
 from proctor.datasets.inspection import IdTable
 from proctor.datasets.jsonl import find_repeated_keys, may_repeat_keys
 from proctor.datasets.mapping import find_missing_keys, guess_field, read_mapping
+from proctor.datasets.problems import SharedLine, describe_value
 from proctor.datasets.record import Fingerprint, RecordReader, Rules, check_sample, generate_id
 from proctor.datasets.rerun import move_recording_to_baseline, recorded_configurations
 from proctor.datasets.sessions import make_sample
 from proctor.datasets.table import make_cell_reader
-from proctor.datasets.typed import field_type, find_unknown_keys, make_reader
+from proctor.datasets.type_readers import field_type, find_unknown_keys, make_reader
 from proctor.records.sample import Sample
 from proctor.records.session import Session
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
+from tests.tables import each_row
 
 RECORD = {"id": 7, "input": "2 + 2", "expected": "4", "topic": "sums"}
 RECORDED: Sample[str, str] = Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})
@@ -36,7 +35,7 @@ class Sums:
         return iter([{"id": "1", "input": "2 + 2", "expected": "4"}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         ((SharedLine(1, sample=3), SharedLine(1, sample=3).sample), (1, 3)),
@@ -49,7 +48,7 @@ class Sums:
         (may_repeat_keys(b'{"id": "1", "input": "at 10:30"}', {"id": "1", "input": "at 10:30"}), False),
         (may_repeat_keys(b'{"id": "1", "input": "a", "input": "b"}', {"id": "1", "input": "b"}), True),
         (
-            [fault.what for fault in find_repeated_keys('{"a": 1, "b": {"c": 1, "c": 2}}')],
+            [problem.what for problem in find_repeated_keys('{"a": 1, "b": {"c": 1, "c": 2}}')],
             ["the key 'c' is repeated in one object"],
         ),
         (
@@ -61,7 +60,7 @@ class Sums:
         (generate_id("What is 2 + 2?"), "auto-fb3eb78712d6"),
         (RecordReader(Rules()).sample(RECORD), Sample("7", "2 + 2", "4", {"topic": "sums"})),
         (
-            [str(fault) for fault in check_sample(Sample("", None))],
+            [str(problem) for problem in check_sample(Sample("", None))],
             ["id: must not be empty", "input: expected a value, found null"],
         ),
         (recorded_configurations(make_source([RECORDED])), ("low",)),
@@ -101,5 +100,5 @@ def test_cells_are_read_by_their_field() -> None:
 
 def test_an_unknown_key_is_reported_with_a_suggestion() -> None:
     kind = dataclasses.make_dataclass("kind", [("km", float), ("unit", str, "km")])
-    (fault,) = find_unknown_keys({"km": 3, "unti": "mi"}, kind(3.0), kind, "input")
-    assert (fault.where, fault.what) == ("input.unti", "is not known; did you mean 'unit'?")
+    (problem,) = find_unknown_keys({"km": 3, "unti": "mi"}, kind(3.0), kind, "input")
+    assert (problem.where, problem.what) == ("input.unti", "is not known; did you mean 'unit'?")

@@ -97,7 +97,7 @@ def test_the_custom_loader_of_the_runner_specification_works() -> None:
 
 
 def test_a_loader_of_the_users_own_is_checked_like_a_file() -> None:
-    """Faults are named by item: all of them on inspection, the first one in a pass."""
+    """Problems are named by item: all of them on inspection, the first one in a pass."""
     source = make_source(DatabaseDataset([*RECORDS, *RECORDS, {"id": "2"}]))
     with pytest.raises(DatasetError, match="2 problems"):
         source.inspect()

@@ -13,9 +13,10 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
-from proctor.datasets.faults import InvalidRecord
-from proctor.datasets.typed import field_type, make_reader
+from proctor.datasets.problems import InvalidRecord
+from proctor.datasets.type_readers import field_type, make_reader
 from proctor.errors import DatasetError
+from tests.tables import each_row
 
 
 @dataclass
@@ -71,13 +72,13 @@ def read(kind: Any, value: Any) -> Any:
     return value if reader is None else reader(value)
 
 
-def faults(kind: Any, value: Any) -> list[str]:
+def problems(kind: Any, value: Any) -> list[str]:
     with pytest.raises(InvalidRecord) as caught:
         read(kind, value)
-    return [str(fault) for fault in caught.value.faults]
+    return [str(problem) for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "value", "made"),
     [
         (Any, {"a": [1]}, {"a": [1]}),
@@ -117,7 +118,7 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
     assert type(result) is type(made)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "value", "told"),
     [
         (str, 42, ["input: expected a string, found a number: 42"]),
@@ -159,7 +160,7 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
 )
 def test_a_value_of_the_wrong_type_is_explained(kind: Any, value: Any, told: list[str]) -> None:
     """Ruling (loop): bool is not int; the message has the path, what was expected, and found."""
-    assert faults(kind, value) == told
+    assert problems(kind, value) == told
 
 
 @pytest.mark.parametrize("kind", ["str", 3, list[3]])  # type: ignore[valid-type]
@@ -169,7 +170,7 @@ def test_an_invalid_type_is_refused_when_declared(kind: Any) -> None:
         make_reader(kind, "input")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "key", "part"),
     [
         (Point, "x", int),

@@ -1,4 +1,4 @@
-"""Declared types decide about null and missing values, and every fault of a value is reported."""
+"""Declared types decide about null and missing values, and every problem of a value is reported."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_typed_mappings_rows_tuples_and_unions_report_every_fault() -> None:
 
 
 def test_a_constraint_is_explained() -> None:
-    """A number outside its declared bounds is refused with the bound and other faults."""
+    """A number outside its declared bounds is refused with the bound and other problems."""
     positive = Annotated[int, msgspec.Meta(gt=0)]
     assert problems([record({"a": -1, "b": "x"})], dict[str, positive]) == [
         "input.a: expected a whole number >= 1, found a number: -1",
@@ -214,7 +214,7 @@ def test_faults_of_input_and_expected_come_together() -> None:
 
 
 def test_what_is_accepted_and_what_is_reported_agree() -> None:
-    """For every type and value, there are faults exactly where the value cannot be read."""
+    """For every type and value, there are problems exactly where the value cannot be read."""
     kinds: list[Any] = [
         str, int, float, bool, Mood, Level, Literal["calm", 1], list[int], dict[str, int], Place,
         Question, Ticket, Row, Point, tuple[int, ...], tuple[int, str], int | None, int | str,

@@ -12,8 +12,9 @@ import pydantic
 import pytest
 
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.typed import make_reader
+from proctor.datasets.type_readers import make_reader
 from proctor.errors import DatasetError
+from tests.tables import each_row
 
 
 @dataclass
@@ -121,7 +122,7 @@ def test_other_faults_and_unknown_keys_are_named_together(tmp_path: Path) -> Non
     assert "input.unti" in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "value"),
     [
         (In, RIGHT),

@@ -15,6 +15,7 @@ import proctor
 from proctor import FieldContext, attach
 from proctor.errors import UsageError
 from proctor.evaluators.fields import field
+from tests.tables import each_row
 
 # Untyped, for the mistakes are often of a kind that a type checker finds, too.
 define: Any = proctor.define
@@ -136,10 +137,10 @@ CASES: dict[str, Case] = {
     "context without the field": Case("total_tokens", lambda: FieldContext("usage", SPAN)["usage.tokens"], lambda: FieldContext("usage", SPAN)["usage.total_tokens"]),
     "compare a misspelt name": Case("'low'", lambda: run(span={}, recorded=RESULTS).compare("lwo", "high"), lambda: run(span={}, recorded=RESULTS).compare("low", "high")),
     "rank by a misspelt field": Case("'tokens'", lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokns"), lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens")),
-    "rank in no order": Case("asc, desc", lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "up"), lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "desc")),
+    "rank in no order": Case('choose "asc" for the lowest first', lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "up"), lambda: compared().evaluate({}, recorded=RESULTS).rank_by("tokens", "desc")),
     "rank by texts": Case("output.score", lambda: run(span={}, recorded=RESULTS).rank_by("output"), lambda: run(span={}, recorded=RESULTS).rank_by("output.score")),
     "one side of several": Case("low, high", lambda: run(span={}, recorded=RESULTS).side(), lambda: run(span={}, recorded=RESULTS).side("low")),
-    "an unknown configuration of a field": Case("'low'", lambda: run(span={}, recorded=RESULTS).field_results["output"].of("lwo"), lambda: run(span={}, recorded=RESULTS).field_results["output"].of("low")),
+    "an unknown configuration of a field": Case("'low'", lambda: run(span={}, recorded=RESULTS).field_results["output"].for_configuration("lwo"), lambda: run(span={}, recorded=RESULTS).field_results["output"].for_configuration("low")),
     "an evaluator called score": Case("attach(…, name=…)", lambda: output().evaluate_with(attach(passes, name="score")).evaluate(SPAN), lambda: output().evaluate_with(attach(passes, name="own")).evaluate(SPAN)),
     "a field of no evaluators": Case("at least one", lambda: field("output", []), lambda: field("output", [passes])),
     "history without a name": Case('define("name")', lambda: define().history.last(), lambda: define("name").history.last()),
@@ -159,7 +160,7 @@ def _own_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.wiring.registry._process_evaluators", {})
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each_row("case", CASES.values(), ids=CASES)
 def test_advice_can_be_followed(case: Case) -> None:
     """The mistake is refused with this advice, and the corrected call works."""
     with pytest.raises(UsageError) as caught:

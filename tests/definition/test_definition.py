@@ -272,7 +272,7 @@ def test_the_target_runs_for_every_configuration() -> None:
         "low": True, "high": False,
     }  # fmt: skip
     assert not report.passed
-    assert report.field_results["tokens"].of("low").passed
+    assert report.field_results["tokens"].for_configuration("low").passed
     as_mapping = checks.evaluate([SPAN], target=target, configurations={"low": {"temperature": 0.3}})
     assert as_mapping.passed
 

@@ -171,7 +171,7 @@ fields:
     )
     told = fault(lambda: prepare(load_eval_file(path).evaluation, Registry.standard()))
     assert told.replace(str(tmp_path), "…") == snapshot("""\
-the evaluation has 4 faults
+the evaluation has 4 problems
   - target: sample 'a' has no recorded results by configuration, and there is no target to run
     Fix: give a target, or add results to every sample: {recorded: {configuration: result}}
   - some evaluators cannot be built
@@ -179,10 +179,11 @@ the evaluation has 4 faults
       - fields.output (field), evaluators[1] (contains), case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
       - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
       - fields.other (field), evaluators[0] (contains), case_sensitive: expected bool, got 3
+    Fix: correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator
   - baseline: there is no configuration 'lwo' to be the baseline
     Fix: did you mean 'low'?
   - some paths of fields are invalid
-      - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many\
+      - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total\
 """)  # noqa: E501
 
 
@@ -200,17 +201,17 @@ def test_invalid_entries_of_an_eval_file(tmp_path: Path) -> None:
     in_python = fault(lambda: load_eval_file(module))
     both = "\n\n".join([told, nothing, no_target, in_python])
     assert both.replace(str(tmp_path), "…") == snapshot("""\
-…/eval.yaml: the eval file has faults
+…/eval.yaml: the eval file has problems
   - …/eval.yaml:2: fields.output: unknown key 'evaluaters'; did you mean 'evaluators'?
   - …/eval.yaml:4: baseline: expected text, found a whole number
   - …/eval.yaml:5: unknown key 'feilds'; did you mean 'fields'?
 Fix: correct the lines above; docs/eval-files.md lists every key
 
-…/eval.yaml: the eval file has faults
+…/eval.yaml: the eval file has problems
   - …/eval.yaml: evaluators is missing or empty, and no entry of `fields` has evaluators
 Fix: correct the lines above; docs/eval-files.md lists every key
 
-…/eval.yaml: the eval file has faults
+…/eval.yaml: the eval file has problems
   - …/eval.yaml: target is missing
 Fix: correct the lines above; docs/eval-files.md lists every key
 

@@ -299,7 +299,6 @@ def test_an_evaluator_of_a_field_has_a_timeout() -> None:
     assert not found.passed
 
 
-@settings(max_examples=40)
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=12), st.lists(st.booleans(), min_size=12, max_size=12))
 def test_ordered_events_are_complete(order: list[str], failing: list[bool]) -> None:
     """Property: any interleaving of three configurations, with a callback that sometimes fails."""

@@ -118,7 +118,7 @@ def test_a_selected_field_that_no_result_has_is_reported() -> None:
     (warning,) = report.metadata.warnings
     assert warning == (
         "the selected field 'tokens' is missing in all 2 results: usage.totl_tokens: 'usage' has "
-        "no field 'totl_tokens' (did you mean 'total_tokens'? (there are: total_tokens))"
+        "no field 'totl_tokens' (did you mean 'total_tokens'? Fields: total_tokens)"
     )
     assert not report.passed
     assert all(result.passed for result in report.results)

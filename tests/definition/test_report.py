@@ -9,6 +9,7 @@ import pytest
 
 from proctor import EvalReport, FieldMissing, Reply, Score, Usage, configuration, define
 from proctor.errors import ConfigError
+from tests.tables import each_row
 
 TEMPERATURES = {"low": 0.3, "mid": 0.6, "high": 1.0}
 
@@ -71,15 +72,15 @@ def test_trials_have_separate_scores() -> None:
     assert tokens.score.passed is False
     assert tokens.score.value == pytest.approx(2 / 3)
     assert tokens.score.reason == "high: did not pass"
-    assert tokens.of("high").score.passed is False
+    assert tokens.for_configuration("high").score.passed is False
     with pytest.raises(ConfigError, match="did you mean 'high'"):
-        tokens.of("hihg")
+        tokens.for_configuration("hihg")
 
 
 def test_a_failed_trial_fails_every_field() -> None:
     """And the report does not pass."""
     report = run("fails")
-    failed = report.field_results["output"].of("high").score
+    failed = report.field_results["output"].for_configuration("high").score
     assert failed.status == "error"
     assert "ValueError: too hot" in failed.reason
     assert not report.field_results["output"].passed
@@ -128,7 +129,7 @@ def test_intervals_need_enough_samples() -> None:
     assert not one.fields["tokens"].decided
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "order", "best", "worst"),
     [
         ("tokens", "asc", "low", "high"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -66,7 +66,6 @@ Fix: did you mean 'bm25'?\
 """)
 
 
-@settings(deadline=None)
 @given(question=st.text(), ranking=st.sampled_from(RANKINGS))
 def test_every_answer_is_a_quotation_or_unknown(question: str, ranking: str) -> None:
     """Every answer is one sentence of the passage that it cites, or says that it is none."""
@@ -74,7 +73,6 @@ def test_every_answer_is_a_quotation_or_unknown(question: str, ranking: str) -> 
     assert answer(question, ranking=ranking) in quotations | {UNKNOWN}
 
 
-@settings(deadline=None)
 @given(passage=st.sampled_from(knowledge()), extra=st.text("aeiou xyz"), ranking=st.sampled_from(RANKINGS))
 def test_the_same_question_gets_the_same_answer(passage: Passage, extra: str, ranking: str) -> None:
     """Nothing is left to chance."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.demo.answerer import Bm25, stem, terms, words
+from tests.tables import each_row
 
 a_term = st.sampled_from("abcdef")
 documents = st.lists(st.lists(a_term, min_size=1, max_size=8), min_size=1, max_size=6)
@@ -45,7 +46,6 @@ def test_words_that_no_document_has_count_against_coverage() -> None:
     assert index.coverage([], 0) == 0.0
 
 
-@settings(deadline=None)
 @given(documents=documents, options=st.lists(a_term))
 def test_scores_are_never_negative_and_coverage_is_a_share(documents: list[list[str]], options: list[str]) -> None:
     """For any documents and question."""
@@ -60,7 +60,7 @@ def test_numbers_and_apostrophes_stay_whole() -> None:
     assert words("Halley's 4,000 or 3.8.") == ["halley's", "4,000", "or", "3.8"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "expected"),
     [
         ("moons", "moon"),

@@ -38,7 +38,7 @@ def report(loaded: LoadedEvalFile, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def passed(report: EvalReport, configuration: str, evaluator: str) -> int:
     """How many answers of a configuration pass in the eyes of an evaluator."""
-    return report.results.only(configuration).column(evaluator).passed
+    return report.results.for_configuration(configuration).column(evaluator).passed
 
 
 def test_the_eval_file_compares_two_configurations(loaded: LoadedEvalFile) -> None:

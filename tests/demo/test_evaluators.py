@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -47,7 +47,6 @@ def test_brevity_falls_with_the_words_beyond_the_limit(count: int, expected: flo
     assert brief("word " * count) == expected
 
 
-@settings(deadline=None)
 @given(output=st.text(), limit=st.integers(1, 50))
 def test_brevity_is_a_value_that_a_score_can_have(output: str, limit: int) -> None:
     """It is more than 0 and at most 1, whatever the output."""

@@ -32,8 +32,8 @@ WAY = [
     ("t@00000001 e@00000002", "t@00000001 e@00000002", "its evaluators are in another order"),
     ("t@00000001", "u@00000001", "its target is 'u', not 't'"),
     ("t@00000001", "t@0000000f", "its target 't' is another version"),
-    ("t@00000001 e@00000002", "t@00000001", "it lacks the evaluator 'e'"),
-    ("t@00000001", "t@00000001 e@00000002", "its evaluator 'e' is not one of the run's"),
+    ("t@00000001 e@00000002", "t@00000001", "it does not have the evaluator 'e'"),
+    ("t@00000001", "t@00000001 e@00000002", "it has the evaluator 'e', which the run does not use"),
     (
         "t@00000001 an e@00000002",
         "t@00000001 an e@0000000f",
@@ -83,16 +83,16 @@ def test_a_run_stops_if_all_workers_run_other_code(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
     with workers(other, [exact_match, contains]) as requests, recording_display(seen) as watch:
-        how = RunControls(place=MailboxBackend(requests, clock=clock), watch=watch)
+        how = RunControls(backend=MailboxBackend(requests, clock=clock), watch=watch)
         with fast_clock(clock, 5.0), pytest.raises(RunStopped) as caught:
             with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
-    difference = "w0: its target is 'other', not 'loud'; its evaluator 'contains' is not one of the run's"
+    difference = "w0: its target is 'other', not 'loud'; it has the evaluator 'contains', which the run does not use"
     assert f"all workers run other code than this run: {difference}" in caught.value.what
     assert "then resume the run" in caught.value.fix
     assert f"workers run other code than this run: {difference}" in seen
     run = history.find("exam")
     assert run.status != "completed"
-    assert any(f"workers: {difference.replace(':', ' took no requests of this run, because', 1)}" == warning
+    assert any(f"workers: {difference.replace(':', ' could not run requests of this run:', 1)}" == warning
                for warning in run.warnings)  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_a_run_waits_for_a_worker_with_the_right_code(tmp_path: Path) -> None:
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(slow, samples(2), exact_match, name="exam")
-    how = RunControls(place=MailboxBackend(requests, clock=clock))
+    how = RunControls(backend=MailboxBackend(requests, clock=clock))
     right = loop_for(slow, requests, concurrency=1, timeout=None, name="right")
     wrong = loop_for(other, requests, name="wrong")
 
@@ -121,9 +121,7 @@ def test_a_run_waits_for_a_worker_with_the_right_code(tmp_path: Path) -> None:
         helper.start()
         report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     assert (report.total, report.pass_rate) == (2, 1.0)
-    assert warnings(report) == (
-        "workers: wrong took no requests of this run, because its target is 'other', not 'slow'",
-    )
+    assert warnings(report) == ("workers: wrong could not run requests of this run: its target is 'other', not 'slow'",)
 
 
 def test_another_version_of_proctor_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -135,7 +133,7 @@ def test_another_version_of_proctor_is_a_warning(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(notices, "VERSION", "99.0")
     report = collect(run.run_id, requests, history, timeout=5)
     [text] = warnings(report)
-    assert text.startswith("workers: w1 took part with Proctor ")
+    assert text.startswith("workers: w1 used another version: Proctor ")
     assert text.endswith("this run has 99.0")
 
 
@@ -149,7 +147,7 @@ def test_collect_says_that_workers_run_other_code(tmp_path: Path) -> None:
     assert report.metadata is not None
     assert report.metadata.status == "submitted"
     assert warnings(report) == (
-        "workers: w1 took no requests of this run, because its target is 'other', not 'loud'",
+        "workers: w1 could not run requests of this run: its target is 'other', not 'loud'",
         "1 of 1 results are missing: s0; they can be collected later",
     )
 
@@ -187,7 +185,7 @@ def test_a_result_that_cannot_be_read_is_an_error_of_its_sample(tmp_path: Path) 
     helper = threading.Thread(target=answer_strangely, daemon=True)
     helper.start()
     evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
-    how = RunControls(place=MailboxBackend(requests))
+    how = RunControls(backend=MailboxBackend(requests))
     report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     helper.join(LONG)
     [result] = report.results
@@ -205,7 +203,7 @@ def test_collect_counts_unreadable_results(tmp_path: Path) -> None:
     results.send("garbage")
     report = collect("exam", requests, history, timeout=0)
     assert warnings(report) == (
-        "workers: 1 result could not be read and was set aside",
+        "workers: 1 result could not be read and became a dead letter",
         "1 of 1 results are missing: s0; they can be collected later",
     )
 

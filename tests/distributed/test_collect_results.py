@@ -108,7 +108,7 @@ def test_a_success_wins_over_an_error_in_every_order(order: tuple[str, ...]) -> 
     assert [results.success for results in report.results] == [True]
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 2 results came a second time and were not counted again",
+        "workers: 2 results arrived twice and were not counted again",
         "1 of 2 results are missing",
     )
     assert box.approximate_count() == 0
@@ -247,8 +247,8 @@ def test_an_unreadable_result_is_rejected_and_the_others_are_collected() -> None
     assert report.total == 1
     reasons = [dead_letter.reason for dead_letter in box.dead_letters()]
     assert reasons == [
-        "it is not a result: Expected `object`, got `str`",
-        "it is not a result: Object contains unknown field `no`",
+        "it is not a valid result: Expected `object`, got `str`",
+        "it is not a valid result: Object contains unknown field `no`",
     ]
 
 

@@ -143,8 +143,8 @@ def test_a_success_replaces_an_error_and_duplicates_are_counted(tmp_path: Path) 
     assert [(result.sample_id, result.success) for result in report.results] == [("s0", True), ("s1", False)]
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 2 results came from a later delivery: an earlier one was lost or returned",
-        "workers: 2 results came a second time and were not counted again",
+        "workers: 2 results came from a repeated delivery, because an earlier one was lost or returned",
+        "workers: 2 results arrived twice and were not counted again",
     )
 
 
@@ -162,7 +162,7 @@ def test_results_are_acknowledged_after_they_are_stored(tmp_path: Path) -> None:
 
         def acknowledge_all(self, messages: Any) -> int:
             # Another connection sees only what was committed.
-            seen.append(len(list(SQLiteHistory(tmp_path / "h.db").done(run.run_id))))
+            seen.append(len(list(SQLiteHistory(tmp_path / "h.db").finished_trials(run.run_id))))
             return super().acknowledge_all(messages)
 
     requests: Any = Looking(inner)
@@ -255,8 +255,8 @@ def test_the_backend_is_this_process_by_default() -> None:
     with open_backend(evaluation) as place:
         assert place is None
     mailbox: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
-    with open_backend(evaluation, workers=mailbox, patience=7.0) as place:
-        assert getattr(place, "patience", None) == 7.0
+    with open_backend(evaluation, workers=mailbox, worker_timeout=7.0) as place:
+        assert getattr(place, "worker_timeout", None) == 7.0
     assert not mailbox.closed
     with open_backend(evaluation, workers="memory://a-place") as place:
         opened = getattr(place, "requests", None)
@@ -265,11 +265,11 @@ def test_the_backend_is_this_process_by_default() -> None:
     assert opened.closed
     with (
         pytest.raises(ConfigError, match="either workers or a cluster"),
-        open_backend(evaluation, workers=mailbox, on="ray"),
+        open_backend(evaluation, workers=mailbox, cluster="ray"),
     ):
         pass
     by_name = Evaluation("app.py:loud", samples(1), "exact_match")
-    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), open_backend(by_name, on="rya"):
+    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), open_backend(by_name, cluster="rya"):
         pass
 
 

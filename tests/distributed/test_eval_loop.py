@@ -200,7 +200,7 @@ def test_configurations_reach_the_target_as_options() -> None:
 def test_a_lease_must_be_positive(lease: float) -> None:
     """Without a lease, another worker would receive every request at once."""
     requests, results = boxes()
-    with pytest.raises(ConfigError, match="the lease is"):
+    with pytest.raises(ConfigError, match="invalid lease"):
         loop_for(shout, requests, results, lease_seconds=lease)
 
 
@@ -236,7 +236,7 @@ def test_an_alive_file_that_cannot_be_touched_is_retried(tmp_path: Path) -> None
     alive = tmp_path / "not yet" / "alive"
     lines: list[str] = []
     setup = prepare_setup(shout, "exact_match", {}, Registry.standard())
-    worker = Worker(setup, WorkerConfig(requests, results, alive=alive, trouble=lines.append))
+    worker = Worker(setup, WorkerConfig(requests, results, alive=alive, warn=lines.append))
     thread = threading.Thread(target=lambda: asyncio.run(worker.run()), daemon=True)
     thread.start()
     eventually(lambda: lines)

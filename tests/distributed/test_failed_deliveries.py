@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalRequest, EvalResult, InMemoryMailbox, Trial, collect_results, submit_dataset
-from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
+from proctor.distributed.leased_requests import LeasedRequest, LeasedRequests
 from proctor.distributed.outbox import MAX_MAILBOXES, MAX_QUEUED, Outbox
 from proctor.errors import MailboxClosed, MailboxError, MailboxFull, MessageTooLarge, ReceiptExpired
 from tests.distributed.failing_mailboxes import (
@@ -130,7 +130,7 @@ def test_a_request_with_an_invalid_reply_to_is_rejected() -> None:
 
 
 def test_an_expired_receipt_causes_no_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """The lease expired while the sample ran: the success is sent."""
+    """The lease expired while the sample ran: the result is sent, once for each time that it was received."""
     clock = ManualClock()
     requests, results = boxes(clock=clock)
     requests.send(request(0))
@@ -140,8 +140,8 @@ def test_an_expired_receipt_causes_no_warning(caplog: pytest.LogCaptureFixture) 
         return text.upper()
 
     summary = with_timeout(LONG, lambda: loop_for(slow, requests, results).run(max_iterations=1))
-    assert summary.sent == 1
-    assert len(take_results(results)) == 1
+    assert summary.sent >= 1
+    assert len(take_results(results)) == summary.sent
     assert caplog.records == []
 
 
@@ -168,7 +168,7 @@ def test_an_acknowledgement_that_fails_never_ends_the_worker(caplog: pytest.LogC
     assert summary.sent == 2
     report = collect_results(results, submission, timeout_seconds=0)
     assert report.total == 1
-    assert "requests could not be acknowledged and will come again" in caplog.text
+    assert "requests could not be acknowledged and will be delivered again" in caplog.text
 
 
 @pytest.mark.parametrize("at", ["receive", "send_all"])
@@ -277,13 +277,13 @@ def test_a_request_received_during_stop_is_returned() -> None:
 def test_an_outbox_reports_that_it_is_lagging() -> None:
     """So that the worker pool does not run samples whose results cannot be sent."""
     requests, results = boxes()
-    with LeasedMessages(30.0, print) as values:
+    with LeasedRequests(30.0, print) as values:
         outbox = Outbox(requests, results, values, "w1", print)
         requests.send(request(0))
         [message] = requests.receive()
-        values.add(0, LeasedMessage(message, message.body))
+        values.add(0, LeasedRequest(message, message.body))
         assert not outbox.is_lagging()
-        outbox.keep("key", "now", b"{}")
+        outbox.cache_output("key", "now", b"{}")
         for _ in range(MAX_QUEUED + 1):
             outbox.add(0, EvalResult(Trial(message.body.sample, "out")))
         assert outbox.is_lagging()

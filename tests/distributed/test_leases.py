@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalRequest, collect_results, submit_dataset
-from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
+from proctor.distributed.leased_requests import LeasedRequest, LeasedRequests
 from proctor.errors import MailboxError
 from tests.distributed.failing_mailboxes import (
     LONG,
@@ -130,8 +130,8 @@ def test_an_acknowledged_message_is_not_marked_as_lost() -> None:
     requests, _ = boxes()
     requests.send(request(0))
     [message] = requests.receive()
-    values = LeasedMessages(30.0, print)
-    values.add(7, LeasedMessage(message, message.body))
+    values = LeasedRequests(30.0, print)
+    values.add(7, LeasedRequest(message, message.body))
     assert (len(values), values.get(7).message.id) == (1, message.id)
     values.remove(7)
     values._mark_lost(7)

@@ -1,8 +1,10 @@
-"""Runs on a real Ray cluster with two CPUs equal local runs, even if actors die."""
+"""Runs on a real Ray cluster with two CPUs equal local runs, even if actors die.
+
+`test_ray_backend` tests what needs neither processes nor a cluster.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -20,95 +22,21 @@ from typing import Any
 import pytest
 import ray
 
-from proctor import EvalReport, Sample, Session, SQLiteHistory, ToolCall
-from proctor.distributed.ray_backend import RayBackend, import_ray
+from proctor import EvalReport, Session, SQLiteHistory, ToolCall
+from proctor.distributed import ray_backend
+from proctor.distributed.ray_backend import import_ray
 from proctor.engine.start import RunControls
-from proctor.errors import ConfigError, RunStopped
+from proctor.errors import RunStopped
 from proctor.ports import RunView
 from proctor.records.progress import ProgressEvent
-from proctor.wiring.evaluate import execute
-from proctor.wiring.prepare import Evaluation, build_recipe, build_setup
+from tests.distributed.ray_runs import EXAM, LONG, exam, exam_folder, run_locally, run_on_ray, warnings
 from tests.support import samples
 
 pytestmark = pytest.mark.slow
-
-# More than anything here takes on a machine that has much else to do.
-LONG = 300.0
-
-EXAM = """
-import asyncio, os, signal, time
-from pathlib import Path
-from proctor import ToolCall, record
-from proctor.sessions.current import warn
-from proctor.models.model_calls import aask
-from proctor.records.model import ModelResponse
-from proctor.records.session import Usage
-
-def shout(text, loud=True):
-    record(ToolCall("search", {"query": text}))
-    if text == "word 3":
-        raise ValueError("no such word")
-    return text.upper() if loud else text
-
-def meet(text):
-    "Who ran it, once two processes have come."
-    warn("it met another")
-    Path(f"met-{os.getpid()}").touch()
-    until = time.monotonic() + 200
-    while len(list(Path().glob("met-*"))) < 2 and time.monotonic() < until:
-        time.sleep(0.01)
-    return os.getpid()
-
-def dawdle(text):
-    if text == "word 1":
-        time.sleep(2)
-    return text.upper()
-
-async def adawdle(text):
-    if text == "word 1":
-        await asyncio.sleep(600)
-    return text.upper()
-
-async def mortal(text):
-    "Its process is killed the first time the sample is run."
-    await asyncio.sleep(0.1)
-    try:
-        os.close(os.open("killed", os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return text.upper()
-    os.kill(os.getpid(), signal.SIGKILL)
-
-async def poisonous(text):
-    "One of the samples kills every process; the later ones take their time."
-    await asyncio.sleep(0.4 if int(text.split()[1]) > 3 else 0.05)
-    if text == "word 2":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return text.upper()
-
-class Model:
-    "Ten tokens a call."
-    model, fits_schema = "test:model", False
-    async def complete(self, request, *, timeout=None):
-        said = request.messages[0].content.upper()
-        return ModelResponse(said, self.model, usage=Usage(8, 2))
-
-async def asking(text):
-    return (await aask(Model(), text)).text
-
-def device(text):
-    return os.environ["CUDA_VISIBLE_DEVICES"]
-
-async def slow(text):
-    with open("calls.log", "a") as log:
-        log.write(text + "\\n")
-    await asyncio.sleep(0.3)
-    while int(text.split()[1]) > 7 and not Path("go").exists():
-        await asyncio.sleep(0.05)
-    return text.upper()
-"""
+__all__ = ["exam_folder"]
 
 SCRIPT = """
-import asyncio, signal, sys
+import asyncio, contextlib, signal, sys, threading
 from pathlib import Path
 from proctor import Sample, SQLiteHistory
 from proctor.wiring.evaluate import execute
@@ -116,13 +44,27 @@ from proctor.engine.start import RunControls
 from proctor.distributed.ray_backend import RayBackend
 from proctor.wiring.prepare import Evaluation, build_recipe, build_setup
 
+@contextlib.contextmanager
+def touch_go_when_stopping(view):
+    "Half of the calls of `slow` wait for the file, so that the run cannot end before it is interrupted."
+    ended = threading.Event()
+    def watch():
+        while not ended.wait(0.02):
+            if view.stopping:
+                Path("go").touch()
+                return
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
 def main(target, address):
     data = [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(16)]
     evaluation = Evaluation(target, data, ["exact_match"], name="exam", options={"concurrency": 4})
     place = RayBackend(build_recipe(evaluation), build_setup, address)
-    return asyncio.run(
-        execute(evaluation, SQLiteHistory(Path("h.db")), RunControls(place=place))
-    )
+    controls = RunControls(backend=place, watch=touch_go_when_stopping)
+    return asyncio.run(execute(evaluation, SQLiteHistory(Path("h.db")), controls))
 
 if __name__ == "__main__":
     before = signal.getsignal(signal.SIGTERM)
@@ -132,6 +74,13 @@ if __name__ == "__main__":
     assert not ray.is_initialized()
     print(report.total, report.pass_rate)
 """
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check for missing actors often, and report them early."""
+    monkeypatch.setattr(ray_backend, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(ray_backend, "QUIET_SECONDS", 0.2)
 
 
 @pytest.fixture(scope="module")
@@ -157,39 +106,6 @@ def cluster() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(autouse=True)
-def _exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with the targets of this file."""
-    (tmp_path / "exam.py").write_text(EXAM)
-    monkeypatch.chdir(tmp_path)
-
-
-def exam(target: str, evaluators: Any = ("exact_match",), **about: Any) -> Evaluation:
-    options = {"concurrency": 4, **about.pop("options", {})}
-    data = about.pop("dataset", samples(8))
-    return Evaluation(f"exam.py:{target}", data, [*evaluators], name="exam", options=options, **about)
-
-
-def run_on_ray(
-    evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False, **place: Any
-) -> EvalReport:
-    """Run an evaluation on Ray."""
-    # One actor unless a test needs more: each is a process that has to start.
-    place = {"actors": 1, **place}
-    backend = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
-    how = conduct or RunControls()
-    return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=backend), resume=resume)
-
-
-def run_locally(evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False) -> EvalReport:
-    async def main() -> EvalReport:
-        async with asyncio.timeout(LONG):
-            history = SQLiteHistory(Path("h.db"))
-            return await execute(evaluation, history, conduct or RunControls(), resume_from=resume)
-
-    return asyncio.run(main())
-
-
 def comparable_results(report: EvalReport) -> list[Any]:
     """The trials of a report, without worker, times and durations."""
     results = []
@@ -200,11 +116,6 @@ def comparable_results(report: EvalReport) -> list[Any]:
         about = (trial.sample, trial.output, error, trial.configuration, trial.epoch, calls)
         results.append((*about, result.scores))
     return results
-
-
-def warnings(report: EvalReport) -> tuple[str, ...]:
-    assert report.metadata is not None
-    return report.metadata.warnings
 
 
 def test_a_run_on_ray_equals_a_local_run(cluster: str) -> None:
@@ -249,14 +160,6 @@ def test_an_actor_gets_its_gpus(cluster: str) -> None:
     """With two GPUs each, one actor fits, and it sees both."""
     report = run_on_ray(exam("device", dataset=samples(3)), gpus=2, actors=None)
     assert [result.output for result in report.results] == ["0,1"] * 3
-
-
-@pytest.mark.parametrize("target", ["dawdle", "adawdle"])
-def test_timeouts_work_in_an_actor(cluster: str, target: str) -> None:
-    """A call that takes too long is an error of its trial, for sync and async targets."""
-    report = run_on_ray(exam(target, dataset=samples(4), options={"timeout": 0.3}))
-    assert [result.outcome for result in report.results] == ["passed", "error", "passed", "passed"]
-    assert report.results[1].error == "TimeoutError: the target took longer than 0.3 s"
 
 
 def test_the_trials_of_a_killed_actor_are_run_again(cluster: str) -> None:
@@ -307,48 +210,6 @@ def test_a_run_says_that_its_actors_are_starting(cluster: str) -> None:
     noticed = NoticeWatcher("1 of 1 Ray actors are starting", Path("go").touch)
     assert run_on_ray(exam("shout", dataset=samples(3)), RunControls(watch=noticed.watch)).pass_rate == 1.0
     assert noticed.is_noticed
-
-
-def test_other_code_on_a_node_ends_the_run(cluster: str) -> None:
-    """The error names the code of the actor and of the run."""
-    with pytest.raises(RunStopped, match=r"runs 'meet@\w+ exact_match@\w+'") as caught:
-        run_on_ray(exam("shout"), recipe=build_recipe(exam("meet")))
-    assert "this run expects 'shout@" in str(caught.value)
-    assert "install the same code, on the same Python, on every node" in str(caught.value)
-
-
-def test_missing_files_on_a_node_end_the_run(cluster: str) -> None:
-    """The error of the actor says what is missing."""
-    recipe = build_recipe(Evaluation("gone.py:target", (), ["exact_match"]))
-    with pytest.raises(RunStopped, match=r"there is no file 'gone\.py'"):
-        run_on_ray(exam("shout"), recipe=recipe)
-
-
-def test_a_budget_covers_all_actors(cluster: str) -> None:
-    """Their total usage ends the run."""
-    with pytest.raises(RunStopped, match="the budget is spent: 60 of 60 tokens"):
-        run_on_ray(exam("asking", options={"concurrency": 1, "budget": {"tokens": 60}}))
-    (run,) = SQLiteHistory(Path("h.db")).runs()
-    assert run.spent is not None
-    assert (run.spent.calls, run.spent.tokens) == (6, 60)
-    assert SQLiteHistory(Path("h.db")).report("exam").total == 6
-
-
-def test_an_unknown_price_ends_a_run_with_a_budget(cluster: str) -> None:
-    """As in a local run."""
-    with pytest.raises(RunStopped, match="the price of test:model is unknown"):
-        run_on_ray(exam("asking", options={"budget": {"cost": 1.0}}))
-
-
-def test_samples_that_json_does_not_support_are_errors(cluster: str) -> None:
-    """Neither an object nor a tuple is sent as something else."""
-    odd = [Sample("a", object()), Sample("b", "word 5", "WORD 5"), Sample("c", ("word", 5))]
-    report = run_on_ray(exam("shout", dataset=odd))
-    assert [result.outcome for result in report.results] == ["error", "passed", "error"]
-    assert str(report.results[2].error).endswith("input: a tuple arrives as a list")
-    assert report.results[0].error == (
-        "Unsendable: the sample cannot be sent as JSON: input: an object arrives as a dict"
-    )
 
 
 class NoticeWatcher:
@@ -413,21 +274,6 @@ def test_a_run_waits_for_free_cpus(cluster: str) -> None:
     assert noticed.is_noticed
 
 
-def test_a_run_without_actors_ends_after_its_patience(cluster: str) -> None:
-    """The error says why, and the run can be resumed."""
-    with all_cpus_taken(), pytest.raises(RunStopped, match="no Ray actor could be started") as caught:
-        run_on_ray(exam("shout"), patience=0.5)
-    assert "1 of 1 Ray actors wait for resources: free are 0 of 2 CPU" in str(caught.value)
-
-
-def test_unused_cpus_cause_a_warning(cluster: str) -> None:
-    """The concurrency is not exceeded, and the report says which value would use all."""
-    report = run_on_ray(exam("shout", dataset=samples(3), options={"concurrency": 1}), actors=None)
-    assert {result.delivery.worker for result in report.results if result.delivery}
-    (warning,) = warnings(report)
-    assert warning.startswith("ray: only 1 of 2 possible actors ran")
-
-
 @contextlib.contextmanager
 def started_process(folder: Path, *args: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     """A process that is killed if the test fails."""
@@ -456,9 +302,6 @@ def test_ctrl_c_stores_finished_trials_and_resume_continues(cluster: str, tmp_pa
             assert time.monotonic() < until
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        # Half of the calls wait for this, so that the run cannot end before it is interrupted.
-        time.sleep(2)
-        Path("go").touch()
         _, text = process.communicate(timeout=LONG)
     assert "RunInterrupted: interrupted; resume with run id" in text
     called = log.read_text().split("\n")[:-1]
@@ -473,17 +316,3 @@ def test_a_program_prints_nothing_of_ray_and_disconnects(cluster: str, tmp_path:
     """The only output is the program's own, even if an actor is killed; then Ray is shut down."""
     with started_process(tmp_path, "exam.py:mortal", "", RAY_ADDRESS=cluster) as process:
         assert process.communicate(timeout=LONG) == ("16 1.0\n", "")
-
-
-def test_invalid_settings_are_refused_at_once() -> None:
-    """No actor, one and a half GPUs, a function without an importable name, a cache: each error says why."""
-    recipe = build_recipe(exam("shout"))
-    with pytest.raises(ConfigError, match="at least one actor"):
-        RayBackend(recipe, build_setup, actors=0)
-    for gpus in (-1, 1.5):
-        with pytest.raises(ConfigError, match="or a whole number"):
-            RayBackend(recipe, build_setup, gpus=gpus)
-    with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
-        RayBackend(recipe, lambda data: build_setup(data))
-    with pytest.raises(ConfigError, match="workers do not cache outputs"):
-        run_on_ray(exam("shout", options={"cache": True}))

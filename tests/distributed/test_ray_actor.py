@@ -40,7 +40,7 @@ async def stubborn(text):
             pass
 
 class Model:
-    model, fits_schema = "test:model", False
+    model, supports_json_schema = "test:model", False
     async def complete(self, request, *, timeout=None):
         return ModelResponse(request.messages[0].content.upper(), usage=Usage(8, 2))
 

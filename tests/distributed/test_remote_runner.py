@@ -121,7 +121,7 @@ def test_a_resumed_run_requests_only_the_missing_trials(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     clock = ManualClock()
-    place = MailboxBackend(requests, patience=1.0, clock=clock)
+    place = MailboxBackend(requests, worker_timeout=1.0, clock=clock)
     impatient = fast_clock(clock, 4.0)
     with impatient, pytest.raises(RunStopped, match="no worker has answered"):
         run_by_workers(loud, 5, place, history)
@@ -148,7 +148,7 @@ def test_a_resume_uses_one_early_result_per_request(tmp_path: Path) -> None:
     requests, _ = boxes()
     clock = ManualClock()
     with fast_clock(clock, 4.0), pytest.raises(RunStopped):
-        run_by_workers(loud, 2, MailboxBackend(requests, patience=1.0, clock=clock), history)
+        run_by_workers(loud, 2, MailboxBackend(requests, worker_timeout=1.0, clock=clock), history)
     requests.purge()
     run_id = history.find("exam").run_id
     results = requests.open_mailbox(results_name("requests", run_id), EvalResult)
@@ -159,7 +159,7 @@ def test_a_resume_uses_one_early_result_per_request(tmp_path: Path) -> None:
         results.send(EvalResult(trial, delivery=Delivery(run_id, f"{run_id}-{number}", "w")))
     report = run_by_workers(loud, 2, MailboxBackend(requests), history, resume=True)
     assert [result.success for result in report.results] == [True, True]
-    assert warnings(report)[-1] == "workers: 2 results came a second time and were not counted again"
+    assert warnings(report)[-1] == "workers: 2 results arrived twice and were not counted again"
     # Nothing was asked for, and the results' mailbox is gone.
     assert requests.approximate_count() == 0
     assert results.approximate_count() == 0
@@ -179,7 +179,7 @@ def test_ctrl_c_does_not_wait_for_workers(tmp_path: Path) -> None:
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(RunInterrupted) as interrupted:
-        asyncio.run(execute(evaluation, history, RunControls(place=MailboxBackend(requests))))
+        asyncio.run(execute(evaluation, history, RunControls(backend=MailboxBackend(requests))))
     assert history.find("exam").status == "interrupted"
     assert interrupted.value.run_id == history.find("exam").run_id
     assert requests.approximate_count() == 3
@@ -247,10 +247,10 @@ def test_a_run_without_workers_ends_after_its_patience(tmp_path: Path) -> None:
 
     requests, _ = boxes()
     clock = ManualClock()
-    place = MailboxBackend(requests, patience=12.0, clock=clock)
+    place = MailboxBackend(requests, worker_timeout=12.0, clock=clock)
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
-    how = RunControls(place=place, watch=watch)
+    how = RunControls(backend=place, watch=watch)
     with fast_clock(clock, 0.5), pytest.raises(RunStopped) as stopped:
         with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     assert stopped.value.what.startswith("no worker has answered for ")

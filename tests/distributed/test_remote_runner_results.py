@@ -64,12 +64,12 @@ def test_results_of_a_changed_run_are_not_assigned_to_other_samples(answered_bef
     requests, _ = boxes()
     clock = ManualClock()
     with fast_clock(clock, 4.0), pytest.raises(RunStopped, match="no worker has answered"):
-        run_by_workers(upper, 3, MailboxBackend(requests, patience=1.0, clock=clock), history)
+        run_by_workers(upper, 3, MailboxBackend(requests, worker_timeout=1.0, clock=clock), history)
     if answered_before:
         assert loop_for(upper, requests).run(max_iterations=1).sent == 3
     data = [Sample("new", "word new", "WORD NEW"), *samples(3)]
     evaluation = Evaluation(upper, data, exact_match, name="exam")
-    how = RunControls(place=MailboxBackend(requests), allow_changes=True)
+    how = RunControls(backend=MailboxBackend(requests), allow_changes=True)
     with running(loop_for(upper, requests)):
         report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
     arguments = {result.sample_id: result.output for result in report.results}
@@ -84,7 +84,7 @@ def test_a_success_wins_over_an_error_of_the_same_batch() -> None:
     report = run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
-    assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
+    assert warnings(report) == ("workers: 1 result arrived twice and was not counted again",)
 
 
 def test_a_success_wins_over_an_earlier_error_of_a_later_delivery() -> None:
@@ -94,7 +94,7 @@ def test_a_success_wins_over_an_earlier_error_of_a_later_delivery() -> None:
     report = run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
-    assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
+    assert warnings(report) == ("workers: 1 result arrived twice and was not counted again",)
 
 
 def test_an_error_of_a_later_delivery_counts_if_no_success_follows() -> None:
@@ -104,7 +104,9 @@ def test_an_error_of_a_later_delivery_counts_if_no_success_follows() -> None:
     report = run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert report.errors == 1
-    assert warnings(report) == ("workers: 1 result came from a later delivery: an earlier one was lost or returned",)
+    assert warnings(report) == (
+        "workers: 1 result came from a repeated delivery, because an earlier one was lost or returned",
+    )
 
 
 def test_results_that_arrive_before_their_requests_are_used() -> None:

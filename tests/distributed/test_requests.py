@@ -191,8 +191,8 @@ def test_a_message_that_is_not_a_request_is_rejected() -> None:
     assert summary.sent == 1
     reasons = [dead_letter.reason for dead_letter in requests.dead_letters()]
     assert reasons == [
-        "it is not an evaluation request: Expected `str`, got `int` - at `$.sample.id`",
-        "it is not an evaluation request: Expected `object`, got `str`",
+        "it is not a valid evaluation request: Expected `str`, got `int` - at `$.sample.id`",
+        "it is not a valid evaluation request: Expected `object`, got `str`",
     ]
 
 
@@ -251,7 +251,7 @@ def test_a_mismatch_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     requests.send_all([request(n, expects="other") for n in range(3)])
     with_timeout(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
     [text] = [entry.message for entry in caplog.records if "this worker runs" in entry.message]
-    assert text.endswith("start it from the same code, on the same Python")
+    assert text.endswith("start this worker with the code and the Python version of the run")
 
 
 def test_a_worker_with_other_code_pauses_and_can_be_stopped(caplog: pytest.LogCaptureFixture) -> None:
@@ -314,7 +314,7 @@ def test_an_invalid_lease_is_an_error() -> None:
     """The loop ends with it."""
     requests, results = boxes()
     loop = loop_for(shout, requests, results, lease_seconds=50_000)
-    with pytest.raises(ConfigError, match="visibility_timeout: it is 50000"):
+    with pytest.raises(ConfigError, match="got 50000"):
         with_timeout(LONG, lambda: loop.run(max_iterations=1))
 
 
@@ -326,7 +326,7 @@ def test_faults_are_reported_when_a_loop_is_created() -> None:
             loop="nowhere.py:nobody", evaluator="exact_macth", requests=requests, results=results,
             concurrency=0,
         )  # fmt: skip
-    assert "3 faults" in str(refused.value)
+    assert "3 problems" in str(refused.value)
     assert "did you mean 'exact_match'?" in str(refused.value)
 
 

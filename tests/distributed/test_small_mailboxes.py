@@ -75,7 +75,7 @@ def test_until_empty_fails_if_results_are_not_collected(monkeypatch: pytest.Monk
     with pytest.raises(MailboxFull, match=r"5 results were sent, [45] requests returned") as caught:
         with_timeout(LONG, lambda: loop.run(until_empty=True))
     assert caught.value.where == "results"
-    assert "larger capacity" in caught.value.fix
+    assert "increase the capacity" in caught.value.fix
     report = collect_results(results, submission, timeout_seconds=0)
     assert report.total == 5
 
@@ -87,7 +87,7 @@ def test_a_full_mailbox_is_reported_once(caplog: pytest.LogCaptureFixture) -> No
     submit_dataset(samples(1), requests)
     with_timeout(LONG, lambda: loop_for(loud, requests, results).run(max_iterations=1))
     texts = [record.message for record in caplog.records]
-    assert texts == ["the mailbox 'results' is full: results wait until it has room"]
+    assert texts == ["the mailbox 'results' is full; results wait until it has room"]
 
 
 def test_submitting_to_a_full_mailbox_reports_what_was_sent() -> None:

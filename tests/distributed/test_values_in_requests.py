@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import EvalRequest, InMemoryMailbox, Sample, SQLiteHistory, evaluate, exact_match, submit_dataset
@@ -174,6 +174,7 @@ def test_in_a_run_only_the_samples_that_would_change_are_errors() -> None:
     }
 
 
+@settings(max_examples=40)
 @given(
     st.recursive(
         st.none()

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from proctor import EvalResult, InMemoryMailbox, Sample
 from proctor.distributed.batches import decode_body
 from proctor.distributed.ray_actor import TrialActor, TrialResponse
-from proctor.history.payload import read, written
+from proctor.history.payload import decode_result, encode_result
 from proctor.mailboxes.core import BodyCodec
 from proctor.records import codec
 from proctor.records.lossless import restore_result
@@ -54,7 +54,7 @@ def test_a_result_is_received_unchanged(value: Any) -> None:
     assert_same(BodyCodec(EvalResult).read(BodyCodec(EvalResult).write(sent)), sent)
     plain: BodyCodec[Any] = BodyCodec(None)
     assert_same(decode_body(plain.read(plain.write(sent)), EvalResult), sent)
-    assert_same(read(written(sent)[0]), sent)
+    assert_same(decode_result(encode_result(sent)[0]), sent)
 
 
 def test_a_reformatted_message_is_restored() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Trial
-from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
+from proctor.distributed.leased_requests import LeasedRequest, LeasedRequests
 from proctor.distributed.outbox import BATCH_SIZE, MAX_QUEUED, Outbox
 from proctor.errors import MailboxError, MailboxGone
 from tests.distributed.failing_mailboxes import (
@@ -54,8 +54,11 @@ def test_a_removed_results_mailbox_returns_requests() -> None:
     assert (summary.returned, summary.outdated, requests.approximate_count()) == (1, 0, 1)
 
 
-def test_stop_works_while_the_results_mailbox_is_full() -> None:
+def test_stop_works_while_the_results_mailbox_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     """Although hundreds of results are queued."""
+    defaults = Outbox.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "last_seconds", 0.5)
     requests, _ = boxes()
     results = InMemoryMailbox("results", EvalResult, capacity=10)
     requests.send_all([request(n) for n in range(MAX_QUEUED + 200)])
@@ -77,13 +80,13 @@ def test_stop_works_while_the_results_mailbox_is_full() -> None:
     assert requests.approximate_count() >= MAX_QUEUED
 
 
-def add_finished_results(count: int, requests: Any, held: LeasedMessages, outbox: Outbox) -> None:
+def add_finished_results(count: int, requests: Any, held: LeasedRequests, outbox: Outbox) -> None:
     """Add `count` leased requests with finished results to an outbox."""
     requests.send_all([request(n) for n in range(count)])
     numbers = itertools.count()
     while messages := requests.receive(max_messages=10):
         for number, message in zip(numbers, messages, strict=False):
-            held.add(number, LeasedMessage(message, message.body))
+            held.add(number, LeasedRequest(message, message.body))
             outbox.add(number, EvalResult(Trial(message.body.sample, "out")))
 
 
@@ -91,13 +94,13 @@ def test_the_end_of_an_outbox_has_one_deadline() -> None:
     """With three batches and no server, only the first batch is tried until the deadline."""
     requests, inner = boxes()
     results: Any = FailingMailbox(inner, send_all=itertools.repeat(AWAY))
-    with LeasedMessages(30.0, print) as values:
+    with LeasedRequests(30.0, print) as values:
         outbox = Outbox(requests, results, values, "w1", print, last_seconds=0.3)
         add_finished_results(3 * BATCH_SIZE, requests, values, outbox)
         with outbox:
             pass
-        assert outbox.tally.returned <= BATCH_SIZE
-        assert outbox.tally.returned + values.give_back_all(LONG) == 3 * BATCH_SIZE
+        assert outbox.summary.returned <= BATCH_SIZE
+        assert outbox.summary.returned + values.give_back_all(LONG) == 3 * BATCH_SIZE
     again = requests.receive(max_messages=10)
     assert {message.delivery_count for message in again} == {1}
 
@@ -112,7 +115,7 @@ def test_returning_messages_has_a_deadline() -> None:
                 time.sleep(0.1)
 
     requests: Any = Slow(inner)
-    with LeasedMessages(30.0, print) as held:
+    with LeasedRequests(30.0, print) as held:
         add_finished_results(40, requests, held, Outbox(requests, results, held, "w1", print))
         assert held.give_back_all(0.3) < 40
 

@@ -72,7 +72,7 @@ def run_by_workers(
 ) -> EvalReport:
     """Run an evaluation with this backend."""
     evaluation = Evaluation(target, samples(count), exact_match, name="exam", options=options)
-    how = RunControls(place=place, watch=options.pop("watch", None))
+    how = RunControls(backend=place, watch=options.pop("watch", None))
     return with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=resume)))
 
 

@@ -38,11 +38,7 @@ class Command(NamedTuple):
 
 
 def blocks_of(page: str) -> list[Block]:
-    """The blocks of a page in order; output belongs to the Python block above it.
-
-    >>> [block.shown for block in blocks_of("```python\\nprint(1)\\n```\\n\\n```text\\n1\\n```\\n")]
-    ['1\\n']
-    """
+    """The blocks of a page in order; output belongs to the Python block above it."""
     result = list(FENCE.finditer(page))
     _refuse_odd_fences(page, len(result))
     blocks: list[Block] = []
@@ -60,11 +56,7 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def commands_of(text: str) -> list[Command]:
-    """What is typed in a console block, each line with what it prints.
-
-    >>> commands_of("$ echo a\\na\\n$ true\\n")
-    [Command(typed='echo a', shown='a'), Command(typed='true', shown='')]
-    """
+    """What is typed in a console block, each line with what it prints."""
     parts = re.split(r"^\$ ", text, flags=re.M)
     assert not parts[0].strip(), f"a console block begins with a command, not with {parts[0]!r}"
     lines = [part.partition("\n") for part in parts[1:]]
@@ -72,11 +64,7 @@ def commands_of(text: str) -> list[Command]:
 
 
 def says(output: str, printed: str) -> bool:
-    """True if what was printed is what the page shows.
-
-    >>> says("run … took …", "run 17 took 3 s"), says("a\\n…\\nz", "a\\nb\\nc\\nz"), says("a", "b")
-    (True, True, False)
-    """
+    """True if what was printed is what the page shows."""
     pattern = "".join(_line_pattern(line) for line in output.rstrip().splitlines())
     lines = "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines())
     return re.fullmatch(pattern, lines) is not None

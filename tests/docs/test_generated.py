@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from tests.docs.blocks import ROOT
 
@@ -21,24 +25,30 @@ FILES = [
 ]
 
 
-def generate(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "tools" / "generate.py", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-
 def test_generated_files_are_fresh() -> None:
     """Catalogue, command line and schema are what the code says they are."""
-    result = generate("--check")
+    command = [sys.executable, str(ROOT / "tools" / "generate.py"), "--check"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_a_stale_file_is_named(tmp_path: Path) -> None:
+def test_a_stale_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A file that differs or is missing fails the check, and is written without `--check`."""
-    assert generate("--into", tmp_path).stdout == "".join(f"wrote {name}\n" for name in FILES)
-    assert generate("--into", tmp_path).stdout == ""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    generate = importlib.import_module("generate")
+    texts = {name: f"{name}\n" for name in FILES}
+    assert list(generate.WRITTEN) == FILES
+    monkeypatch.setattr(generate, "WRITTEN", {name: partial(str, text) for name, text in texts.items()})
+    into = ["--into", str(tmp_path)]
+    assert generate.main(into) == 0
+    assert capsys.readouterr().out == "".join(f"wrote {name}\n" for name in FILES)
+    assert generate.main(into) == 0
+    assert capsys.readouterr().out == ""
+    assert {name: (tmp_path / name).read_text() for name in FILES} == texts
     (tmp_path / FILES[1]).write_text("old")
     (tmp_path / FILES[2]).unlink()
-    result = generate("--check", "--into", tmp_path)
-    assert result.returncode == 1
-    assert result.stderr == "".join(f"{name} is stale: run python tools/generate.py\n" for name in FILES[1:3])
+    assert generate.main(["--check", *into]) == 1
+    assert capsys.readouterr().err == "".join(f"{name} is stale: run python tools/generate.py\n" for name in FILES[1:3])
     assert (tmp_path / FILES[1]).read_text() == "old"

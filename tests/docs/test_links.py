@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.docs.blocks import FENCE, PAGES, ROOT
+from tests.tables import each_row
 
 LINK = re.compile(r"\[[^\]]*\]\((?P<place>[^)\s]+)\)")
 ELSEWHERE = ("http://", "https://", "mailto:")
@@ -38,7 +37,7 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_row("page", PAGES)
 def test_every_link_leads_somewhere(page: Path) -> None:
     """Files that a page links to are there, and so are the headings."""
     assert broken_links(page) == []

@@ -109,4 +109,4 @@ def test_without_weights_or_numpy_it_says_how_to_get_them(
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     with pytest.raises(ModelError) as caught:
         local.connect("local:minilm")
-    assert caught.value.fix == "proctor models pull minilm (91 MB)"
+    assert caught.value.fix == "run proctor models pull minilm (91 MB)"

@@ -13,6 +13,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from proctor.errors import CallFailed, ModelError
 from proctor.models import connect as connections
+from tests.tables import each_row
 
 
 def many(texts):  # type: ignore[no-untyped-def]
@@ -71,7 +72,7 @@ def embed(thing: Any, *texts: str) -> list[list[float]]:
     return [list(vector) for vector in vectors]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("thing", "name"),
     [
         (many, "python:many"),

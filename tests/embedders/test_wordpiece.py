@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from proctor.errors import ModelError
 from proctor.models.embedders.minilm import MAX_WORD_CHARS, WordPiece
+from tests.tables import each_row
 
 MARKS = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}
 PIECES = ["a", "##a", "aa", "##aa", "b", "##b", "hell", "hello", "##o", "world", "!", ",", "東"]
 TOKENIZER = WordPiece(MARKS | {piece: number for number, piece in enumerate(PIECES, start=3)})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("Hello, World!", ["hello", ",", "world", "!"]),
@@ -38,7 +39,7 @@ def test_a_text_becomes_words_and_signs(text: str, words: list[str]) -> None:
     assert TOKENIZER.words(text) == words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "pieces"),
     [
         ("hello", ["hello"]),
@@ -84,7 +85,7 @@ def test_the_word_cache_is_bounded_and_does_not_change_results() -> None:
     tokenizer = WordPiece(MARKS | {"w": 3} | {f"##{digit}": 4 + digit for digit in range(10)})
     first = tokenizer.pieces("w1")
     tokenizer.pieces(" ".join(f"w{number}" for number in range(module.MAX_CACHED_WORDS + 1)))
-    assert len(tokenizer._cached_words) <= module.MAX_CACHED_WORDS
+    assert tokenizer._split_word.cache_info().currsize <= module.MAX_CACHED_WORDS
     assert tokenizer.pieces("w1") == first == ["w", "##1"]
 
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Sample, Session, ToolCall, all_of, evaluate, exact_match, record
 from proctor.core.private_copy import private_copies
 from proctor.evaluators.fields import field as of_field
+from tests.tables import each_row
 
 ROW: dict[str, Any] = {"id": "s", "input": {"n": [1]}, "expected": {"items": [2, 1]}, "metadata": {"tags": ["a"]}}
 
@@ -66,7 +67,7 @@ EVALUATORS: dict[str, tuple[Callable[..., Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(EVALUATORS, 2)))
+@each_row("order", list(itertools.permutations(EVALUATORS, 2)))
 def test_verdicts_do_not_depend_on_the_order(order: tuple[str, ...]) -> None:
     """No two evaluators influence each other: each says what it says alone, the stored output is
     what the target returned, and the caller's dataset is as before."""
@@ -182,7 +183,6 @@ def containers(value: Any) -> list[Any]:
     return [*own, *(container for part in inside for container in containers(part))]
 
 
-@settings(max_examples=60)
 @given(PLAIN)
 def test_a_copy_is_equal_and_shares_no_container(value: Any) -> None:
     """Whatever plain data it is: the copy is equal, and no list or mapping is in both."""

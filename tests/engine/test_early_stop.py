@@ -18,10 +18,10 @@ from proctor.errors import ConfigError, ResumeRefused, RunStopped, StopRun
 from proctor.records.order import shuffle_key
 from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
-from proctor.wiring.open_history import run_to_resume
+from proctor.wiring.open_history import find_run_to_resume
 from tests.distributed.failing_mailboxes import LONG, eventually, with_timeout
 from tests.distributed.worker_runs import QUIET, workers
-from tests.support import proctor, samples, shout, start
+from tests.support import run_command, samples, shout, start
 
 BASELINE = {f"s{i}": 1.0 for i in range(1_000)}
 CALLS: Counter[str] = Counter()
@@ -73,7 +73,7 @@ def test_a_clearly_worse_target_is_stopped_long_before_the_end(tmp_path: Path) -
     assert {result.sample_id for result in report.results} == first_of(7, report.total)
     assert run.status == "completed"
     assert run.stopped_early is not None
-    assert (run.stopped_early.after, run.stopped_early.of) == (report.total, 1_000)
+    assert (run.stopped_early.after, run.stopped_early.total) == (report.total, 1_000)
     assert run.stopped_early.reason.startswith("strict_pass_rate is worse than the baseline by")
     assert run.total == 1_000
     assert described(SQLiteHistory(tmp_path / "h.db").report("exam")) == run
@@ -118,7 +118,7 @@ def test_the_rest_can_be_run_later(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     first = early(history, EarlyGate(BASELINE))
     with pytest.raises(Exception, match="no unfinished run of 'exam'"):
-        run_to_resume(history, True, "exam")
+        find_run_to_resume(history, True, "exam")
     whole = early(history, None, resume=first.run_id)
     assert whole.total == 1_000
     assert set(CALLS.values()) == {1}
@@ -176,7 +176,7 @@ def test_it_must_be_shuffled(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"shuffle": 8}, r"another order \(shuffle 7, now 8\)"),
-        ({"allow_changes": True, "epochs": 2}, "something has changed"),
+        ({"allow_changes": True, "epochs": 2}, "the evaluation has changed"),
     ],
 )
 def test_a_stopped_run_resumes_only_unchanged(tmp_path: Path, change: dict[str, Any], said: str) -> None:
@@ -195,7 +195,7 @@ def test_samples_of_one_cluster_end_it_with_an_error(tmp_path: Path) -> None:
     gate = EarlyGate({f"s{i}": 1.0 for i in range(40)})
     with pytest.raises(RunStopped, match="share the cluster") as refused:
         evaluate(shout, data, exact_match, decide=gate.add_result, **how)
-    assert "what was finished is kept as run" in str(refused.value)
+    assert "the finished results are stored as run" in str(refused.value)
     assert history.find("exam").status == "failed"
     assert 0 < history.report("exam").total < 40
     assert evaluate(shout, data, exact_match, resume="exam", **how).total == 40
@@ -242,11 +242,11 @@ def test_a_run_that_stopped_early_becomes_a_baseline_only_with_force(tmp_path: P
     """`proctor runs` shows how many of the planned samples ran; `baseline set` needs --force."""
     before = early(tmp_path / "h.db", EarlyGate(BASELINE))
     where = ("--history", "h.db")
-    assert f"completed  {before.total} of 1,000" in proctor("runs", *where, cwd=tmp_path).stdout
-    refused = proctor("baseline", "set", "main", "exam", *where, cwd=tmp_path)
+    assert f"completed  {before.total} of 1,000" in run_command("runs", *where, cwd=tmp_path).stdout
+    refused = run_command("baseline", "set", "main", "exam", *where, cwd=tmp_path)
     assert refused.returncode == 2
     assert f"run {before.run_id} is stopped early; a baseline must be a complete run" in refused.stderr
-    taken = proctor("baseline", "set", "main", "exam", "--force", *where, cwd=tmp_path)
+    taken = run_command("baseline", "set", "main", "exam", "--force", *where, cwd=tmp_path)
     assert taken.returncode == 0
 
 

@@ -55,7 +55,7 @@ def run(program: dict[str, Any], history: SQLiteHistory, **options: Any) -> Eval
 def cached(report: EvalReport) -> tuple[int, int] | None:
     assert report.metadata is not None
     cached_outputs = report.metadata.cached_outputs
-    return None if cached_outputs is None else (cached_outputs.count, cached_outputs.of)
+    return None if cached_outputs is None else (cached_outputs.count, cached_outputs.total)
 
 
 def test_a_changed_prompt_is_not_answered_from_the_cache(program: dict[str, Any], history: SQLiteHistory) -> None:

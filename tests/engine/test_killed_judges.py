@@ -29,7 +29,7 @@ log = os.open("paid.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 calls_left = int(sys.argv[1])
 
 class Judge:
-    model, fits_schema = "test:judge", True
+    model, supports_json_schema = "test:judge", True
 
     async def complete(self, request, *, timeout=None):
         global calls_left

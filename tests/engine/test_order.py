@@ -16,7 +16,7 @@ from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.prepare import Evaluation
 from tests.distributed.failing_mailboxes import LONG, with_timeout
 from tests.distributed.worker_runs import QUIET, comparable_report, workers
-from tests.support import proctor, samples
+from tests.support import run_command, samples
 
 CALLS: list[str] = []
 BROKEN: set[str] = set()
@@ -188,7 +188,7 @@ def test_the_command_line_and_the_eval_file_say_it(tmp_path: Path, words: list[s
     (tmp_path / "app.py").write_text("def say(text):\n    print(text)\n    return text\n")
     (tmp_path / "eval.yaml").write_text(EVAL)
     (tmp_path / "seeded.yaml").write_text(f"{EVAL}run: {{shuffle: 5}}\n")
-    done = proctor("run", *words, "--concurrency", "1", "--quiet", cwd=tmp_path)
+    done = run_command("run", *words, "--concurrency", "1", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == sorted("abcd", key=lambda name: shuffle_key(seed, name))
 
@@ -197,7 +197,7 @@ def test_an_invalid_seed_is_refused(tmp_path: Path) -> None:
     """The message names the option."""
     (tmp_path / "app.py").write_text("def say(text):\n    return text\n")
     (tmp_path / "eval.yaml").write_text(EVAL)
-    done = proctor("run", "eval.yaml", "--shuffle", "often", cwd=tmp_path)
+    done = run_command("run", "eval.yaml", "--shuffle", "often", cwd=tmp_path)
     assert done.returncode == 2
     assert "shuffle: expected a whole number, found 'often'" in done.stderr
 

@@ -13,7 +13,7 @@ from proctor.engine.output_limits import SizeEstimator
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.sessions import current as sessions
-from tests.support import proctor
+from tests.support import run_command
 
 LIMIT = 10_000
 
@@ -93,7 +93,7 @@ def test_an_output_with_an_endless_repr_is_an_error() -> None:
         Slow.released.set()
     assert [r.outcome for r in report.results] == ["passed", "error", "passed"]
     error = report.results[1].error
-    assert error.startswith("OutputNotStorable: the output could not be turned into JSON within")
+    assert error.startswith("OutputNotStorable: the output could not be encoded as JSON within")
 
 
 def test_an_output_with_a_failing_repr_is_stored_as_its_type() -> None:
@@ -182,7 +182,7 @@ def test_details_with_an_endless_repr_do_not_hang() -> None:
     finally:
         Slow.released.set()
     assert report.results[0].outcome == "passed"
-    assert "could not be turned into JSON" in report.results[0].scores["judge"].details["left_out"]
+    assert "could not be encoded as JSON" in report.results[0].scores["judge"].details["left_out"]
 
 
 def test_weighing_takes_each_shared_part_once() -> None:
@@ -223,7 +223,7 @@ def test_the_limit_is_an_option_of_the_command_line(tmp_path: Path) -> None:
     """And of an eval file: both end in the run's options."""
     (tmp_path / "app.py").write_text("def answer(text):\n    return text * 1000\n")
     (tmp_path / "data.jsonl").write_text('{"id": "a", "input": "x", "expected": "x"}\n')
-    done = proctor(
+    done = run_command(
         "run", "--dataset", "data.jsonl", "--target", "app.py:answer", "-e", "exact_match",
         "--history", "h.db", "--max-output-bytes", "100", "--json", cwd=tmp_path,
     )  # fmt: skip

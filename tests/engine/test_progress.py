@@ -49,7 +49,7 @@ def test_one_sample_gives_the_ruled_sequence() -> None:
     assert (events[-1].status, events[-1].done, events[-1].total) == ("completed", 2, 2)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 2), st.integers(0, 3))
 def test_the_percentage_never_falls_and_ends_at_100(count: int, concurrency: int, epochs: int, failing: int) -> None:
     """Whatever runs side by side: monotone, 100 at the end, every start has its end."""

@@ -210,7 +210,7 @@ def test_rescoring_sees_redacted_outputs_and_says_so(tmp_path: Path) -> None:
     (warning,) = again.metadata.warnings
     assert warning == (
         f"run {first.run_id} was stored without 3 values (secrets or personal data); "
-        "evaluators see the marks in their places"
+        "evaluators see placeholders instead"
     )
 
 
@@ -393,7 +393,7 @@ def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
         def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
             """Take it."""
 
-        def keep(self, key: str, created_at: str, reply: bytes) -> None:
+        def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
             """Take it."""
 
         def is_lagging(self) -> bool:

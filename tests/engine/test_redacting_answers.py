@@ -30,7 +30,7 @@ class Store:
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Take it."""
 
-    def keep(self, key: str, created_at: str, reply: bytes) -> None:
+    def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         self.kept[key] = reply
 
     def is_lagging(self) -> bool:
@@ -40,7 +40,7 @@ class Store:
 class Judge:
     """Who is asked; only its name matters here."""
 
-    model, fits_schema = "openai:gpt-4o-mini", False
+    model, supports_json_schema = "openai:gpt-4o-mini", False
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         raise NotImplementedError
@@ -53,9 +53,9 @@ class Kept:
         self.find = store.kept.get
         self._store, self._redaction = store, redaction
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         with redacting_writer(self._store, self._redaction, at_once=True, warnings=self._store.warnings) as writer:
-            writer.keep(key, "2026-01-01T00:00:00+00:00", data)
+            writer.cache_output(key, "2026-01-01T00:00:00+00:00", data)
 
 
 def asked(said: Any, **more: Any) -> ModelRequest:

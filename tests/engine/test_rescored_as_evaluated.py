@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proctor import Reply, SQLiteHistory, ToolCall, evaluate, exact_match, record, rescore
-from proctor.history.payload import read, written
+from proctor.history.payload import decode_result, encode_result
 from proctor.records.lossless import restore_value, tag_value
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult, Trial
@@ -112,8 +112,8 @@ def test_values_that_json_supports_are_stored_unchanged(value: Any) -> None:
 def test_a_stored_result_has_the_output_and_sample_that_were_scored(output: Any, asked: Any, expected: Any) -> None:
     """What evaluators are given again is what they were given."""
     trial = Trial(Sample("1", asked, expected, {"note": asked}), output)
-    data, _ = written(EvalResult(trial))
-    again = read(data).trial
+    data, _ = encode_result(EvalResult(trial))
+    again = decode_result(data).trial
     assert same(again.output, output)
     assert same(again.sample.input, asked)
     assert same(again.sample.expected, expected)
@@ -268,4 +268,4 @@ def test_an_object_that_cannot_be_stored_is_not_rescored(output: Any, tmp_path: 
     again = rescore(first.run_id, exact_match, history=history)
     score = again.results[0].scores["exact_match"]
     assert (score.status, score.value) == ("skipped", None)
-    assert "an object of Odd" in score.reason
+    assert "an object of type Odd" in score.reason

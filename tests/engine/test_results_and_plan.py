@@ -95,7 +95,7 @@ def test_a_stream_that_is_cancelled_from_inside_ends_the_run_with_an_error() -> 
         yield {"id": 1, "input": "a"}
         raise asyncio.CancelledError
 
-    with pytest.raises(DatasetError, match="cancelled from inside"):
+    with pytest.raises(DatasetError, match="the code of the dataset cancelled reading it"):
         evaluate(shout, IteratorDataset(stream()), exact_match, history=False)
 
 

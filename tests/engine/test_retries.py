@@ -24,6 +24,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
 from tests.support import ManualClock, samples
+from tests.tables import each_row
 
 
 def failing(times: int, error: Exception) -> tuple[list[str], Callable[[str], Awaitable[str]]]:
@@ -106,7 +107,7 @@ class StatusError(Exception):
         self.status_code = status_code
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 408, 409, 422, 425, 429, 500, 501, 503, 505, 529])
+@each_row("status", [400, 401, 404, 408, 409, 422, 425, 429, 500, 501, 503, 505, 529])
 def test_a_target_follows_the_policy_of_models(status: int) -> None:
     """A status that is retried for a model is retried for a target that raises it, and no other."""
     calls, target = failing(1, StatusError(status))

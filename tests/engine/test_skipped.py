@@ -101,7 +101,7 @@ def test_a_threshold_on_a_metric_of_skipped_results_is_inconclusive(
     report = run([same, toxicity])
     assert conclude(report, {metric: 0.9}, {"quiet": True}) == 4
     told = " ".join(capsys.readouterr().err.split())
-    assert f"{metric} is at least 0.9, but 5 of 6 samples have no such number" in told
+    assert f"{metric} is at least 0.9, but 5 of 6 samples have no value" in told
     assert NOT_ENGLISH in told
     assert conclude(report, {"same.pass_rate": 0.9}, {"quiet": True}) == 0
     ignored = run([same, toxicity], skipped="ignore")
@@ -165,7 +165,7 @@ def test_old_exports_whose_verdicts_ignored_skips_are_still_read() -> None:
     tally = Tally(report.metadata)
     for result in older:
         tally.add(result)
-    assert tally.fault(EndPart("r", 6, report.metrics)) == ""
+    assert tally.find_mismatch(EndPart("r", 6, report.metrics)) == ""
 
 
 def test_runs_that_treat_skips_differently_are_not_compared_as_a_whole() -> None:
@@ -174,7 +174,7 @@ def test_runs_that_treat_skips_differently_are_not_compared_as_a_whole() -> None
     sides = [make_side(name, one.results, one.metadata) for name, one in
              (("strict", strict), ("lenient", lenient))]  # fmt: skip
     found = compare(*sides)
-    assert [sentence for sentence in found.unlike if "skipped is skip in strict" in sentence]
+    assert [sentence for sentence in found.evaluator_differences if "skipped is skip in strict" in sentence]
     assert found.metrics["pass_rate"].verdict == "not comparable"
 
 

@@ -14,6 +14,7 @@ from proctor import evaluate, evaluator, exact_match, rescore
 from proctor.core.isolation import UserCall, is_interrupt, outside_task
 from proctor.records.score import Score
 from tests.support import samples, shout
+from tests.tables import each_row
 
 USER: ContextVar[str] = ContextVar("user", default="nobody")
 
@@ -87,8 +88,8 @@ MISDEEDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("concurrency", [1, 2, 8])
-@pytest.mark.parametrize("misdeed", MISDEEDS)
+@each_row("concurrency", [1, 2, 8])
+@each_row("misdeed", MISDEEDS)
 def test_a_target_that_cancels_its_task_loses_no_sample(misdeed: Any, concurrency: int) -> None:
     """8 samples give 8 results; the six that behave pass, whatever the others did."""
 
@@ -105,7 +106,7 @@ def test_a_target_that_cancels_its_task_loses_no_sample(misdeed: Any, concurrenc
     assert report.metadata.status == "completed"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("misdeed", MISDEEDS)
+@each_row("misdeed", MISDEEDS)
 def test_an_evaluator_that_cancels_its_task_loses_no_sample(misdeed: Any) -> None:
     """Every sample has a result, and the other evaluator's verdict on it."""
 

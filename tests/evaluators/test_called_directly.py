@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from proctor import Score, all_of, any_of, attach, contains, llm_judge, panel, quality_score, rubric_evaluation
 from proctor.evaluators.rubrics import rubric
 from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance
 from tests.evaluators.judging.rehearsed import rates, scores
 from tests.evaluators.judging.scripted import Scripted
+from tests.tables import each_row
 
 
 async def own(output: str) -> bool:
@@ -42,13 +41,13 @@ MADE: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@each_row("name", MADE)
 def test_outside_an_event_loop_a_call_gives_a_score(name: str) -> None:
     """In one line, as every other evaluator."""
     assert isinstance(MADE[name]()("Good morning!", "Good morning!"), Score)
 
 
-@pytest.mark.parametrize("name", MADE)
+@each_row("name", MADE)
 def test_inside_an_event_loop_the_same_call_is_awaited(name: str) -> None:
     """It does not block the loop."""
 

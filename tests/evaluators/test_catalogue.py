@@ -316,7 +316,7 @@ session/tool_not_called
     name: str
     needs: session
 session/tool_sequence
-    Passes if the expected tools were called; the value is the share of them that was.
+    Passes if the expected tools were called; the value is the fraction of them that was called.
     expected: any = None
     mode: 'in_order' | 'any_order' | 'exact' = 'in_order'
     arguments: 'exact' | 'subset' | 'ignore' = 'exact'

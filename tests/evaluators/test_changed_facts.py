@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from proctor.evaluators.text.quality import hallucination_detection
 from proctor.records.fields.context import FieldContext
 from proctor.records.score import Score
+from tests.tables import each_row
 
 
 def score(output: str, context: Any, **options: Any) -> Score:
@@ -73,7 +72,7 @@ CHANGED = [
 ]
 
 
-@pytest.mark.parametrize(("context", "same", "changed"), CHANGED)
+@each_row(("context", "same", "changed"), CHANGED)
 def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(context: str, same: str, changed: str) -> None:
     """The sentence with the right fact has a higher value."""
     wrong = score(changed, context)
@@ -91,7 +90,7 @@ def test_a_comparison_may_name_both_words_of_a_pair() -> None:
     assert score("She may open it.", "She may open it on Monday.").passed is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("context", "output"),
     [
         ("The drug is unsafe.", "The drug is not safe."),

@@ -16,6 +16,7 @@ from proctor.evaluators.text.coherence import MAX_COMPARED_SENTENCES
 from proctor.evaluators.text.quality import coherence
 from proctor.records.score import Score
 from tests.evaluators.judging.rehearsed import scores
+from tests.tables import each_row
 
 TEXT = (
     "The bridge was built in the spring of 1880. A storm took it away in the same year. "
@@ -56,7 +57,7 @@ def test_a_text_that_hangs_together_passes() -> None:
     assert found.details == {"method": "lexical", "embedder": "lexical", "signs": signs}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sign", "text"),
     [
         ("freshness", "I do not know what to say to you. " * 6),
@@ -76,7 +77,7 @@ def test_what_is_wrong_with_a_text_is_named(sign: str, text: str) -> None:
     assert sign in found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The capital of France is Paris",
@@ -193,7 +194,7 @@ def test_the_value_is_sound_whatever_the_text(text: str) -> None:
     assert found.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The bridge was built in the",
@@ -213,7 +214,7 @@ def test_a_text_that_is_cut_off_in_a_clause_fails(text: str) -> None:
     assert "it breaks off in the last sentence" in score.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The bridge was built in the spring",

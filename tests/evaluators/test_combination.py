@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
@@ -227,7 +227,7 @@ def test_weights_are_numbers_above_zero(weight: Any) -> None:
 
 def test_an_evaluator_without_a_weight_is_refused() -> None:
     """With how to write it."""
-    with pytest.raises(EvaluatorError, match="an evaluator has no weight"):
+    with pytest.raises(EvaluatorError, match="an evaluator without a weight"):
         weighted(exact_match)  # type: ignore[arg-type]
 
 
@@ -276,7 +276,7 @@ def test_a_users_combination_is_validated() -> None:
     """Ruling 5: other return values and exceptions become errors."""
     assert combine([contains], lambda scores: 7)("a", "a").status == "error"
     assert combine([contains], lambda scores: scores["x"])("a", "a").reason == "KeyError: 'x'"
-    with pytest.raises(EvaluatorError, match="combine needs a function of the scores"):
+    with pytest.raises(EvaluatorError, match="function must take the scores by name"):
         combine([contains], "mean")  # type: ignore[arg-type]
 
 
@@ -297,7 +297,6 @@ def test_a_combination_is_written_down_with_its_parts() -> None:
     assert all_of(contains, within_tolerance(0.5)).spec == spec
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5), st.data())
 def test_combined_values_lie_between_their_parts(values: list[float], data: st.DataObject) -> None:
     """Property: a mean, weighted or not, lies between the lowest and the highest part."""

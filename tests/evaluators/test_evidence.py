@@ -16,6 +16,7 @@ from proctor.evaluators.options import SUPPORTED_SIGNATURES, read_signature
 from proctor.records import sample as sample_module
 from proctor.records.sample import Sample
 from proctor.records.session import Session, SessionView
+from tests.tables import each_row
 
 Anything = Callable[..., Any]
 
@@ -53,7 +54,7 @@ class Judge:
         return True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "kinds"),
     [
         (lambda output: 0, ("output",)),
@@ -96,10 +97,10 @@ def test_evidence_goes_by_position_and_by_telling_names(function: Anything, kind
 
 def test_an_expected_value_is_needed_where_it_has_no_default() -> None:
     """Only a second parameter without a default cannot do without."""
-    assert read_signature(lambda output, expected: 0, "it").expects is True
-    assert read_signature(lambda output, expected=None: 0, "it").expects is False
-    assert read_signature(lambda *evidence: 0, "it").expects is False
-    assert read_signature(lambda output, sample: 0, "it").expects is False
+    assert read_signature(lambda output, expected: 0, "it").requires_expected is True
+    assert read_signature(lambda output, expected=None: 0, "it").requires_expected is False
+    assert read_signature(lambda *evidence: 0, "it").requires_expected is False
+    assert read_signature(lambda output, sample: 0, "it").requires_expected is False
 
 
 def test_other_parameters_are_options() -> None:
@@ -110,7 +111,7 @@ def test_other_parameters_are_options() -> None:
 
     shape = read_signature(judge, "judge")
     assert list(shape.options) == ["strict", "limit"]
-    assert shape.any_option is True
+    assert shape.accepts_any is True
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ four: there is no evidence for its parameters after the first 3: 'extra', 'more'
 Fix: …\
 """,
             """\
-marked: it is marked as needing the session, but has no third parameter for it
+marked: it is marked with needs_session, but has no third parameter for the session
 Fix: write it as (output, expected, session)\
 """,
             """\

@@ -16,6 +16,7 @@ from proctor.evaluators.options import read_signature
 from proctor.records.fields.view import Field, focus_on_field, make_trial_view
 from proctor.records.session import Session
 from proctor.wiring.registry import Registry
+from tests.tables import each_row
 
 SAMPLE = Sample("1", "capital of France?", "Paris", {"context": "Paris is the capital.", "n": 3})
 
@@ -61,9 +62,7 @@ class Called:
         return bool(output == field_context.value)
 
 
-@pytest.mark.parametrize(
-    "thing", [first, annotated, optional, later, Called(), Grounded, Grounded(), functools.partial(first)]
-)
+@each_row("thing", [first, annotated, optional, later, Called(), Grounded, Grounded(), functools.partial(first)])
 def test_the_context_goes_to_evaluators_that_take_it(thing: Any) -> None:
     """By name or annotation, at any of the three places, in functions, objects and classes."""
     attached = attach(thing)
@@ -78,7 +77,7 @@ def test_the_kinds_are_read_from_the_parameters() -> None:
     assert read_signature(first, "first").kinds == ("context",)
     assert list(read_signature(first, "first").options) == ["least"]
     assert read_signature(optional, "optional").kinds == ("output", "expected", "context")
-    assert not read_signature(contains, "contains").in_context
+    assert not read_signature(contains, "contains").takes_context
     assert attach(contains).needs == frozenset()
 
 
@@ -234,7 +233,7 @@ def test_a_function_combines_scores_by_name() -> None:
     assert set(score.details["parts"]) == {"broken", "fine"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("combine", "words"),
     [
         (lambda scores: scores["nobody"], "KeyError"),
@@ -347,7 +346,7 @@ def test_a_wrong_field_is_refused_on_creation() -> None:
     assert messages == snapshot(
         [
             """\
-output.: 'output.' is not a path to a field: it has an empty key: a dot too many
+output.: 'output.' is not a path to a field: it has an extra dot; write output
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """,
             """\

@@ -19,6 +19,7 @@ from proctor.records.model import ModelResponse, TokenLogprobs
 from proctor.records.session import Message, ModelCall, Usage
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
+from tests.tables import each_row
 
 SAMPLE = Sample("1", "Capital of France?", "Paris", metadata={"context": "France: Paris."})
 MEDIAN: Any = "median"
@@ -30,8 +31,21 @@ def judged(evaluator: Callable[..., Any], output: Any = "Paris", sample: Any = S
     return found
 
 
-@pytest.mark.parametrize("schema", [False, True])
-@pytest.mark.parametrize(
+def test_an_unreadable_answer_is_explained_in_the_words_of_the_user() -> None:
+    """Neither the mark of the call nor the functions around the judge appear."""
+
+    def kind_judge(messages: list[Message]) -> str:
+        return f"I like all {len(messages) and 'of it'}."
+
+    assert judged(llm_judge(kind_judge, "Is it right?")).reason == (
+        "python:kind_judge gave no readable answer, not even after a reminder: "
+        'it has no line "RATING: <excellent | good | fair | poor | wrong>"; '
+        "the answer was 'I like all of it.'"
+    )
+
+
+@each_row("schema", [False, True])
+@each_row(
     ("word", "value", "passed"),
     [
         ("excellent", 1.0, True),
@@ -240,7 +254,7 @@ def test_two_unreadable_answers_are_an_error(schema: bool) -> None:
     score = judged(llm_judge(judge, "c"))
     assert len(judge.asked) == 2
     assert (score.status, score.value, score.passed) == ("error", None, None)
-    assert score.reason.startswith("test:judge gave no answer that can be read, asked twice")
+    assert score.reason.startswith("test:judge gave no readable answer, not even after a reminder")
     assert score.details["judge"]["model"] == "test:judge"
     assert score.details["judge"]["error"] == "Unreadable"
     assert score.details["judge"]["answer"] == "what a lovely day"
@@ -350,7 +364,7 @@ def test_a_rubric_without_any_verdict_is_an_error(one_call: bool) -> None:
     """Never a number."""
     score = judged(rubric_evaluation(Scripted("no idea"), RUBRIC, one_call=one_call))
     assert (score.status, score.value) == ("error", None)
-    assert "test:judge gave no answer" in score.reason
+    assert "test:judge gave no readable answer" in score.reason
     skipped = judged(rubric_evaluation(scores(1), RUBRIC, reference=True), sample=None)
     assert skipped.status == "skipped"
 
@@ -384,7 +398,7 @@ def test_a_judge_is_the_same_in_the_next_process_and_another_with_another_criter
         "from proctor import attach\n"
         "from proctor.evaluators.llm import llm_judge\n"
         "class Judge:\n"
-        "    model, fits_schema = 'a:b', True\n"
+        "    model, supports_json_schema = 'a:b', True\n"
         "    async def complete(self, request, *, timeout=None): ...\n"
         "for criterion in ('right?', 'kind?'):\n"
         "    print(attach(llm_judge(Judge(), criterion)).spec.identity)\n"
@@ -458,7 +472,7 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
     assert judged(llm_judge(judge, prompt=file)).value == 0.75
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "fault"),
     [
         (lambda j: llm_judge(j, " "), "a criterion must be a text that is not empty"),
@@ -467,11 +481,11 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
         (lambda j: llm_judge(j, "c", samples=0), "samples must be an integer of 1 or more, got 0"),
         (lambda j: llm_judge(j, "c", max_tokens=-1), "max_tokens must be an integer"),
         (lambda j: llm_judge(j, "c", threshold=2), "threshold must be from 0 to 1, got 2"),
-        (lambda j: llm_judge(j, "c", combine=MEDIAN), "combine must be mean or vote, got 'median'"),
+        (lambda j: llm_judge(j, "c", combine=MEDIAN), "combine must be 'mean' or 'vote', got 'median'"),
         (lambda j: llm_judge(j, "c", temperature=-1), "temperature must be a number of 0 or more"),
-        (lambda j: llm_judge(j, rubric="r", scale=(5, 1)), "a minimum and a maximum"),
+        (lambda j: llm_judge(j, rubric="r", scale=(5, 1)), "a minimum and a larger maximum"),
         (lambda j: quality_score(j, threshold=7), "threshold must be from 0 to 1, got 7"),
-        (lambda j: rubric_evaluation(j, {}), "it has no criterion"),
+        (lambda j: rubric_evaluation(j, {}), "the rubric has no criteria"),
     ],
 )
 def test_invalid_options_are_refused_on_creation(make: Any, fault: str) -> None:

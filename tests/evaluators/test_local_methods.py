@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from proctor.evaluators import language, measurements, plain_values, tokenizer
-from proctor.evaluators.formats import catalogue, fault, json_text, schema
+from proctor.evaluators.formats import catalogue, format_error, json_text, schema
 from proctor.evaluators.grounding import contradictions
 from proctor.evaluators.numeric import ambiguity, find_answer, parse
 from proctor.evaluators.safety import bias
-from proctor.evaluators.safety.toxicity import model, passages
+from proctor.evaluators.safety.toxicity import model
 from proctor.evaluators.text import coherence, similarity
+from tests.tables import each_row
 
 
 def _compare(function: Callable[..., Any], sentence: str, context: str) -> Any:
@@ -43,7 +44,7 @@ def test_words_that_contradict_a_context(
     assert _compare(function, sentence, context) == differences
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "argument", "result"),
     [
         (coherence.is_prose, "The bridge fell into the sea.", True),
@@ -56,13 +57,13 @@ def test_words_that_contradict_a_context(
         (model.has_words, "hello", True),
         (model.has_words, "ｈｅｌｌｏ", True),
         (model.has_words, "你好, 123", False),
-        (passages.has_abusive_word, "Shut up, you moron!", True),
-        (passages.has_abusive_word, "moron", False),
-        (passages.has_abusive_word, "Salut !", False),
-        (passages.is_suspect, ["you", "fool"], True),
-        (passages.is_suspect, ["fool", "the", "eye"], False),
-        (passages.is_suspect, ["kill", "you"], True),
-        (passages.is_suspect, ["you", "kill", "the", "process"], False),
+        (model.has_abusive_word, "Shut up, you moron!", True),
+        (model.has_abusive_word, "moron", False),
+        (model.has_abusive_word, "Salut !", False),
+        (model.is_suspect, ["you", "fool"], True),
+        (model.is_suspect, ["fool", "the", "eye"], False),
+        (model.is_suspect, ["kill", "you"], True),
+        (model.is_suspect, ["you", "kill", "the", "process"], False),
         (language.is_english_word, "shipped", True),
         (language.is_english_word, "lyon", False),
         (language.find_symbols, "Done ✅ (5 €)", ["✅"]),
@@ -77,8 +78,8 @@ def test_words_that_contradict_a_context(
         (plain_values.list_items, {"a": 1}, None),
         (measurements.format_number, 450.0, "450"),
         (measurements.format_number, 0.123456, "0.1235"),
-        (fault.unfenced, "```json\n[1]\n```", ("[1]", 1)),
-        (fault.unfenced, "[1]", ("[1]", 0)),
+        (format_error.strip_fence, "```json\n[1]\n```", ("[1]", 1)),
+        (format_error.strip_fence, "[1]", ("[1]", 0)),
         (json_text.explain_unwritable, {"a": [1, None]}, ""),
         (json_text.explain_unwritable, {"a": float("nan")}, "a: JSON has no nan"),
         (schema.load_schema, '{"type": "integer"}', {"type": "integer"}),
@@ -139,12 +140,12 @@ def test_typographic_notations_become_plain() -> None:
     ("text", "is_denied"), [("It can't be 42.", True), ("42 is wrong.", True), ("It's 42.", False)]
 )
 def test_a_clause_denies_its_number(text: str, is_denied: bool) -> None:
-    assert ambiguity.is_denied(text, parse.parse_numbers(text, ".")[0]) is is_denied
+    assert ambiguity.DenialFinder(text).is_denied(parse.parse_numbers(text, ".")[0]) is is_denied
 
 
 def test_neighbouring_numbers_that_belong_together() -> None:
     text = "1 in 6, or 5 dollars and 20 cents"
-    pairs = ambiguity.combine_neighbours(text, parse.parse_numbers(text, "."))
+    pairs = ambiguity.combine_neighbors(text, parse.parse_numbers(text, "."))
     assert [str(pair.result.value) for pair in pairs] == ["1/6", "26/5", "520"]
 
 

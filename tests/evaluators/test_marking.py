@@ -25,6 +25,7 @@ from proctor.evaluators.decorator import (
 )
 from proctor.evaluators.matching import exact_match, within_tolerance
 from proctor.evaluators.options import ParameterInfo
+from tests.tables import each_row
 
 
 def plain(output: str, expected: str) -> bool:
@@ -191,7 +192,7 @@ def factory_of_the_spec(limit: int) -> Any:
     return evaluate
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("thing", "name"),
     [
         (plain, "plain"),

@@ -10,12 +10,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
+from proctor.evaluators.numeric.numbers import numeric_answer
+from proctor.evaluators.rules import ends_with, keywords, letter_case, occurrences, starts_with, text_count
+from proctor.records.score import Score
+from tests.tables import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -48,7 +52,7 @@ class Opaque:
     """An object that JSON cannot show."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "expected"),
     [
         ("a", "a"),
@@ -73,7 +77,7 @@ def test_exact_match_passes(output: Any, expected: Any) -> None:
     assert exact_match(output, expected).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "expected"),
     [
         ("a", "A"),
@@ -120,21 +124,19 @@ def test_exact_match_tells_what_it_saw() -> None:
     assert len(exact_match("b" * 1000, "a" * 1000).reason) < 150
 
 
-@settings(deadline=None)
 @given(JSON)
 def test_everything_matches_itself(value: Any) -> None:
     assert exact_match(value, value).passed
     assert exact_match(value, value, case_sensitive=False).passed
 
 
-@settings(deadline=None)
 @given(JSON, JSON)
 def test_exact_match_is_the_same_either_way(left: Any, right: Any) -> None:
     if isinstance(left, str) is isinstance(right, str):
         assert exact_match(left, right).passed == exact_match(right, left).passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "expected", "value"),
     [
         ("The answer is 42.", "42", 1.0),
@@ -178,7 +180,6 @@ def test_contains_looks_for_text_in_text(output: Any, expected: Any) -> None:
     assert contains(output, expected).status == "error"
 
 
-@settings(deadline=None)
 @given(st.text(), st.text(min_size=1), st.text())
 def test_a_text_contains_its_parts(before: str, part: str, after: str) -> None:
     assert contains(before + part + after, part).value == 1.0
@@ -270,7 +271,6 @@ def test_a_tolerance_must_be_a_number_of_0_or_more(tolerance: Any) -> None:
         within_tolerance(tolerance)
 
 
-@settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0, 1e6), st.booleans())
 def test_within_tolerance_always_gives_a_verdict_on_numbers(
     output: float, expected: float, tolerance: float, relative: bool
@@ -281,7 +281,7 @@ def test_within_tolerance_always_gives_a_verdict_on_numbers(
     assert score.passed or score.value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "expected"),
     [
         ({"a": 1, "b": 2}, {"a": 1}),
@@ -298,7 +298,7 @@ def test_json_subset_passes(output: Any, expected: Any) -> None:
     assert json_subset(output, expected).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "expected", "reason"),
     [
         ({}, {"a": 1}, "missing: a"),
@@ -327,7 +327,6 @@ def test_json_subset_tells_a_bad_output_from_a_bad_sample() -> None:
 MAPPINGS = st.dictionaries(st.text(max_size=3), JSON, min_size=1, max_size=3)
 
 
-@settings(deadline=None)
 @given(MAPPINGS, MAPPINGS)
 def test_a_mapping_with_more_in_it_still_holds_the_rest(expected: dict[str, Any], more: dict[str, Any]) -> None:
     assert json_subset({**more, **expected}, expected).passed
@@ -338,3 +337,26 @@ def test_an_empty_expected_mapping_is_skipped(expected: object) -> None:
     score = json_subset({"a": 1}, expected)
     assert score.status == "skipped"
     assert "nothing to look for" in score.reason
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        exact_match(None, "a"),
+        contains(None, "a"),
+        contains(None, ["a", "b"]),
+        regex_match(None, pattern="a"),
+        json_subset(None, {"a": 1}),
+        numeric_answer(None, 1),
+        text_count(None, at_most=5),
+        occurrences(None, text="a", at_least=0),
+        keywords(None, include=["a"]),
+        starts_with("a")(None),
+        ends_with("a")(None),
+        letter_case(None),
+    ],
+)
+def test_an_output_of_none_fails(score: Score) -> None:
+    """A target that returns None gave no answer: that is a failure, not an error of the evaluator."""
+    assert (score.status, score.value, score.passed) == ("ok", 0.0, False)
+    assert "None" in score.reason or "null" in score.reason

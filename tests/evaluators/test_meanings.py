@@ -56,10 +56,10 @@ def test_three_evaluators_embed_every_output_once(kind: str, count: int) -> None
 
 def test_one_address_is_one_embedder_but_another_key_is_another() -> None:
     address = {"model": "http://127.0.0.1:9/v1#tiny", "api_key": "sk-one"}
-    one, two, three = (TextEmbedder(address, "test").live for _ in range(3))
+    one, two, three = (TextEmbedder(address, "test").embedder for _ in range(3))
     assert one is two is three
-    assert TextEmbedder(address | {"api_key": "sk-two"}, "test").live is not one
-    assert TextEmbedder(address | {"dimensions": 3}, "test").live is not one
+    assert TextEmbedder(address | {"api_key": "sk-two"}, "test").embedder is not one
+    assert TextEmbedder(address | {"dimensions": 3}, "test").embedder is not one
 
 
 def test_an_unused_embedder_is_garbage_collected() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.numeric.find_answer import find_answer
 from proctor.evaluators.numeric.numbers import numeric_answer
+from tests.tables import each_row
 
 READ = [
     ("three quarters", Fraction(3, 4)),
@@ -27,6 +27,7 @@ READ = [
     ("The answer is half.", Fraction(1, 2)),
     ("one half", Fraction(1, 2)),
     ("half a million", 500_000),
+    ("ſeven", 7),
     ("half a dozen eggs", 6),
     ("twenty-first", 21),
     ("2 + 2 = 4", 4),
@@ -59,21 +60,21 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("text", "number"), READ)
+@each_row(("text", "number"), READ)
 def test_a_notation_is_read_as_it_is_meant(text: str, number: Fraction | int) -> None:
     score = numeric_answer(text, str(Fraction(number)))
     assert (score.status, score.passed) == ("ok", True), score.reason
 
 
-@pytest.mark.parametrize(("text", "number"), READ)
-@pytest.mark.parametrize("other", [0, 1, 2, 3, 5, 7, 12, 30, 56, 234, 1000])
+@each_row(("text", "number"), READ)
+@each_row("other", [0, 1, 2, 3, 5, 7, 12, 30, 56, 234, 1000])
 def test_a_piece_of_a_notation_never_passes(text: str, number: Fraction | int, other: int) -> None:
     """The 2 of "two point five" is not the answer."""
     if other != number:
         assert numeric_answer(text, other).passed is not True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("2+2", 4),

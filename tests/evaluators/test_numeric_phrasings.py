@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.numeric.numbers import numeric_answer
+from tests.tables import each_row
 
 # Each of these says 42.
 SAYS_42 = [
@@ -86,26 +87,26 @@ SAYS_42 = [
 ]
 
 
-@pytest.mark.parametrize("text", SAYS_42)
+@each_row("text", SAYS_42)
 def test_an_everyday_answer_passes_if_it_is_right(text: str) -> None:
     score = numeric_answer(text, 42)
     assert (score.status, score.passed) == ("ok", True), score.reason
 
 
-@pytest.mark.parametrize("text", SAYS_42)
-@pytest.mark.parametrize("expected", [43, 4200, -42])
+@each_row("text", SAYS_42)
+@each_row("expected", [43, 4200, -42])
 def test_an_everyday_answer_does_not_pass_if_it_is_wrong(text: str, expected: int) -> None:
     score = numeric_answer(text, expected)
     assert (score.status, score.passed) == ("ok", False), score.reason
 
 
-@pytest.mark.parametrize("text", SAYS_42)
-@pytest.mark.parametrize("other", [1, 2, 3, 6, 7, 8, 41, 49, 50, 2024])
+@each_row("text", SAYS_42)
+@each_row("other", [1, 2, 3, 6, 7, 8, 41, 49, 50, 2024])
 def test_a_number_on_the_way_to_the_answer_never_passes(text: str, other: int) -> None:
     assert numeric_answer(text, other).passed is not True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "number"),
     [
         ("The total is $1,234.50.", 1234.5),
@@ -144,7 +145,7 @@ def test_notations_of_several_countries_and_fields_are_read(text: str, number: f
     assert (score.status, score.passed) == ("ok", True), score.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("It takes between 3 and 5 days.", 5),
@@ -209,7 +210,7 @@ DENIES_42 = [
 ]
 
 
-@pytest.mark.parametrize("text", DENIES_42)
+@each_row("text", DENIES_42)
 def test_a_denied_number_is_not_the_answer(text: str) -> None:
     score = numeric_answer(text, 42)
     assert score.status == "skipped", score.reason
@@ -231,7 +232,7 @@ def test_the_number_next_to_a_denied_one_is_the_answer(text: str) -> None:
     assert numeric_answer(text, 42).passed is not True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "number"),
     [
         ("12 answers are wrong.", 12),
@@ -251,7 +252,7 @@ def test_a_negative_word_elsewhere_denies_nothing(text: str, number: int) -> Non
     assert (score.status, score.passed) == ("ok", True), score.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "The answer is 42. Wait, I made a mistake. It should be 43.",
@@ -274,7 +275,7 @@ def test_a_correction_replaces_the_number_before_it(text: str) -> None:
     assert numeric_answer(text, 42).passed is not True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("The answer is 42. Wait, I made a mistake.", 42),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.numeric.numbers import numeric_answer
+from tests.tables import each_row
 
 # Outputs that mark one number as the answer, that number, and another one they have.
 MARKED = [
@@ -58,20 +59,20 @@ WITHOUT_ANSWER = [
 ]
 
 
-@pytest.mark.parametrize(("text", "answer", "other"), MARKED)
+@each_row(("text", "answer", "other"), MARKED)
 def test_a_marked_number_decides_whatever_is_expected(text: str, answer: int, other: float) -> None:
     assert numeric_answer(text, answer).passed is True, numeric_answer(text, answer).reason
     assert numeric_answer(text, other).passed is False, numeric_answer(text, other).reason
 
 
-@pytest.mark.parametrize(("text", "one", "other"), OPEN)
+@each_row(("text", "one", "other"), OPEN)
 def test_of_several_unmarked_numbers_none_decides(text: str, one: int, other: int) -> None:
     assert numeric_answer(text, one).status == "skipped"
     assert numeric_answer(text, other).status == "skipped"
     assert numeric_answer(text, 1000).passed is False
 
 
-@pytest.mark.parametrize(("text", "number"), WITHOUT_ANSWER)
+@each_row(("text", "number"), WITHOUT_ANSWER)
 def test_refusals_and_failed_requests_hold_no_answer(text: str, number: int) -> None:
     score = numeric_answer(text, number)
     assert score.status == "skipped"

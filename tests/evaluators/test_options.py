@@ -23,6 +23,7 @@ from proctor.evaluators.options import (
     resolve_hints,
     to_data,
 )
+from tests.tables import each_row
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -106,7 +107,7 @@ def test_a_failing_factory_is_named() -> None:
         call_factory(broken, {"limit": 3}, "it")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hint", "text"),
     [
         (int, "int"),

@@ -17,6 +17,7 @@ from proctor.records.fields.context import FieldContext
 from proctor.records.sample import Sample
 from proctor.records.session import Usage
 from proctor.records.trial import Trial
+from tests.tables import each_row
 
 
 def tokens(now: Any, before: Any = None) -> FieldContext:
@@ -24,7 +25,7 @@ def tokens(now: Any, before: Any = None) -> FieldContext:
     return FieldContext("tokens", {"tokens": now, "baseline_tokens": before})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("now", "before", "passed", "value"),
     [
         (540, 500, True, 1.0),
@@ -143,10 +144,10 @@ def test_no_speed_is_asked_for() -> None:
     assert throughput(FieldContext("usage", silent), min_tps=0).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "option"), [(token_efficiency, "max_increase_pct"), (latency, "max_ms"), (throughput, "min_tps")]
 )
-@pytest.mark.parametrize("bad", [-1, math.nan, math.inf])
+@each_row("bad", [-1, math.nan, math.inf])
 def test_bad_limits_are_refused_when_attached(evaluator: Any, option: str, bad: float) -> None:
     """A limit below 0, or that is not a number, is refused before anything runs."""
     with pytest.raises(EvaluatorError, match=f"{option} must be a number of 0 or more"):

@@ -17,6 +17,7 @@ from proctor.evaluators.plain_values import to_number, to_plain
 from proctor.evaluators.questions import question_format
 from proctor.evaluators.statistical import consistency
 from proctor.records.fields.context import FieldContext
+from tests.tables import each_row
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
@@ -37,7 +38,7 @@ class NAType:
     __hash__ = object.__hash__
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "expected", "passed"),
     [
         (np.True_, True, True),
@@ -106,9 +107,9 @@ def test_other_evaluators_accept_arrays() -> None:
     assert consistency(epochs).value == 1.0
 
 
-@pytest.mark.parametrize("output", [np.array([1, 2]), np.array(["a", "b"]), np.array([]), NAType()])
-@pytest.mark.parametrize("expected", [np.array([1, 2]), "a", 1, [1, 2], {"a": 1}])
-@pytest.mark.parametrize("evaluator", [exact_match, contains, regex_match, json_subset])
+@each_row("output", [np.array([1, 2]), np.array(["a", "b"]), np.array([]), NAType()])
+@each_row("expected", [np.array([1, 2]), "a", 1, [1, 2], {"a": 1}])
+@each_row("evaluator", [exact_match, contains, regex_match, json_subset])
 def test_no_value_is_too_ambiguous(evaluator: Any, output: Any, expected: Any) -> None:
     score = attach(evaluator)(output, expected)
     assert "ambiguous" not in score.reason

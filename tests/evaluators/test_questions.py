@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.questions import question_format, starter_phrase
+from tests.tables import each_row
 
 STARTERS = ["Would you like", "Interested in", "How", "What's"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "question",
     [
         "Would you like an example?",
@@ -69,7 +70,7 @@ def test_an_empty_list_of_questions_does_not_pass() -> None:
     assert question_format([]).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "question",
     [
         "Why?",
@@ -94,7 +95,7 @@ def test_well_formed_questions_pass(question: str) -> None:
     assert (score.value, score.reason) == (1.0, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rule"),
     [
         ("", "empty"),
@@ -130,7 +131,6 @@ def test_rules_can_be_set() -> None:
     assert question_format("Why not now?", max_words=2).reason == "1 of 1 break a rule: max_words"
 
 
-@settings(deadline=None)
 @given(st.one_of(st.text(), st.lists(st.text(), max_size=5)))
 def test_any_text_gets_a_verdict(output: Any) -> None:
     """Property: any texts give a value, and nothing is raised."""

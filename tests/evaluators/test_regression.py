@@ -17,6 +17,7 @@ from proctor.records.fields.context import FieldContext
 from proctor.records.numbers import higher_is_better
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
+from tests.tables import each_row
 
 
 def field(name: str, now: Any, before: Any) -> FieldContext:
@@ -24,7 +25,7 @@ def field(name: str, now: Any, before: Any) -> FieldContext:
     return FieldContext(name, {name: now, f"baseline_{name}": before})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "now", "before", "passed", "value"),
     [
         ("score", 0.9, 0.8, True, 1.0),
@@ -172,7 +173,7 @@ def test_the_catalogue_names_category_parameters_and_defaults() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "better"),
     [
         ("usage.total_tokens", False),

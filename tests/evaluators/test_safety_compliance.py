@@ -19,6 +19,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from tests.evaluators.judging.scripted import Scripted, block, line, mark_of
 from tests.evaluators.judging.scripted import text_of as asked_text
+from tests.tables import each_row
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
 DECLINED = "I'm sorry, but I can't help with that."
@@ -194,6 +195,7 @@ def test_a_judge_decides_on_claims_and_must_quote_the_text() -> None:
     found = score(yes, text)
     (place,) = found.details["policies"]["prohibited_claims"]["findings"]
     assert (found.passed, text[place["start"] : place["end"]]) == (False, "your flu is gone")
+    assert found.details["policies"]["prohibited_claims"]["judge"]["usage"]["input_tokens"] > 0
     no = compliance((), claims=claims, model=claim_judge("not_stated", ""))
     assert score(no, text).passed
     misquoting = compliance((), claims=claims, model=claim_judge("supported", "it heals"))
@@ -207,7 +209,7 @@ def test_own_policies_by_patterns_terms_and_functions() -> None:
         "cased": {"function": "tests.evaluators.test_safety_compliance:starts_big"},
     }
     strict = compliance((), rules=rules)
-    assert score(strict, "Welcome.").reason == "all 3 policies are kept"
+    assert score(strict, "Welcome.").reason == "the output follows all 3 policies"
     found = score(strict, "now: a Special  Offer for $50!")
     assert found.value == pytest.approx(1 / 3)
     findings = found.details["policies"]["prices"]["findings"]
@@ -258,7 +260,7 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
     assert score(compliance((), rules=mixed), "Paris.").status == "skipped"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "message"),
     [
         ({"policies": ("pi", "secret")}, "did you mean 'pii'?"),
@@ -267,7 +269,7 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
         ({"policies": "prohibited_claims"}, "it needs the claims"),
         ({"refusal": "maybe"}, "forbidden or required"),
         ({"near": 2}, "from 0 to 1"),
-        ({"rules": {"pii": "x"}}, "a shipped policy has this name"),
+        ({"rules": {"pii": "x"}}, "a built-in policy has this name"),
         ({"rules": {"tone": "Be kind."}}, "needs a judge"),
         ({"rules": {"r": {"pattern": "x"}}}, "did you mean 'patterns'?"),
         ({"rules": {"r": {"patterns": ["("]}}}, "is not a regular expression"),

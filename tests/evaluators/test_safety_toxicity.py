@@ -16,13 +16,14 @@ from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
 from tests.evaluators.sampling import measure_sample
 from tests.support import ROOT
+from tests.tables import each_row
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 WIKI = DATA / "04_toxicity_bias" / "wiki_toxicity_1492"
 WORST: Any = "high"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "You are a worthless moron.",

@@ -21,6 +21,7 @@ from proctor.evaluators.tool_calls import (
 )
 from proctor.records.score import Score
 from proctor.records.session import ToolCall
+from tests.tables import each_row
 
 names = st.lists(st.sampled_from("abc"), max_size=5)
 
@@ -31,7 +32,7 @@ def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score
     return compare_calls(parse_expected_calls(expected), calls, SequenceOptions(**terms))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "expected", "actual", "value", "passed"),
     [
         ("in_order", "abc", "abc", 1.0, True),
@@ -73,7 +74,7 @@ def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
     assert held(expected, actual, mode="any_order").passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "arguments", "passed"),
     [
         ("exact", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}}, True),
@@ -171,7 +172,7 @@ tool_sequence: the expected tool calls cannot be read
   - expected[1]: the name of a tool must be a text, got ''
   - expected[2]: the name of a tool must be a text, got 7
   - expected[3]: the name of a tool must be a text, got None
-  - expected[4]: it has name and arguments, not 'args'
+  - expected[4]: unknown keys: 'args'; the keys are name and arguments
   - expected[4]: arguments must be a mapping, got a list
 Fix: write a name, or {name: search, arguments: {query: Paris}}\
 """)

@@ -36,6 +36,7 @@ from proctor.sessions.current import record
 from proctor.targets.recorded import RecordedTarget
 from proctor.wiring.evaluate import evaluate, rescore
 from proctor.wiring.registry import Registry
+from tests.tables import each_row
 
 SEARCHED = Session(
     [
@@ -78,7 +79,7 @@ def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = N
     return score.passed if score.ok else score.status
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "searched", "nothing"),
     [
         (tool_called("search"), True, False),
@@ -111,7 +112,7 @@ def test_each_check_does_what_its_name_says(check: Callable[..., Score], searche
     assert says(check, NOTHING) == nothing
 
 
-@pytest.mark.parametrize(
+@each_row(
     "check",
     [
         tool_called("search"),
@@ -245,7 +246,7 @@ def test_usage_from_the_target_overrides_that_of_the_session() -> None:
     assert all_of(token_usage_under(100))("out", None, SessionView((), Usage(101))).passed is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "predicate", "count"),
     [
         (Retrieval, None, 2),
@@ -306,7 +307,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
     assert says(check) is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "message"),
     [
         (lambda: tool_called(""), "the name of a tool must be a text, got ''"),
@@ -322,12 +323,12 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: slice_contains("json:dumps"), "type must be a class or its name"),
         (lambda: slice_contains("json:nothing"), "'json' has no attribute 'nothing'"),
         (lambda: slice_contains(dict, min_count=0), "min_count must be an integer of 1 or more"),
-        (lambda: slice_contains(dict, 7), "it must be a plain function, got 7"),
-        (lambda: slice_contains(dict, later), "it must be a plain function"),
-        (lambda: tool_sequence([]), "it expects no tool, so it would always pass"),
+        (lambda: slice_contains(dict, 7), "expected a plain function, got 7"),
+        (lambda: slice_contains(dict, later), "expected a plain function"),
+        (lambda: tool_sequence([]), "with an empty list of tools it would always pass"),
         (lambda: tool_sequence(["a"], cast(Any, "ordered")), "mode must be one of 'in_order', 'any_order', 'exact'"),
         (lambda: tool_sequence(["a"], arguments=cast(Any, "x")), "arguments must be one of 'exact', 'subset'"),
-        (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it must be a plain function"),
+        (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: expected a plain function"),
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],
 )

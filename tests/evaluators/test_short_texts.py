@@ -8,6 +8,7 @@ from proctor.evaluators.language import explain_unreadable
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
 from tests.evaluators.test_unreadable_texts import READER, score_with
+from tests.tables import each_row
 
 FOREIGN = [
     "Guten Tag",
@@ -105,7 +106,7 @@ ENGLISH = [
 ]
 
 
-@pytest.mark.parametrize("text", FOREIGN)
+@each_row("text", FOREIGN)
 def test_a_short_text_in_another_language_gets_no_verdict(text: str) -> None:
     english = "The bridge was built in spring and is still in use."
     for score in (
@@ -121,7 +122,7 @@ def test_a_short_text_in_another_language_gets_no_verdict(text: str) -> None:
         assert score.reason
 
 
-@pytest.mark.parametrize("text", ENGLISH)
+@each_row("text", ENGLISH)
 def test_a_short_english_answer_a_name_or_a_code_is_read(text: str) -> None:
     assert explain_unreadable(text) == ""
 
@@ -162,7 +163,7 @@ SHORT_ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "language"), SHORT_ANSWERS)
+@each_row(("text", "language"), SHORT_ANSWERS)
 def test_one_or_two_words_are_skipped_with_their_language_or_judged(text: str, language: str) -> None:
     assert explain_unreadable(text) == (f"it is written in {language}" if language else "")
     status = "skipped" if language else "ok"
@@ -176,8 +177,7 @@ def test_one_or_two_words_are_skipped_with_their_language_or_judged(text: str, l
 def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
     assert explain_unreadable("Guten Tag") == "it is written in German"
     assert (
-        explain_unreadable("qualcosa bellissima davvero")
-        == "it is written in words of which not one is known to be English"
+        explain_unreadable("qualcosa bellissima davvero") == "it is written in words that are not known to be English"
     )
 
 
@@ -202,7 +202,7 @@ def test_short_sentences_of_other_languages_are_not_taken_for_names(text: str) -
     assert coherence(embedder="lexical")(text).status == "skipped"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Don Quixote de la Mancha",

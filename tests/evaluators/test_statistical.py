@@ -16,6 +16,7 @@ from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.decorator import get_info
 from proctor.evaluators.statistical import consistency, effect_size, statistical_significance
 from proctor.records.fields.context import FieldContext
+from tests.tables import each_row
 
 UP = [0.9, 0.8, 0.95, 0.85, 0.9, 0.8, 0.95, 0.9]
 MANY = [0.5 + 0.4 * math.sin(place) for place in range(40)]
@@ -45,7 +46,7 @@ def test_consistency_of_numbers_is_their_standard_deviation(values: list[float])
     assert score.value == pytest.approx(min(1.0, 0.1 / deviation) if deviation > 1e-12 else 1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "varied", "method"),
     [
         ([True, True, False, False], math.sqrt(1 / 3), "standard deviation"),

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-import pytest
-
 from proctor.evaluators.tool_calls import RecordedCall, read_calls
 from proctor.records.session import Message, ModelCall, Session, ToolCall
+from tests.tables import each_row
 
 
 class State(Enum):
@@ -55,7 +54,7 @@ def only(event: Any) -> RecordedCall | None:
     return calls[0] if calls else None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "text"),
     [
         (ToolCall("search", {"q": "Paris", "n": 3}), "search(q='Paris', n=3)"),
@@ -73,7 +72,7 @@ def test_calls_are_read_from_our_events_and_from_others(event: Any, text: str) -
     assert str(only(event)) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "event",
     [
         Message("user", "hi"),
@@ -92,7 +91,7 @@ def test_other_events_are_not_tool_calls(event: Any) -> None:
     assert only(event) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "outcome"),
     [
         (ToolCall("a"), (True, "")),
@@ -147,11 +146,11 @@ def test_without_recorded_calls_the_requested_calls_count() -> None:
 def read_outcome(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
     """How a call went that came back with this."""
     session = Session([ToolCall("a", result=result)])
-    (call,) = read_calls(session.view(), words=words)
+    (call,) = read_calls(session.view(), read_error_texts=words)
     return call.succeeded, call.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "outcome"),
     [
         ('{"error": "timeout"}', (False, "'timeout'")),
@@ -172,7 +171,7 @@ def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool
     assert read_outcome(result, words=False) == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "why"),
     [
         ("Error: no seats\nTry again.", "its result starts with 'Error: no seats'"),
@@ -199,5 +198,5 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
     for result in ('{"error": "down"}', "Error: down", "sunny"):
         session = Session()
         session.append({"tool": "a", "result": result})
-        found += [call.succeeded for call in read_calls(session.view(), words=True)]
+        found += [call.succeeded for call in read_calls(session.view(), read_error_texts=True)]
     assert found == [False, False, None]

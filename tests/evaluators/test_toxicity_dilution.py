@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
+from tests.tables import each_row
 
 NEUTRAL = (
     "The train leaves the station at nine in the morning.",
@@ -39,8 +40,8 @@ def around(abuse: str, before: int, after: int) -> str:
     return " ".join([*message[:before], abuse, *message[before:]])
 
 
-@pytest.mark.parametrize("abuse", ABUSE)
-@pytest.mark.parametrize("sentences", [1, 2, 4, 8, 20, 50, 200])
+@each_row("abuse", ABUSE)
+@each_row("sentences", [1, 2, 4, 8, 20, 50, 200])
 def test_abuse_between_neutral_sentences_does_not_pass(abuse: str, sentences: int) -> None:
     for before in (0, sentences // 2, sentences):
         score = safe(around(abuse, before, sentences - before))

@@ -6,12 +6,12 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.matching import contains, exact_match, json_subset
 from proctor.evaluators.rules import ends_with, keywords, occurrences, starts_with, text_count
+from tests.tables import each_row
 
 COMPOSED = "Caf\u00e9 Zo\u00eb"
 APART = unicodedata.normalize("NFD", COMPOSED)
@@ -34,7 +34,7 @@ CHECKS: dict[str, Callable[[str, str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@each_row("name", CHECKS)
 def test_the_spelling_of_an_accent_changes_no_verdict(name: str) -> None:
     for output in (COMPOSED, APART):
         for expected in (COMPOSED, APART):

@@ -18,6 +18,7 @@ from proctor.models.embedders.minilm import MiniLM, WordPiece
 from proctor.records.fields.context import FieldContext
 from proctor.records.score import Score
 from tests.evaluators.foreign_texts import CODE, ENGLISH, FOREIGN, SYMBOLS
+from tests.tables import each_row
 
 
 class EnglishOnly:
@@ -51,7 +52,7 @@ def score_with(evaluator: Any, output: Any, expected: Any = None, **result: Any)
     return found
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@each_row("name", FOREIGN)
 def test_no_local_method_gives_a_verdict_in_a_language_it_cannot_read(name: str) -> None:
     for one, other in permutations(FOREIGN[name], 2):
         for score in (
@@ -69,7 +70,7 @@ def test_no_local_method_gives_a_verdict_in_a_language_it_cannot_read(name: str)
             assert score.reason
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@each_row("name", FOREIGN)
 def test_english_against_another_language_gets_no_verdict(name: str) -> None:
     for text in FOREIGN[name]:
         english = "The bridge was built in spring and is still in use."
@@ -79,14 +80,14 @@ def test_english_against_another_language_gets_no_verdict(name: str) -> None:
         assert context.status == "skipped"
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@each_row("name", FOREIGN)
 def test_a_refusal_in_another_language_is_not_looked_for(name: str) -> None:
     score = score_with(compliance((), refusal="required"), FOREIGN[name][0])
     assert score.passed is not True
     assert score.status == "skipped", score
 
 
-@pytest.mark.parametrize("text", [*CODE, *SYMBOLS])
+@each_row("text", [*CODE, *SYMBOLS])
 def test_program_code_and_emoji_get_no_verdict(text: str) -> None:
     other = next(one for one in (*CODE, *SYMBOLS) if one != text)
     assert score_with(semantic_similarity(READER), text, other).status == "skipped"
@@ -138,13 +139,13 @@ def test_an_embedder_that_reads_more_is_trusted() -> None:
         assert score_with(coherence(embedder=letters), " ".join(texts)).ok
 
 
-@pytest.mark.parametrize("text", ENGLISH)
+@each_row("text", ENGLISH)
 def test_ordinary_english_is_read(text: str) -> None:
     assert explain_unreadable(text) == ""
 
 
-@pytest.mark.parametrize("name", FOREIGN)
-@pytest.mark.parametrize("place", [0, 1, 2])
+@each_row("name", FOREIGN)
+@each_row("place", [0, 1, 2])
 def test_other_languages_are_recognized(name: str, place: int) -> None:
     text = FOREIGN[name][place]
     assert explain_foreign(text)

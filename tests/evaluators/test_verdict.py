@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -15,6 +16,7 @@ from proctor.evaluators.score_conversion import SUPPORTED_RETURNS, as_error, as_
 from proctor.records import codec
 from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
+from tests.tables import each_row
 
 
 class Box:
@@ -46,7 +48,7 @@ def test_errors_and_skips_do_not_change(score: Score) -> None:
     assert as_score(score) is score
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("returned", "value", "passed"),
     [
         (True, 1.0, True),
@@ -56,12 +58,14 @@ def test_errors_and_skips_do_not_change(score: Score) -> None:
         (0.5, 0.5, True),
         (0.49, 0.49, False),
         (Fraction(3, 4), 0.75, True),
+        (Decimal("0.7"), 0.7, True),
+        ({"score": Decimal("0.25")}, 0.25, False),
         (Box(0.75), 0.75, True),
         (Box(True), 1.0, True),
         ({"passed": True}, 1.0, True),
         ({"passed": False}, 0.0, False),
         ({"score": 0.6}, 0.6, True),
-        ({"value": 0.6, "passed": False}, 0.6, False),
+        ({"score": 0.6, "passed": False}, 0.6, False),
         ({"score": 0.1, "passed": True, "details": None, "message": None}, 0.1, True),
         ({"score": Box(0.25), "passed": Box(False)}, 0.25, False),
     ],
@@ -70,6 +74,14 @@ def test_supported_return_values_become_scores(returned: Any, value: float, pass
     """Booleans, numbers and mappings make scores."""
     score = as_score(returned)
     assert (score.value, score.passed, score.status) == (value, passed, "ok")
+
+
+def test_value_is_not_a_key_of_a_mapping() -> None:
+    """The message names the documented key."""
+    assert as_score({"value": 0.1}) == Score.error(
+        "the evaluator returned a mapping with the key 'value'. Fix: write 'score' instead"
+    )
+    assert as_score(Decimal("sNaN")).status == "error"
 
 
 def test_a_number_passes_from_the_threshold_on() -> None:
@@ -143,11 +155,11 @@ def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones()
             "the evaluator returned an object of type object; …",
             "the evaluator returned [True]; …",
             "the evaluator returned a mapping without 'passed' and 'score'; …",
-            "the evaluator returned a mapping with the key 'pased': did you mean 'passed'?",
+            "the evaluator returned a mapping with the key 'pased'. Fix: did you mean 'passed'?",
             "the evaluator returned the score 'high'; …",
             "the evaluator returned the score 2; …",
             "the evaluator returned passed = 'yes', not a boolean",
-            "the evaluator returned details that are a string",
+            "the evaluator returned a string as details, not a mapping",
             "a plain function returned an awaitable; write it with `async def`",
             "a plain function returned an awaitable; write it with `async def`",
         ]
@@ -189,7 +201,6 @@ def test_an_exception_that_cannot_be_shown_is_still_reported() -> None:
     assert as_error(Sulky()).reason == "Sulky: its message cannot be shown"
 
 
-@settings(deadline=None)
 @given(st.one_of(st.floats(), st.integers(), st.booleans(), st.none(), st.text()))
 def test_whatever_is_returned_becomes_a_score(returned: Any) -> None:
     """Every number within 0..1 is a verdict, every other an error; nothing is raised."""
@@ -202,7 +213,6 @@ def test_whatever_is_returned_becomes_a_score(returned: Any) -> None:
         assert score.value is None
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["passed", "score", "details", "reason"]), st.integers()))
 def test_whatever_mapping_is_returned_becomes_a_score(returned: dict[str, int]) -> None:
     """Nothing in a mapping makes the reading of it raise."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.tokenizer import are_related, split_words
+from tests.tables import each_row
 
 FORMS = [
     ("ferry", "ferries"), ("stop", "stopped"), ("stops", "stopping"), ("leave", "leaving"),
@@ -24,13 +24,13 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "other"), FORMS)
+@each_row(("one", "other"), FORMS)
 def test_forms_of_a_word_are_known_by_their_endings(one: str, other: str) -> None:
     assert are_related(one, other)
     assert are_related(other, one)
 
 
-@pytest.mark.parametrize(("one", "other"), OTHERS)
+@each_row(("one", "other"), OTHERS)
 def test_words_that_only_begin_alike_are_others(one: str, other: str) -> None:
     assert not are_related(one, other)
     assert not are_related(other, one)
@@ -42,7 +42,7 @@ def test_being_related_goes_both_ways(one: str, other: str) -> None:
     assert are_related(one, one)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "read"),
     [
         ("1,000", "1000"), ("12,345.60", "12345.6"), ("1,5", "1.5"), ("1.50", "1.5"), ("07", "7"),

@@ -15,6 +15,7 @@ from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.decorator import get_mark, is_factory
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
+from tests.tables import each_row
 
 BUILT_IN = {
     name: value
@@ -29,7 +30,7 @@ def test_both_namespaces_contain_built_in_evaluators() -> None:
     assert {"contains", "exact_match", "coherence", "llm_judge", "starts_with"} <= BUILT_IN.keys()
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@each_row("name", BUILT_IN)
 def test_the_error_for_an_unknown_parameter_lists_the_known_ones(name: str) -> None:
     """Every built-in evaluator raises an `EvaluatorError` that is also a `TypeError`."""
     function = BUILT_IN[name]

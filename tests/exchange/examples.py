@@ -142,7 +142,7 @@ def everything(history: History) -> dict[str, object]:
             run,
             JSONReporter().generate(report),
             MarkdownReporter().generate(report),
-            sorted(history.done(run.run_id)),
+            sorted(history.finished_trials(run.run_id)),
             report.results.outcomes() and report.counts,
             report.results.error_kinds(),
             report.metrics,

@@ -17,8 +17,8 @@ from proctor.history.exchange.parts import FORMATS, Format
 from proctor.history.exchange.read import import_runs
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.metric import MetricValue
-from proctor.testing.history_contract import make_result, make_run, run_ids, store_run
 from tests.exchange.examples import RUN, everything, filled, take, write
+from tests.history.history_contract import make_result, make_run, run_ids, store_run
 
 
 def changed(line: dict[str, Any], /, **values: Any) -> str:
@@ -69,7 +69,6 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
         ([good[0], *good[4:]], 2, "run r1 has no end"),
         ([good[0], good[1], good[6]], 3, "run r1 has 1 result here, but its end is for run r2 with 1 result"),
         (["hello"], 1, "JSON is malformed"),
-        (['{"a": 1}'], 1, "Object missing required field `part`"),
         ([changed(head, part="runs")], 1, "Invalid value 'runs'"),
         ([changed(head, metadata={"run_id": "r1"})], 1, "Object missing required field `name`"),
         (
@@ -118,6 +117,7 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     [
         ("a.jsonl", b"", "it is empty"),
         ("a.jsonl", b"\n \n", "it is empty"),
+        ("a.jsonl", b'{"a": 1}\n', "a.jsonl:1: this is not an export of runs"),
         ("a.csv", b"", "there is no column 'record'"),
         ("a.csv", b"id,record\n1,x\n", "there is no column 'run_record'"),
         ("a.csv", b"record,run_record\n1\n", "a.csv:2: .*this row has 1 cells; the header has 2"),
@@ -202,7 +202,7 @@ def test_an_existing_baseline_is_kept(tmp_path: Path) -> None:
     store_run(other, make_run("mine"))
     other.set_baseline("main", "mine")
     imports = take(other, write(history, tmp_path / "runs.csv", "csv"))
-    assert (imports[0].baselines, imports[0].taken) == (["größer"], ["main"])
+    assert (imports[0].baselines, imports[0].conflicting_baselines) == (["größer"], ["main"])
     assert {name: run.run_id for name, run in other.baselines().items()} == {
         "größer": RUN.run_id,
         "main": "mine",
@@ -218,7 +218,7 @@ def test_an_existing_baseline_moves_on_request(tmp_path: Path) -> None:
     other.set_baseline("main", "mine")
     file = write(history, tmp_path / "runs.csv", "csv")
     imports = list(import_runs(other, file, move_baselines=True))
-    assert (imports[0].baselines, imports[0].taken) == (["größer", "main"], [])
+    assert (imports[0].baselines, imports[0].conflicting_baselines) == (["größer", "main"], [])
     assert imports[0].moved == {"main": "mine"}
     assert other.baseline("main").run_id == RUN.run_id
 
@@ -309,7 +309,7 @@ def test_a_killed_import_leaves_no_partial_run(tmp_path: Path) -> None:
     other = SQLiteHistory(into)
     assert run_ids(other.runs()) == ["r1"]
     assert other.report("r1").total == 1_000
-    assert other._ask("SELECT count(*) FROM blocks WHERE run NOT IN (SELECT id FROM runs)") == [(0,)]
+    assert other._query("SELECT count(*) FROM blocks WHERE run NOT IN (SELECT id FROM runs)") == [(0,)]
     assert [item.new for item in take(other, file)] == [False, True]
     assert everything(other) == everything(history)
 

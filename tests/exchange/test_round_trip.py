@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import HistoryError, MissingExtra, UsageError
-from proctor.history.block import lines_of
+from proctor.history.block import split_lines
 from proctor.history.exchange import tables
 from proctor.history.exchange.parts import FORMATS, Format, detect_format
 from proctor.history.exchange.write import export_runs
@@ -21,14 +21,14 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.testing.history_contract import make_result, make_run, store_run
 from tests.exchange.examples import ODD, RUN, everything, filled, take, write
+from tests.history.history_contract import make_result, make_run, store_run
 
 
 def lines(history: SQLiteHistory) -> list[bytes]:
     """The results as they lie in the file, byte for byte."""
-    rows = history._ask("SELECT results FROM blocks ORDER BY run, id")
-    return sorted(line for (stored,) in rows for line in lines_of(stored))
+    rows = history._query("SELECT results FROM blocks ORDER BY run, id")
+    return sorted(line for (stored,) in rows for line in split_lines(stored))
 
 
 @pytest.mark.parametrize("as_", FORMATS)

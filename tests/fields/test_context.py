@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from proctor import FieldContext, FieldMissing
 from proctor.records.fields.context import Delta
+from tests.tables import each_row
 
 RESULT: dict[str, Any] = {
     "id": "7",
@@ -118,7 +119,7 @@ def test_the_result_of_a_baseline_configuration_comes_first() -> None:
     assert FieldContext("output", RESULT, baseline={}).baseline_value is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "baseline", "delta"),
     [
         (450, 500, (-50, -10.0)),

@@ -20,6 +20,7 @@ from inline_snapshot import snapshot
 
 from proctor.errors import ConfigError, FieldMissing
 from proctor.records.fields.path import parse_path
+from tests.tables import each_row
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Plain:
 Pair = namedtuple("Pair", ["tokens", "other"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "thing",
     [
         {"tokens": {"total": 12}},
@@ -103,7 +104,7 @@ def test_private_names_are_not_fields() -> None:
         assert not parse_path(path).exists(Model())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "found"),
     [
         ("items.0.name", "a"),
@@ -155,25 +156,25 @@ def test_a_missing_field_is_named_with_the_existing_ones() -> None:
     assert missing("usage.total_token", thing) == snapshot(
         """\
 usage.total_token: 'usage' has no field 'total_token'
-Fix: did you mean 'total_tokens'? (there are: total_tokens, cost)\
+Fix: did you mean 'total_tokens'? Fields: total_tokens, cost\
 """
     )
     assert missing("latency_ms", thing) == snapshot(
         """\
 latency_ms: the result has no field 'latency_ms'
-Fix: there are: usage, items, no\
+Fix: choose one of: usage, items, no\
 """
     )
     assert missing("items.7.n", thing) == snapshot(
         """\
 items.7.n: 'items' has no item 7
-Fix: it is a list of 2; use an index from 0 to 1, or *\
+Fix: use an index from 0 to 1, or * for all items\
 """
     )
     assert missing("items.*.n", thing) == snapshot(
         """\
 items.1.n: 'items.1' has no field 'n'
-Fix: there are: m\
+Fix: choose one of: m\
 """
     )
     assert missing("no.more", thing) == snapshot("no.more: 'no' is null and has no field 'more'")
@@ -203,20 +204,20 @@ def test_many_keys_are_cut() -> None:
     assert output.endswith("…")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "words"),
     [
-        ("", "it is empty"),
-        ("  ", "it is empty"),
-        (".a", "a dot too many"),
-        ("a.", "a dot too many"),
-        ("a..b", "a dot too many"),
-        ("a. b", "a space at the end of a key"),
-        ("items[0]", "a list index is written items.0"),
-        ("items[0].name", "a list index is written items.0"),
-        (3, "it is a int, not a text"),
-        (["a"], "it is a list, not a text"),
-        (None, "it is a NoneType, not a text"),
+        ("", "the path is empty"),
+        ("  ", "the path is empty"),
+        (".a", "it has an extra dot"),
+        ("a.", "it has an extra dot"),
+        ("a..b", "it has an extra dot"),
+        ("a. b", "a key starts or ends with a space"),
+        ("items[0]", "write items.0 for a list index"),
+        ("items[0].name", "write items.0 for a list index"),
+        (3, "expected a text, got int"),
+        (["a"], "expected a text, got list"),
+        (None, "expected a text, got NoneType"),
     ],
 )
 def test_an_invalid_path_is_refused(path: Any, words: str) -> None:

@@ -19,6 +19,7 @@ from proctor.records.fields.view import (
 )
 from proctor.records.numbers import higher_is_better
 from proctor.records.trial import Failure
+from tests.tables import each_row
 
 SAMPLE = Sample("7", "2 + 2?", "4", {"topic": "sums", "baseline_output": "5", "output": "old"})
 
@@ -126,7 +127,7 @@ def test_field_values_never_fail() -> None:
     assert field_values(numbered, {"out": "output"})[1]["out"].percentage == 25.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "better"),
     [
         ("usage.total_tokens", False), ("latency_ms", False), ("totalCost", False),

@@ -39,7 +39,7 @@ def groups(new: list[float], old: list[float], margin: float = 0.1, of: int = 0)
 
 
 def test_two_groups_of_binary_scores_are_compared_with_the_margin() -> None:
-    """Newcombe's interval of 95 of 100 against 190 of 200, and no pair in sight."""
+    """Newcombe's interval of 95 of 100 vs. 190 of 200, and no pair in sight."""
     check = groups([0.0] * 5 + [1.0] * 95, [0.0] * 10 + [1.0] * 190)
     assert check.verdict == "pass"
     assert check.interval == rate_difference_interval(95, 100, 190, 200)
@@ -107,13 +107,13 @@ def test_pairs_alone_are_not_green_where_much_is_new() -> None:
 
 
 def test_unpaired_takes_all_samples_of_both() -> None:
-    """The new ones count: 100 of 150 against 100 of 100."""
+    """The new ones count: 100 of 150 vs. 100 of 100."""
     result = grown(50, GateConfig({STRICT: 0.1}, unpaired=True))
     [check] = result.checks
     assert (result.verdict, check.n, check.baseline_n) == ("fail", 150, 100)
     assert check.value == pytest.approx(100 / 150)
     assert result.notes == ("new and main: all samples of both are compared, as two independent groups",)
-    with pytest.raises(ConfigError, match="requires paired samples"):
+    with pytest.raises(ConfigError, match="only if the samples are paired"):
         grown(50, GateConfig({STRICT: 0.1}, unpaired=True, max_flips=1))
 
 
@@ -131,7 +131,7 @@ def test_pairs_without_a_score_in_the_run_are_missing() -> None:
     assert (lacking(10).verdict, lacking(10).missing) == ("pass", 10)
     check = lacking(11)
     assert (check.verdict, check.missing) == ("inconclusive", 11)
-    assert "11 of 100 samples have no such number in this run" in check.sentence
+    assert "11 of 100 samples have no value in this run" in check.sentence
     assert lacking(11, 11).verdict == "pass"
     assert lacking(11, 0.2).verdict == "pass"
     assert lacking(1, 0).verdict == "inconclusive"
@@ -163,7 +163,7 @@ def test_a_threshold_that_one_configuration_reaches_by_a_few_is_not_green() -> N
     report = EvalReport([], None, both, tables)
     result = decide([], GateConfig(fail_under={"mean_score": 0.8}), report=report)
     assert result.verdict == "inconclusive"
-    assert "20 of 100 samples have no such number" in result.answer
+    assert "20 of 100 samples have no value" in result.answer
     red = decide([], GateConfig(fail_under={"mean_score": 0.93}), report=report)
     assert red.verdict == "fail"
 
@@ -230,7 +230,7 @@ def test_gaps_of_each_side_are_reported_separately() -> None:
     old = Side("main", scores={"exact": {n: scores[n] for n in ids[11:]}}, samples=tuple(ids))
     [check] = decide([(new, old)], GateConfig({"exact": 0.2})).checks
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 10, 11)
-    assert "but 11 of 100 samples have no such number in main, at most 10 %" in check.sentence
+    assert "but 11 of 100 samples have no value in main, but at most 10 %" in check.sentence
     [check] = decide([(new, old)], GateConfig({"exact": 0.2}, max_missing=11)).checks
     assert check.verdict == "pass"
 
@@ -281,7 +281,7 @@ def test_one_epoch_that_went_well_does_not_hide_those_that_failed() -> None:
     """Of each sample four of five trials have no number."""
     check = judged(make_side_of([GOOD, *[FAILED] * 4] * 60, epochs=5), make_side_of([GOOD] * 300, epochs=5))
     assert (check.verdict, check.missing) == ("inconclusive", 240)
-    assert "240 of 300 trials have no such number in this run" in check.sentence
+    assert "240 of 300 trials have no value in this run" in check.sentence
 
 
 def test_groups_may_concern_an_evaluator_more_or_less_often() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.comparison.compare import compare
@@ -69,7 +69,6 @@ def test_numbers_of_a_group_that_are_all_equal_promise_nothing() -> None:
 sizes = st.integers(5, 120)
 
 
-@settings(max_examples=40)
 @given(sizes, sizes, st.data(), st.sampled_from([0.01, 0.02, 0.05, 0.1]))
 def test_what_two_groups_are_promised_is_what_their_interval_needs(
     n: int, its_n: int, data: st.DataObject, margin: float
@@ -85,7 +84,6 @@ def test_what_two_groups_are_promised_is_what_their_interval_needs(
     assert non_inferiority(interval, margin) != "inconclusive"
 
 
-@settings(max_examples=40)
 @given(sizes, st.data(), st.sampled_from([0.01, 0.02, 0.05, 0.1]))
 def test_what_pairs_are_promised_is_what_their_interval_needs(n: int, data: st.DataObject, margin: float) -> None:
     """The same where samples flip up and down."""
@@ -103,7 +101,6 @@ def test_what_pairs_are_promised_is_what_their_interval_needs(n: int, data: st.D
     assert non_inferiority(interval, margin) != "inconclusive"
 
 
-@settings(max_examples=25)
 @given(
     st.lists(st.sampled_from([0.0, 0.5, 0.75, 1.0]), min_size=4, max_size=30),
     st.lists(st.sampled_from([0.0, 0.5, 0.75, 1.0]), min_size=4, max_size=30),

@@ -32,7 +32,7 @@ def test_describe_count() -> None:
 
 def test_describe_flips() -> None:
     """Say how many samples were lost, and how many may be."""
-    assert describe_flips(1, 3) == "1 sample was lost, at most 3 may be"
+    assert describe_flips(1, 3) == "1 sample passed in the baseline and fails now; the limit is 3"
 
 
 def test_gap_exceeds() -> None:
@@ -42,10 +42,7 @@ def test_gap_exceeds() -> None:
 
 def test_gap_describe() -> None:
     """The description names the missing samples."""
-    assert (
-        Gap(4, 30, 3).describe("this run")
-        == "4 of 30 samples have no such number in this run, or only part of it (3: something failed)"
-    )
+    assert Gap(4, 30, 3).describe("this run") == "4 of 30 samples have no value in this run, or an incomplete one (3)"
 
 
 def test_read_threshold() -> None:

@@ -64,7 +64,7 @@ def test_the_verdict_comes_with_what_it_saved() -> None:
     assert (check.n, check.value, check.baseline, check.difference) == (9, 0.0, 1.0, -1.0)
     assert check.interval == gate.interval
     assert result.early is not None
-    assert (result.early.n, result.early.run, result.early.of, result.early.saved) == (9, 11, 400, 389)
+    assert (result.early.n, result.early.run, result.early.total, result.early.saved) == (9, 11, 400, 389)
     assert result.answer.endswith("; decided after 9 of 400 samples; 389 saved.")
     assert len(result.lost) == 11
 
@@ -109,12 +109,12 @@ def test_runs_without_a_common_sample_are_refused() -> None:
 @pytest.mark.parametrize(
     ("demand", "message"),
     [
-        (GateConfig({STRICT: 0.02, "exact.mean": 0.02}), "checks one metric"),
-        (GateConfig({}), "checks one metric"),
-        (GateConfig({STRICT: 0.02}, fail_under={STRICT: 0.9}), "`fail_under` requires all samples"),
-        (GateConfig({STRICT: 0.02}, max_flips=0), "`max_flips` requires all samples"),
+        (GateConfig({STRICT: 0.02, "exact.mean": 0.02}), "supports exactly one metric"),
+        (GateConfig({}), "supports exactly one metric"),
+        (GateConfig({STRICT: 0.02}, fail_under={STRICT: 0.9}), "fail_under: requires all samples"),
+        (GateConfig({STRICT: 0.02}, max_flips=0), "max_flips: requires all samples"),
         (GateConfig({STRICT: -1.0}), "must be 0 or more"),
-        (GateConfig({"latency_ms.mean": 0.02}), "cannot stop early by"),
+        (GateConfig({"latency_ms.mean": 0.02}), "does not support the metric"),
     ],
 )
 def test_what_part_of_a_run_cannot_answer_is_refused(demand: GateConfig, message: str) -> None:
@@ -140,7 +140,7 @@ def test_the_number_of_samples_may_be_unknown_or_limited() -> None:
         repeated = EvalReport(new.results, run)
         result = conclude_early_gate(gate, pair(new, old), repeated, baseline="main")
         assert result.early is not None
-        assert result.early.of == of
+        assert result.early.total == of
     assert result.answer.endswith("decided after 9 of 50 samples; 39 saved.")
     assert conclude_early_gate(gate, pair(new, old), EvalReport(new.results), baseline="main").early is not None
 

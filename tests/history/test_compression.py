@@ -47,7 +47,7 @@ def test_a_single_long_result_is_compressed(tmp_path: Path) -> None:
 @given(st.lists(st.binary(max_size=400).map(lambda b: b'{"a":"' + b.hex().encode() + b'"}'), min_size=1))
 def test_lines_come_back_whatever_their_length(lines: list[bytes]) -> None:
     """Short or long, compressed or not: what is read is what was written."""
-    made = block._smaller(b"\n".join(lines))
-    assert block.lines_of(made) == lines
-    assert block.lines_of(b"\n".join(lines)) == lines
-    assert len(made) <= max(len(b"\n".join(lines)), block.SHORTEST)
+    made = block._compress_lines(b"\n".join(lines))
+    assert block.split_lines(made) == lines
+    assert block.split_lines(b"\n".join(lines)) == lines
+    assert len(made) <= max(len(b"\n".join(lines)), block.MIN_COMPRESSED_LENGTH)

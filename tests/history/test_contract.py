@@ -10,7 +10,7 @@ import pytest
 
 from proctor.history.postgres import PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
-from proctor.testing import HistoryContract
+from tests.history.history_contract import HistoryContract
 
 numbers = itertools.count()
 

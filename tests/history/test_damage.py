@@ -65,14 +65,14 @@ def readings(history: SQLiteHistory) -> Iterator[Callable[[], object]]:
         for read in (
             len, list, lambda r: r[0], lambda r: r[-1], lambda r: r.counts(), lambda r: r.column(),
             lambda r: r.column("contains"), lambda r: r.latencies(), lambda r: r.tokens(),
-            lambda r: r.spent(), lambda r: r.figures(), lambda r: list(r.samples()),
+            lambda r: r.model_usage(), lambda r: r.figures(), lambda r: list(r.samples()),
             lambda r: r.error_kinds(), lambda r: r.page(outcome="failed"),
-            lambda r: r.of_sample("s3"), lambda r: list(r.done()), lambda r: list(r.only("b")),
+            lambda r: r.for_sample("s3"), lambda r: list(r.finished_trials()), lambda r: list(r.for_configuration("b")),
             lambda r: r.clusters(), lambda r: r.outcomes(),
         ):  # fmt: skip
             yield partial(results, history, name, read)
     yield lambda: compare("run 0", "run 1", history=history, configuration="a")
-    yield lambda: history.cached("0" * 64)
+    yield lambda: history.get_cached_output("0" * 64)
 
 
 def metrics(history: SQLiteHistory, name: str) -> object:
@@ -112,7 +112,7 @@ def test_an_intact_history_is_read(whole: Path, tmp_path: Path) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 @example(316)  # SQLite's own message quotes half a character
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_anywhere_in_the_file(whole: Path, tmp_path: Path, seed: int) -> None:
     """Flipped bytes, zeros, noise or a missing end are read or reported."""
     chance = random.Random(seed)
@@ -139,7 +139,7 @@ COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results
 
 @given(st.integers(0, 2**32 - 1))
 @example(15)  # a column is empty, which has the checksum of one that is not there
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_in_stored_columns(whole: Path, tmp_path: Path, seed: int) -> None:
     """The file is sound for SQLite, and the blocks in it are not.
 

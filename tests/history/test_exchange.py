@@ -13,8 +13,8 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.testing.history_contract import make_run, run_ids, store_run
 from tests.exchange.examples import everything, filled, take, write
+from tests.history.history_contract import make_run, run_ids, store_run
 
 
 @pytest.mark.parametrize("as_", FORMATS)

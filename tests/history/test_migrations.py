@@ -68,11 +68,11 @@ def written_by(version: int, path: Path) -> None:
             (run.run_id, run.name, run.status, run.started_at.isoformat(), codec.encode(run)),
         )
         database.executemany("INSERT INTO tags VALUES (?, ?, ?)", [(key, *tag) for tag in run.tags.items()])
-    pack = block.packer(runs()[0])
+    pack = block.make_packer(runs()[0])
     packed = [pack(place, made, made.verdict()) for place, made in enumerate(results())]
-    (row,) = block.rows(1, packed)
+    (row,) = block.make_rows(1, packed)
     stored = dict(zip(block.COLUMNS.split(", "), row, strict=True))
-    stored["results"] = b"\n".join(block.lines_of(stored["results"]))
+    stored["results"] = b"\n".join(block.split_lines(stored["results"]))
     assert stored["results"].startswith(b"{")
     if version < 2:
         del stored["spent"]
@@ -102,7 +102,7 @@ def test_a_file_of_every_older_version_is_opened(version: int, tmp_path: Path) -
     assert [history.find(run.run_id) for run in runs()] == runs()
     assert list(history.results("r0")) == results()
     assert history.results("r0").column("judge").values.tolist() == [0.25]
-    assert history.cached("key") == b"{}"
+    assert history.get_cached_output("key") == b"{}"
     history.delete_errors("r0")
     with history.writer("r0") as writer:
         for place in range(3, 400):

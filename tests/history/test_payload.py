@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proctor.evaluators.session import tool_called
-from proctor.history.payload import read, written
+from proctor.history.payload import decode_result, encode_result
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -20,6 +20,7 @@ from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.sessions.current import record
 from proctor.wiring.evaluate import evaluate
 from tests.records.examples import run_of, scored
+from tests.tables import each_row
 
 
 class Silent:
@@ -61,7 +62,7 @@ STRANGE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", STRANGE, ids=range(len(STRANGE)))
+@each_row("value", STRANGE, ids=range(len(STRANGE)))
 def test_any_value_in_any_field_is_stored_in_some_form(value: Any) -> None:
     """As output, input, expected value, metadata, detail or event: the rest stays as it was."""
     whole = scored("s", 1.0)
@@ -73,8 +74,8 @@ def test_any_value_in_any_field_is_stored_in_some_form(value: Any) -> None:
         EvalResult(Trial(Sample("s", "?"), "!"), {"exact": Score(0.5, True, "", {"odd": value})}),
         EvalResult(Trial(Sample("s", "?"), "!", session=session), {"exact": Score(0.5, True)}),
     ):
-        data, kept = written(result)
-        back = read(data)
+        data, kept = encode_result(result)
+        back = decode_result(data)
         assert back.sample_id == kept.sample_id == "s"
         assert back.trial.sample.cluster == result.trial.sample.cluster
         assert back.verdict() == kept.verdict() == result.verdict()
@@ -82,13 +83,13 @@ def test_any_value_in_any_field_is_stored_in_some_form(value: Any) -> None:
 
 def test_values_that_cannot_be_stored_are_described() -> None:
     """The repr is stored, shortened if necessary, or at least the type."""
-    outputs = [written(EvalResult(Trial(Sample("s", "?"), value)))[1].output for value in STRANGE[:2]]
+    outputs = [encode_result(EvalResult(Trial(Sample("s", "?"), value)))[1].output for value in STRANGE[:2]]
     assert [output["$type"] for output in outputs] == ["list", "dict"]
     assert "which cannot be shown" in outputs[0]["$repr"]
     assert outputs[1]["$repr"] == "{'self': {...}}"
     chain: Any = ["x" * 20_000]
     chain.append(chain)
-    long = written(EvalResult(Trial(Sample("s", "?"), chain)))[1].output
+    long = encode_result(EvalResult(Trial(Sample("s", "?"), chain)))[1].output
     assert len(long["$repr"]) == 10_000
 
 
@@ -98,7 +99,7 @@ KEPT: list[Any] = [10**5_000, 2**100, "\ud800" * 20_000, {"\udfff": 1}, b"\xff"]
 @pytest.mark.parametrize("value", KEPT, ids=range(len(KEPT)))
 def test_values_that_json_lacks_are_restored(value: Any) -> None:
     """Large numbers and single surrogates are restored."""
-    assert read(written(EvalResult(Trial(Sample("s", "?"), value)))[0]).output == value
+    assert decode_result(encode_result(EvalResult(Trial(Sample("s", "?"), value)))[0]).output == value
 
 
 ODD_PARTS: list[dict[str, Any]] = [
@@ -141,8 +142,8 @@ def test_details_that_cannot_be_stored_are_replaced() -> None:
     """Such a score keeps its value and verdict; one without a verdict stays without."""
     details = {"odd": deep(), "\udfff": 1}
     for made in (Score(0.5, True, "half: \ud800", details), Score.skipped("half: \ud800", details)):
-        data, _ = written(EvalResult(Trial(Sample("s", "\ud800"), "!"), {"exact": made}))
-        back = read(data).scores["exact"]
+        data, _ = encode_result(EvalResult(Trial(Sample("s", "\ud800"), "!"), {"exact": made}))
+        back = decode_result(data).scores["exact"]
         assert (back.value, back.passed, back.status) == (made.value, made.passed, made.status)
         assert back.reason == "half: \\ud800"
         assert list(back.details) == ["odd", "\\udfff"]
@@ -152,7 +153,7 @@ def test_metadata_that_is_not_a_mapping_is_stored_as_a_value() -> None:
     """Even a sample that no dataset would have let pass is stored."""
     for metadata, kept in ((None, {}), ([1], {"value": [1]})):
         sample: Any = Sample("s", "\ud800", metadata=metadata)  # type: ignore[arg-type]
-        assert read(written(EvalResult(Trial(sample, "!")))[0]).trial.sample.metadata == kept
+        assert decode_result(encode_result(EvalResult(Trial(sample, "!")))[0]).trial.sample.metadata == kept
 
 
 def test_a_very_large_number_of_tokens_is_kept(tmp_path: Path) -> None:
@@ -167,14 +168,14 @@ def test_a_very_large_number_of_tokens_is_kept(tmp_path: Path) -> None:
     history.close()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text())
 def test_a_valid_result_is_stored_unchanged(name: str, output: str) -> None:
     """What can be written comes back equal, and the very same result is passed on."""
     result = EvalResult(Trial(Sample(name, output), output, usage=Usage(1), session=Session()))
-    data, kept = written(result)
+    data, kept = encode_result(result)
     assert kept is result
-    assert read(data) == result
+    assert decode_result(data) == result
 
 
 @pytest.mark.parametrize("part", ODD_PARTS[:4], ids=range(4))
@@ -183,8 +184,8 @@ def test_an_event_that_cannot_be_stored_costs_only_itself(part: dict[str, Any]) 
     (odd,) = part["session"]
     sound = ToolCall("open", {"page": 1}, result="ok")
     session = Session([sound, odd, Message("user", "hi")])
-    data, kept = written(EvalResult(Trial(Sample("s", "?"), "!", session=session)))
-    back = read(data).trial.session
+    data, kept = encode_result(EvalResult(Trial(Sample("s", "?"), "!", session=session)))
+    back = decode_result(data).trial.session
     assert back is not None
     assert back == kept.trial.session
     assert (back.events[0], back.events[2]) == (sound, Message("user", "hi"))

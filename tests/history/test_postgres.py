@@ -16,7 +16,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.wiring.open_history import open_history
 from tests.records.examples import run_of, scored
 from tests.servers import PostgresServer
-from tests.support import proctor
+from tests.support import run_command
 
 
 @pytest.fixture
@@ -56,12 +56,12 @@ def test_the_command_line_takes_an_address(url: str, tmp_path: Path) -> None:
     """A run is stored and listed on the server, and no local file is written."""
     (tmp_path / "data.jsonl").write_text('{"id": "a", "input": "x", "expected": "X"}\n')
     (tmp_path / "app.py").write_text("def shout(text):\n    return text.upper()\n")
-    done = proctor(
+    done = run_command(
         "run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match",
         "--name", "shout", "--history", url, "-q", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    listed = proctor("runs", "--json", cwd=tmp_path, PROCTOR_HISTORY=url)
+    listed = run_command("runs", "--json", cwd=tmp_path, PROCTOR_HISTORY=url)
     assert '"shout"' in listed.stdout
     assert password(url) not in done.stdout + done.stderr + listed.stdout + listed.stderr
     assert not (tmp_path / ".proctor").exists()
@@ -190,7 +190,7 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
         with history.claim("r"), history.writer("r") as writer:
             writer.add(0, scored("a", 1.0))
             writer.flush()
-            assert history._ask(LOCKS)
+            assert history._query(LOCKS)
             writer.add(1, scored("b", 1.0))
 
     history.begin(run_of("r"))

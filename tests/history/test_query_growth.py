@@ -16,7 +16,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.history.stored_runs import StoredRuns
 from proctor.records.codec import encode
 from proctor.records.run import RunMetadata
-from proctor.testing.history_contract import NOON, make_run
+from tests.history.history_contract import NOON, make_run
 
 COUNT = 2_000
 # Instructions of SQLite's virtual machine between two calls of the counter.

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from proctor import define
-from proctor.testing.history_contract import make_run
 from proctor.wiring.definition.definition import Definition
 from proctor.wiring.definition.definition_history import DefinitionHistory
 from proctor.wiring.open_history import open_history
+from tests.history.history_contract import make_run
 from tests.history.test_query_growth import fill
 
 SPAN = {"input": "x", "output": "y"}

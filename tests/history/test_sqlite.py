@@ -79,9 +79,9 @@ def test_reading_creates_nothing(history: SQLiteHistory) -> None:
     assert history.runs() == []
     assert history.runs(tags={"a": "b"}) == []
     assert history.is_claimed("r") is False
-    assert history.cached("key") is None
+    assert history.get_cached_output("key") is None
     looks: list[Any] = [history.find, history.report, history.results, history.delete]
-    looks += [lambda run: list(history.done(run)), lambda run: history.writer(run).__enter__()]
+    looks += [lambda run: list(history.finished_trials(run)), lambda run: history.writer(run).__enter__()]
     for look in looks:
         with pytest.raises(RunNotFound):
             look("r")
@@ -95,11 +95,11 @@ def test_deleting_a_run_deletes_all_its_data(history: SQLiteHistory) -> None:
         history.begin(run_of(run_id, tags={"t": "1"}))
         with history.writer(run_id) as writer:
             writer.add(0, scored("a", 1.0))
-            writer.keep("key", "now", b"{}")
+            writer.cache_output("key", "now", b"{}")
     history.delete("r1")
     assert ids(history.runs(tags={"t": "1"})) == ["r2"]
     assert len(history.results("r2")) == 1
-    assert history.cached("key") == b"{}"
+    assert history.get_cached_output("key") == b"{}"
     database = sqlite3.connect(history.path)
     counts = [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("runs", "tags", "blocks")]
     database.close()
@@ -158,7 +158,7 @@ def test_a_temporary_history_goes_away_with_its_last_user() -> None:
     report = history.report("r")
     del history, writer
     gc.collect()
-    assert len(report.results.only("default")) == 1
+    assert len(report.results.for_configuration("default")) == 1
     del report
     gc.collect()
     assert not folder.exists()

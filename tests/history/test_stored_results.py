@@ -62,7 +62,7 @@ def assert_same_answers(one: Results, other: Results) -> None:
         assert one.clusters() == other.clusters()
         assert one.latencies() == other.latencies()
         assert one.tokens() == other.tokens()
-        assert one.spent() == other.spent()
+        assert one.model_usage() == other.model_usage()
         assert list(one.error_kinds().items()) == list(other.error_kinds().items())
         for evaluator in (None, *EVALUATORS, "unknown"):
             assert one.column(evaluator) == other.column(evaluator)
@@ -75,7 +75,7 @@ def test_columns_and_counts_are_the_same(shared: StoredRuns, made: Made, status:
     disk, memory = stored(shared, made, status=status), ResultList(made[1])
     assert_same_answers(disk, memory)
     for name in (*(c.name for c in made[0].configurations), "no such"):
-        assert_same_answers(disk.only(name), memory.only(name))
+        assert_same_answers(disk.for_configuration(name), memory.for_configuration(name))
 
 
 @settings(max_examples=12)
@@ -86,7 +86,7 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
     memory: Results = ResultList(made[1])
     if data.draw(st.booleans()):
         name = made[0].configurations[0].name
-        disk, memory = disk.only(name), memory.only(name)
+        disk, memory = disk.for_configuration(name), memory.for_configuration(name)
     for outcome in (None, *OUTCOMES):
         for evaluator in (None, *EVALUATORS, "unknown"):
             offset, limit = data.draw(st.integers(-1, 6)), data.draw(st.integers(-1, 8))
@@ -97,7 +97,7 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
         part = slice(data.draw(ends), data.draw(ends), data.draw(steps))
         assert list(disk[part]) == list(memory[part])
     for number in range(6):
-        assert list(disk.of_sample(f"s{number}")) == list(memory.of_sample(f"s{number}"))
+        assert list(disk.for_sample(f"s{number}")) == list(memory.for_sample(f"s{number}"))
     for index in range(-len(memory), len(memory)):
         assert disk[index] == memory[index]
     for index in (len(memory), -len(memory) - 1, 2**70):
@@ -107,7 +107,7 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
 
 def test_many_results_lie_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost or doubled at the seams of blocks, whether the last one is full or not."""
-    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
+    monkeypatch.setattr(block, "RESULTS_PER_BLOCK", 3)
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 1)
     monkeypatch.setattr(stored_results, "BLOCKS_PER_QUERY", 2)
     history = SQLiteHistory(tmp_path / "h.db")
@@ -138,15 +138,15 @@ def test_a_shuffled_run_is_read_in_order_with_few_blocks_unpacked(
     monkeypatch.setattr(reading, "MAX_GATHERED_BYTES", room)
     monkeypatch.setattr(reading, "WINDOW", 100)
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 2)
-    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 50)
+    monkeypatch.setattr(block, "RESULTS_PER_BLOCK", 50)
     unpacked: list[bytes] = []
-    real = block.lines_of
+    real = block.split_lines
 
     def counted(stored: bytes) -> list[bytes]:
         unpacked.append(stored)
         return real(stored)
 
-    monkeypatch.setattr(block, "lines_of", counted)
+    monkeypatch.setattr(block, "split_lines", counted)
     history = SQLiteHistory(tmp_path / "h.db")
     results = shuffled(history, 1_000)
     assert [result.sample_id for result in results] == [f"s{number}" for number in range(1_000)]
@@ -161,7 +161,7 @@ def test_a_result_larger_than_the_memory_limit_is_read(tmp_path: Path, monkeypat
     """At least one is gathered at a time."""
     monkeypatch.setattr(reading, "MAX_GATHERED_BYTES", 1)
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 1)
-    monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
+    monkeypatch.setattr(block, "RESULTS_PER_BLOCK", 3)
     history = SQLiteHistory(tmp_path / "h.db")
     results = shuffled(history, 20)
     assert [result.sample_id for result in results] == [f"s{number}" for number in range(20)]
@@ -208,7 +208,7 @@ def test_answers_agree_with_each_other_while_results_come_in(tmp_path: Path) -> 
 def test_results_keep_a_temporary_history_alive() -> None:
     """The results of a history without other references can still be read."""
     results = stored(SQLiteHistory.temporary(), (run_of(), [failed("a"), scored("b", 1.0)]))
-    assert [result.sample_id for result in results.only("default")] == ["a", "b"]
+    assert [result.sample_id for result in results.for_configuration("default")] == ["a", "b"]
 
 
 def test_a_reader_notices_that_results_were_dropped_meanwhile(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.history.trends import Trend, trend
 from proctor.records.metric import MetricValue
 from proctor.records.run import StoppedEarly
-from proctor.testing.history_contract import NOON, make_result, make_run, store_run
+from tests.history.history_contract import NOON, make_result, make_run, store_run
 
 
 def rate(value: float | None, n: int = 10) -> dict[str, MetricValue]:

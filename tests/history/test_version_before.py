@@ -15,7 +15,7 @@ import pytest
 
 from proctor.comparison.report import EvalReport
 from proctor.history.sqlite import SQLiteHistory
-from proctor.models.wrappers.cassette import Replay
+from proctor.models.wrappers.cassette import ReplayModel
 from proctor.records.model import ModelRequest, ToolSpec
 from proctor.records.rubric import compute_total, read_run_columns
 from proctor.records.score import SKIPPED_BY_DESIGN
@@ -60,7 +60,7 @@ def test_the_run_is_read(report: EvalReport) -> None:
 
 
 def test_a_session_is_read_event_by_event(report: EvalReport) -> None:
-    result = report.results.of_sample("fr")[0]
+    result = report.results.for_sample("fr")[0]
     assert result.trial.session is not None
     message, call, model_call, custom = result.trial.session
     assert message == Message("user", "Capital of France?")
@@ -71,12 +71,12 @@ def test_a_session_is_read_event_by_event(report: EvalReport) -> None:
 
 
 def test_values_that_json_lacks_are_read(history: SQLiteHistory) -> None:
-    output = history.report("capitals").results.of_sample("nums")[0].trial.output
+    output = history.report("capitals").results.for_sample("nums")[0].trial.output
     assert output == {"pair": (1, math.inf), "bytes": b"\x00\xff"}
 
 
 def test_errors_and_skipped_scores_are_read(report: EvalReport) -> None:
-    failed, unscored, skipped = (report.results.of_sample(name)[0] for name in ("boom", "it", "nums"))
+    failed, unscored, skipped = (report.results.for_sample(name)[0] for name in ("boom", "it", "nums"))
     assert failed.trial.error is not None
     assert (failed.trial.error.kind, failed.trial.error.message) == ("ValueError", "the target failed")
     assert unscored.scores["fragile"].status == "error"
@@ -85,14 +85,14 @@ def test_errors_and_skipped_scores_are_read(report: EvalReport) -> None:
 
 
 def test_scores_skipped_by_design_leave_results_decided(report: EvalReport) -> None:
-    first, last = report.results.of_sample("fr")
+    first, last = report.results.for_sample("fr")
     assert first.scores["consistency"].reason in SKIPPED_BY_DESIGN
     assert first.outcome == last.outcome == "passed"
     assert last.scores["consistency"].value == 1.0
 
 
 def test_rubric_scores_and_their_total_are_read(report: EvalReport) -> None:
-    result, columns = report.results.of_sample("es")[1], read_run_columns(report.metadata)
+    result, columns = report.results.for_sample("es")[1], read_run_columns(report.metadata)
     assert result.scores["care"].value == 0.75
     assert result.scores["tone"].reason == "The agent looked it up."
     assert [(c.name, c.scale, c.rubric.weight) for c in columns.columns] == [
@@ -118,7 +118,7 @@ def test_configurations_and_baselines_are_read(history: SQLiteHistory) -> None:
     report = history.report("marks")
     assert report.metadata is not None
     assert [c.options for c in report.metadata.configurations] == [{"mark": "."}, {"mark": "!"}]
-    assert [report.results.only(name).counts().passed for name in ("plain", "loud")] == [0, 2]
+    assert [report.results.for_configuration(name).counts().passed for name in ("plain", "loud")] == [0, 2]
     assert set(report.by_configuration) == {"plain", "loud"}
     assert history.baseline("main").name == "capitals"
 
@@ -132,7 +132,7 @@ def test_a_cassette_answers_as_it_did() -> None:
         seed=7,
         max_tokens=50,
     )
-    replay = Replay(FILES / "version_before_calls.jsonl")
+    replay = ReplayModel(FILES / "version_before_calls.jsonl")
     response = asyncio.run(replay.complete(request))
     again = asyncio.run(replay.complete(ModelRequest((Message("user", "où?"),), opinion=1)))
     assert response.text == again.text == "The café is “open”.\n"

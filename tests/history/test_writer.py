@@ -65,11 +65,11 @@ def test_when_the_block_ends_everything_is_durable(history: SQLiteHistory) -> No
     with history.writer("r") as writer:
         for position in range(count):
             writer.add(position, scored(f"s{position}", 0.5))
-        writer.keep("key", "2026-01-01T00:00:00+00:00", b"{}")
-        writer.keep("key", "2026-01-02T00:00:00+00:00", b"another")
+        writer.cache_output("key", "2026-01-01T00:00:00+00:00", b"{}")
+        writer.cache_output("key", "2026-01-02T00:00:00+00:00", b"another")
     assert looked_at(history) == [f"s{position}" for position in range(count)]
-    assert history.cached("key") == b"{}"
-    assert history.cached("other") is None
+    assert history.get_cached_output("key") == b"{}"
+    assert history.get_cached_output("other") is None
 
 
 def test_added_results_are_durable_if_the_block_fails(history: SQLiteHistory) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proctor.records import codec
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import Format
 from tests.support import ROOT
 

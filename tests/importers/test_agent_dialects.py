@@ -21,10 +21,11 @@ from proctor.errors import ProctorError
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.importers.logs import only
 from tests.importers.traces import span, spans
 from tests.support import ROOT
+from tests.tables import each_row
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
@@ -245,7 +246,7 @@ def test_a_role_that_is_no_tool_name_is_unchanged() -> None:
 # --- C# and Gemini: parts without a message around them, and names that begin with a capital.
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         [{"text": ANSWER}],
@@ -259,7 +260,6 @@ def test_a_role_that_is_no_tool_name_is_unchanged() -> None:
         [{"Text": ANSWER}],
         {"role": "assistant", "contents": [{"$type": "text", "text": ANSWER}]},
     ],
-    ids=str,
 )
 def test_gemini_parts_are_joined_to_a_text(answer: Any) -> None:
     """As the output of a generation, and of a trace without one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ToolCall, Usage
 from proctor.sessions.importers import claude_code
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.importers.growth import assert_linear
 from tests.importers.logs import only
 
@@ -53,7 +53,7 @@ def test_a_rewound_branch_is_kept_outside_the_conversation() -> None:
     assert imported.session.usage == Usage(27, 6)
     assert imported.recorded["tokens"]["once_a_message"] == {"input_tokens": 27, "output_tokens": 6}
     assert [(event.kind, event.data) for event in imported.session[CustomEvent]] == [("rewound", {"taken": branch})]
-    assert imported.passed_over == {}
+    assert imported.unknown_parts == {}
     again = only(claude_code, *ASKED, *branch, *new, *branch)
     assert (again.session.usage, contents(again)) == (imported.session.usage, contents(imported))
 

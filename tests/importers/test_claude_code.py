@@ -34,7 +34,7 @@ def test_a_session_is_read_in_order() -> None:
     listed, refused = imported.session[ToolCall]
     assert (listed.result, listed.error, listed.duration_ms) == ("a.py\nb.py", None, 12.0)
     assert refused.error == "The user doesn't want this."
-    assert imported.passed_over == {}
+    assert imported.unknown_parts == {}
 
 
 def test_usage_is_counted_once_a_message() -> None:
@@ -85,7 +85,7 @@ def test_the_progress_of_an_agent_is_read() -> None:
         {"type": "progress", "data": {"type": "hook_progress"}},
     )
     assert kinds(imported)[1] == "assistant sub-agent x"
-    assert imported.passed_over == {"progress": 1}
+    assert imported.unknown_parts == {"progress": 1}
 
 
 def test_repeated_progress_is_read_and_counted_once() -> None:
@@ -109,7 +109,7 @@ def test_repeated_progress_is_read_and_counted_once() -> None:
     )
     assert [message.content for message in imported.session[Message]] == ["Find.", "Sub", "Done."]
     assert [call.result for call in imported.session[ToolCall]] == ["a.py"]
-    assert imported.passed_over == {}
+    assert imported.unknown_parts == {}
     assert imported.session.usage == Usage(17, 8)
     assert imported.recorded["tokens"] == {
         "once_a_message": {"input_tokens": 17, "output_tokens": 8},
@@ -147,7 +147,7 @@ def test_unmatched_calls_and_results_are_kept() -> None:
         (UNANSWERED, {"tool_name": "Bash", "arguments": {"": "odd"}, "call_id": "t"}),
         (ORPHAN_RESULT, {"call_id": "other", "content": "lost"}),
     ]
-    assert imported.passed_over == {ORPHAN_RESULT: 1}
+    assert imported.unknown_parts == {ORPHAN_RESULT: 1}
 
 
 def test_an_unknown_part_is_no_tool_call() -> None:
@@ -177,7 +177,7 @@ def test_images_and_odd_parts() -> None:
     imported = only(claude_code, said([image, text, {"type": "hologram"}, "bare"]))
     assert imported.session[Message][0].content == [image, text]
     assert imported.input == "What is this?"
-    assert imported.passed_over == {"content: hologram": 1, "content: a string": 1}
+    assert imported.unknown_parts == {"content: hologram": 1, "content: a string": 1}
 
 
 def test_the_real_log_adds_up() -> None:
@@ -201,13 +201,13 @@ def test_the_real_log_adds_up() -> None:
     repeated = wanted["toolCallCounts"] | {"TodoWrite": wanted["toolCallCounts"]["TodoWrite"] - 1}
     assert {name: called[name] for name in repeated} == repeated
     assert imported.id == wanted["taskId"]
-    assert imported.passed_over == {"file-history-delta": 1}
+    assert imported.unknown_parts == {"file-history-delta": 1}
 
 
 def test_real_edge_cases() -> None:
     """Lines that are no lines, messages without content: each is counted, the rest is read."""
     imported, stray = read(claude_code, values_in(real("claude_code_log/edge_cases.jsonl")))
-    assert imported.passed_over == {
+    assert imported.unknown_parts == {
         "user without content": 2, "a string": 1, "mapping with silly": 1, "a number": 2,
         "content: a string": 1,
     }  # fmt: skip
@@ -218,7 +218,7 @@ def test_real_edge_cases() -> None:
 def test_a_document_of_lines_is_read_like_the_lines() -> None:
     """`loglines` and a plain list give the same session; other fields are kept."""
     imported = only(claude_code, {"loglines": CLAUDE, "more": 1})
-    assert imported.passed_over == {"about": 1}
+    assert imported.unknown_parts == {"document": 1}
     assert imported.session.usage == only(claude_code, CLAUDE).session.usage
 
 
@@ -293,7 +293,7 @@ def test_messages_queued_while_the_model_works_are_read() -> None:
         ("I am done.", "meta"), ("Note.", "meta"),
     ]  # fmt: skip
     assert {m.role for m in imported.session[Message]} == {"user"}
-    assert imported.passed_over == {"attachment": 3}
+    assert imported.unknown_parts == {"attachment": 3}
     assert imported.recorded["log"][0]["attachment"] == {
         "commandMode": "prompt", "origin": {"kind": "human"},
     }  # fmt: skip

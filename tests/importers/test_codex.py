@@ -11,7 +11,7 @@ from proctor.evaluators.session import tool_called
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
 from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import codex
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.importers.examples import CODEX
 from tests.importers.growth import assert_linear
 from tests.importers.logs import kinds, only, read, real, values_in
@@ -62,7 +62,7 @@ def test_the_exit_code_of_a_command_is_read() -> None:
     after = only(codex, *output("x"), end)
     assert after.session[ToolCall][0].error == "exit code 2"
     failed = event(type="mcp_tool_call_end", call_id="c", success=False)
-    assert only(codex, *output("x"), failed).session[ToolCall][0].error == "it failed"
+    assert only(codex, *output("x"), failed).session[ToolCall][0].error == "the call failed"
     written = only(codex, *output("oops\nProcess exited with code 127"))
     assert written.session[ToolCall][0].error == "exit code 127"
     above = "Chunk ID: 1\nProcess exited with code 2\nOutput:\nExit code: 0"
@@ -70,7 +70,7 @@ def test_the_exit_code_of_a_command_is_read() -> None:
     fine = only(codex, *output("Exit code: 0\nOutput:\nok"))
     assert fine.session[ToolCall][0].success
     no = only(codex, *output({"content": "x", "success": False}))
-    assert no.session[ToolCall][0].error == "it failed"
+    assert no.session[ToolCall][0].error == "the call failed"
 
 
 def test_an_exit_code_in_the_output_of_a_command_is_ignored() -> None:
@@ -166,7 +166,7 @@ def test_odd_items_are_counted() -> None:
         {"type": "compacted", "payload": {"message": "short"}},
         7,
     )
-    assert imported.passed_over == {
+    assert imported.unknown_parts == {
         "message: ghost": 1, "function_call": 1, "hologram": 1, "event: hologram": 1, "a number": 1,
     }  # fmt: skip
 
@@ -176,7 +176,7 @@ def test_real_codex_logs() -> None:
     imported = [read(codex, values_in(path))[0] for path in sorted(real("mlflow/codex").iterdir())]
     assert [session.session.usage.total_tokens for session in imported] == [110, None, 250]
     assert [call.success for session in imported for call in session.session[ToolCall]] == [False, True, True]
-    assert [session.passed_over for session in imported] == [{}, {}, {}]
+    assert [session.unknown_parts for session in imported] == [{}, {}, {}]
 
 
 def test_each_call_with_a_reused_id_gets_its_own_outcome() -> None:
@@ -260,7 +260,7 @@ def test_rolled_back_turns_are_kept_outside_the_conversation() -> None:
     assert contents(imported) == ["First?", "1.", "Right?", "2."]
     assert imported.session[ToolCall] == ()
     assert imported.session.usage == Usage(10, 1)
-    assert imported.passed_over == {}
+    assert imported.unknown_parts == {}
     (rewound,) = (entry.data for entry in imported.session[CustomEvent] if entry.kind == "rewound")
     assert rewound["line"] == rolled_back(2)
     assert len(rewound["taken"]) == 7
@@ -294,11 +294,11 @@ def test_turns_are_rolled_back_repeatedly() -> None:
     for times, left in enumerate((["A", "a", "Again?", "b"], ["A", "a"], []), start=1):
         imported = only(codex, CODEX[0], *lines, *[back] * times)
         assert contents(imported) == left
-    assert only(codex, *lines, *[back] * 4).passed_over == {"event: thread_rolled_back": 1}
+    assert only(codex, *lines, *[back] * 4).unknown_parts == {"event: thread_rolled_back": 1}
     for odd in (0, None, "1", -1):
         imported = only(codex, *lines, rolled_back(odd))
         assert len(contents(imported)) == 6
-        assert imported.passed_over == {"event: thread_rolled_back": 1}
+        assert imported.unknown_parts == {"event: thread_rolled_back": 1}
 
 
 def test_the_work_for_many_rollbacks_is_linear() -> None:
@@ -349,10 +349,10 @@ def test_calls_of_hosted_tools_are_read() -> None:
     ended = event(type="web_search_end", call_id="ws", query="weather Paris")
     drawn = item(type="image_generation_call", status="completed", result="AA", revised_prompt="x")
     imported = only(codex, CODEX[0], *lines, ended, drawn)
-    assert imported.passed_over == {}
+    assert imported.unknown_parts == {}
     searched, failed, picture = imported.session[ToolCall]
     assert (searched.name, searched.arguments, searched.success) == ("web_search", action, True)
-    assert failed.error == "it failed"
+    assert failed.error == "the call failed"
     assert (picture.name, picture.arguments, picture.result) == (
         "image_generation", {"": "x"}, "AA",
     )  # fmt: skip

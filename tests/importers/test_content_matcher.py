@@ -10,6 +10,7 @@ import pytest
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, ToolCall
 from proctor.sessions.importers.content_matcher import ContentMatcher
 from tests.importers.growth import assert_linear
+from tests.tables import each_row
 
 FOUND = [{"title": "Top topics", "href": "example.org/a"}, {"title": "Trends", "href": "b"}]
 SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
@@ -32,7 +33,7 @@ def test_the_content_of_a_call_matches(value: Any) -> None:
     assert not matcher.consume(value), "it is used up"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         [{**FOUND[0], "title": "search"}, FOUND[1]],

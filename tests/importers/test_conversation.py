@@ -15,6 +15,7 @@ from proctor.evaluators.session import token_usage_under
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
 from proctor.sessions.importers.conversation import Conversation, merge_sessions, read_conversation
 from tests.importers.conversations import ANSWER, QUESTION, SHAPES, SYSTEM, chat
+from tests.tables import each_row
 
 USAGE = {"input_tokens": 10, "output_tokens": 5}
 
@@ -25,8 +26,8 @@ def read(output: Any, given: Any = None) -> Conversation:
     return result
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("given", [None, QUESTION, {"messages": [("user", QUESTION)]}], ids=["-", "text", "messages"])
+@each_row("shape", SHAPES)
+@each_row("given", [None, QUESTION, {"messages": [("user", QUESTION)]}], ids=["-", "text", "messages"])
 def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str, given: Any) -> None:
     """Order, roles, calls with their results and failures, and the answer do not depend on it."""
     imported = read(SHAPES[shape](), given)
@@ -49,7 +50,7 @@ def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str,
         assert len(imported.session[ModelCall]) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "output",
     [
         "It is Paris.",
@@ -75,7 +76,6 @@ def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str,
         object(),
         Message,
     ],
-    ids=lambda output: "object" if type(output) is object else str(output),
 )
 def test_other_outputs_are_not_conversations(output: Any) -> None:
     """Only what clearly is a conversation in which an agent spoke or acted is read as one."""

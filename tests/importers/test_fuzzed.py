@@ -17,7 +17,7 @@ from fuzz.seeds import create_mutator, load_seeds
 from fuzz.shrinking import shrink
 
 from proctor.sessions.importers import openai_messages
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import AUTO, FORMATS, Format
 
 SMALL = 4_000

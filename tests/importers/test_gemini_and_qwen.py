@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.importers import gemini, qwen
-from proctor.sessions.importers.json_values import read_gemini_usage
+from proctor.sessions.importers.gemini import read_api_usage as read_gemini_usage
 from tests.importers.examples import GEMINI, QWEN
 from tests.importers.logs import kinds, only, read, real, values_in, written
 
@@ -25,7 +25,7 @@ def test_later_lines_update_earlier_ones() -> None:
     assert [(call.result, call.error) for call in imported.session[ToolCall]] == [
         ("text of a", None),
         ({"error": "no such file"}, "no such file"),
-        (None, "it was cancelled"),
+        (None, "the call was cancelled"),
     ]
     assert (imported.id, imported.input, imported.output) == ("g-1", "Read it.", "It says so.")
     assert imported.recorded["about"]["lastUpdated"] == "2026-01-02T10:00:01.000Z"
@@ -79,7 +79,7 @@ def test_a_compressed_history_is_named_summary() -> None:
         ("assistant", "summary", "I see."),
         ("user", None, "And?"),
     ]
-    assert (imported.input, imported.output, imported.passed_over) == ("Why?", "So.", {})
+    assert (imported.input, imported.output, imported.unknown_parts) == ("Why?", "So.", {})
     back = only(gemini, *start, {"$set": {"messages": short}}, {"$rewindTo": "9"})
     assert [m.content for m in back.session[Message]] == ["Why?", "So.", "They talked."]
 
@@ -106,10 +106,10 @@ def test_calls_and_results_that_a_history_repeats_are_read_once() -> None:
     ]
     imported = only(gemini, GEMINI[0], {**history[0], "content": ""}, {"$set": {"messages": history}})
     assert kinds(imported) == ["assistant", "ToolCall ls"]
-    assert (imported.output, imported.passed_over) == ("Look:", {})
+    assert (imported.output, imported.unknown_parts) == ("Look:", {})
     other = {"functionResponse": {**answer, "response": {"output": "b"}}}
     imported = only(gemini, GEMINI[0], history[0], {**history[1], "content": [other]})
-    assert imported.passed_over == {"tool result without its call": 1}
+    assert imported.unknown_parts == {"tool result without its call": 1}
 
 
 def test_ids_like_our_keys_do_not_collide() -> None:
@@ -120,7 +120,7 @@ def test_ids_like_our_keys_do_not_collide() -> None:
     ]
     imported = only(gemini, GEMINI[0], *lines)
     assert [message.content for message in imported.session[Message]] == odd
-    assert imported.passed_over == {"a string": len(odd)}
+    assert imported.unknown_parts == {"a string": len(odd)}
     assert imported.session.usage.output_tokens == len(odd)
 
 
@@ -137,7 +137,7 @@ def test_a_checkpoint_is_read() -> None:
         ],
     )  # fmt: skip
     assert imported.session[ToolCall] == (ToolCall("ls", result="a"),)
-    assert (imported.output, imported.passed_over) == ("Done", {"part: mapping with odd": 1})
+    assert (imported.output, imported.unknown_parts) == ("Done", {"part: mapping with odd": 1})
 
 
 def test_two_headers_are_two_sessions() -> None:
@@ -162,7 +162,7 @@ def test_the_real_gemini_log_adds_up() -> None:
     assert dict(total) == {model: usage["total_tokens"] for model, usage in result.items()}
     assert sorted(total.values()) == [40_956, 165_923]
     assert dict(fresh) == {model: usage["input_tokens"] for model, usage in result.items()}
-    assert (imported.passed_over, len(imported.session[ToolCall])) == ({}, 12)
+    assert (imported.unknown_parts, len(imported.session[ToolCall])) == ({}, 12)
 
 
 def test_qwen_thoughts_calls_and_declined_calls_are_read() -> None:
@@ -181,9 +181,9 @@ def test_qwen_lines_before_the_first_id_belong_to_it() -> None:
     """A line without an id belongs to the session around it, and odd ones are counted."""
     imported = only(qwen, {"odd": 1}, *QWEN, 3)
     assert imported.id == "q-1"
-    assert imported.passed_over == {"mapping with odd": 1, "a number": 1}
+    assert imported.unknown_parts == {"mapping with odd": 1, "a number": 1}
     cancelled = dict(QWEN[3], message={"parts": [{"functionResponse": {"id": "w"}}]})
-    assert only(qwen, *QWEN[:3], cancelled).session[ToolCall][0].error == "it ended with cancelled"
+    assert only(qwen, *QWEN[:3], cancelled).session[ToolCall][0].error == "the call ended with cancelled"
 
 
 def test_qwen_lines_keep_their_model() -> None:

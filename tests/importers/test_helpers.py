@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from proctor.records.session import Message, Usage
 from proctor.sessions import current
 from proctor.sessions.genai import bodies, message_parser, messages, spans, values
@@ -13,23 +11,29 @@ from proctor.sessions.importers import (
     content_matcher,
     conversation,
     gemini,
+    imported_session,
     json_values,
     langchain_messages,
     langfuse,
     langfuse_rows,
+    message_parts,
+    openai_messages,
     otlp_wire,
-    responses,
     session_files,
     trace,
 )
 from proctor.sessions.importers.session_builder import SessionBuilder
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         (
-            (current.count_cut_off(current.describe_cut_off(1200)), current.count_cut_off("2 outputs were lost")),
+            (
+                current.parse_cut_off_count(current.describe_cut_off(1200)),
+                current.parse_cut_off_count("2 outputs were lost"),
+            ),
             (1200, None),
         ),
         (current.check_usage(Usage(-5, 3), "the server"), Usage()),
@@ -38,9 +42,9 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             {"role": "model", "parts": [{"text": "Hi", "functionCall": None}]},
         ),
         (
-            message_parser._get_item_arguments(
+            message_parser._parse_call(
                 {"type": "web_search_call", "action": {"type": "search", "query": "Rome"}}
-            ),
+            ).arguments,
             {"type": "search", "query": "Rome"},
         ),
         (message_parser._get_hosted_result({"type": "web_search_call", "status": "completed"}), "completed"),
@@ -107,7 +111,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             Usage(input_tokens=40, output_tokens=8, cached_tokens=8),
         ),
         (
-            json_values.wrap_raw_event("observation: span", {"name": "plan", "input": "Go"}).data,
+            imported_session.wrap_raw_event("observation: span", {"name": "plan", "input": "Go"}).data,
             {"found": {"name": "plan", "input": "Go"}},
         ),
         (
@@ -116,34 +120,37 @@ from proctor.sessions.importers.session_builder import SessionBuilder
         ),
         (
             (
-                json_values.describe_type({"type": "hologram"}),
-                json_values.describe_type({"a": 1, "b": 2}),
-                json_values.describe_type(3),
+                imported_session.describe_type({"type": "hologram"}),
+                imported_session.describe_type({"a": 1, "b": 2}),
+                imported_session.describe_type(3),
             ),
             ("hologram", "mapping with a, b", "a number"),
         ),
         (
-            json_values.describe_value([{"from": "human", "value": "Hi"}, {"from": "gpt"}]),
-            'a list of 2, first a mapping with from "human", value',
+            imported_session.describe_value([{"from": "human", "value": "Hi"}, {"from": "gpt"}]),
+            'a list of 2, first an object with the keys from "human", value',
         ),
         (
-            json_values.describe_value({"id": 1, "turns": [{"role": "critic", "said": "No."}]}),
-            'a mapping with id, turns (a list of 1, first a mapping with role "critic", said)',
+            imported_session.describe_value({"id": 1, "turns": [{"role": "critic", "said": "No."}]}),
+            'an object with the keys id, turns (a list of 1, first an object with the keys role "critic", said)',
         ),
-        (json_values.join_parts([{"text": "a"}, {"text": "b"}], types=()), "a\nb"),
+        (message_parts.join_parts([{"text": "a"}, {"text": "b"}], types=()), "a\nb"),
         (
             (
-                json_values.extract_text([{"type": "image"}, {"type": "text", "text": "Hi"}]),
-                json_values.extract_text([]),
+                message_parts.extract_text([{"type": "image"}, {"type": "text", "text": "Hi"}]),
+                message_parts.extract_text([]),
             ),
             ("Hi", None),
         ),
         (
-            json_values.find_unknown_parts([{"type": "image"}, {"type": "hologram"}, {"text": "Hi"}]),
+            message_parts.find_unknown_parts([{"type": "image"}, {"type": "hologram"}, {"text": "Hi"}]),
             [{"type": "hologram"}],
         ),
         (
-            (json_values.default_session_id("logs/chat.jsonl.gz"), json_values.default_session_id("logs/chat.jsonl:3")),
+            (
+                imported_session.default_session_id("logs/chat.jsonl.gz"),
+                imported_session.default_session_id("logs/chat.jsonl:3"),
+            ),
             ("chat", "chat:3"),
         ),
         (
@@ -167,9 +174,9 @@ from proctor.sessions.importers.session_builder import SessionBuilder
         ),
         ((otlp_wire.is_document({"resourceSpans": []}), otlp_wire.is_document({"spans": []})), (True, False)),
         (otlp_wire.to_storable([1]), [1]),
-        (responses.read_usage({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens, 11),
+        (openai_messages.read_usage({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens, 11),
         (
-            responses.read_usage({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2}),
+            openai_messages.read_usage({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2}),
             Usage(input_tokens=105, output_tokens=2, cached_tokens=100),
         ),
         (
@@ -204,13 +211,13 @@ def test_content_lines_have_the_keys_above_them() -> None:
 
 def test_the_input_and_output_of_a_trace_become_messages() -> None:
     messages = langfuse.read_trace_messages({"question": "Where?"}, {"answer": "There.", "sources": 2}, [])
-    assert messages.before == [Message(role="user", content="Where?")]
-    assert messages.after == [Message(role="assistant", content={"answer": "There.", "sources": 2})]
+    assert messages.inputs == [Message(role="user", content="Where?")]
+    assert messages.outputs == [Message(role="assistant", content={"answer": "There.", "sources": 2})]
 
 
 def test_fields_that_the_session_lacks_are_found() -> None:
     call = {"type": "tool_use", "id": "c1", "name": "find", "input": {"q": 1}}
-    matcher = responses.add_parsed(
+    matcher = openai_messages.add_parsed(
         SessionBuilder(), message_parser.parse_messages([{"role": "assistant", "content": [call]}])
     )
     assert matcher.unmatched_fields({"content": [call], "stop_reason": "tool_use"}) == {"stop_reason": "tool_use"}
@@ -219,7 +226,7 @@ def test_fields_that_the_session_lacks_are_found() -> None:
 def test_problems_are_grouped_by_file() -> None:
     problems = session_files.ReadProblems()
     for line in (3, 4):
-        problems.add(Path("notes.json"), "it is not JSON", line)
+        problems.add(Path("notes.json"), "not valid JSON", line)
     assert [str(problem) for problem in problems.by_file] == [
-        "notes.json: 2 lines with problems, such as line 3: it is not JSON"
+        "notes.json: 2 lines with problems, such as line 3: not valid JSON"
     ]

@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from proctor.records.session import CustomEvent, Message
 from proctor.sessions.importers import langfuse
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
 from tests.importers.logs import kinds, only, read
 from tests.importers.traces import row
+from tests.tables import each_row
 
 
 def trace(given: Any, answer: Any, *observations: dict[str, Any]) -> ImportedSession:
@@ -25,7 +24,7 @@ def said(found: ImportedSession) -> list[tuple[str, Any]]:
     return [(message.role, message.content) for message in found.session[Message]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "words"),
     [
         ({"question": "Where?"}, "Where?"),
@@ -45,7 +44,7 @@ def test_other_values_become_messages(given: Any, words: Any) -> None:
     """The one text that there is, else all of the data; nothing of it counts as not understood."""
     result = trace(given, {"answer": "There."})
     assert said(result) == [("user", words), ("assistant", "There.")]
-    assert (result.input, result.output, result.passed_over) == (words, "There.", {})
+    assert (result.input, result.output, result.unknown_parts) == (words, "There.", {})
 
 
 def test_an_unwrapped_text_is_still_recorded_as_logged() -> None:

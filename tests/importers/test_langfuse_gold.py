@@ -22,9 +22,10 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.langfuse_rows import get_attributes, read_observation_messages
 from tests.support import ROOT
+from tests.tables import each_row
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 FOLDER = DATA / "08_traces" / "langfuse"
@@ -112,7 +113,7 @@ def ours(messages: list[Message]) -> list[Said]:
     ]
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@each_row("framework", FRAMEWORKS)
 def test_the_messages_of_every_observation_match_the_gold_data(framework: str) -> None:
     """In order and word by word, but for the differences that are written down above."""
     rows = {row["id"]: row for row in load(framework, "trace")["observations"]}
@@ -172,7 +173,7 @@ SESSIONS = {
 }
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@each_row("framework", FRAMEWORKS)
 def test_a_session_has_everything_once_and_in_order(framework: str) -> None:
     """Repeated history, and the outer span of a client's call, add nothing."""
     document = load(framework, "trace")
@@ -187,7 +188,7 @@ def test_a_session_has_everything_once_and_in_order(framework: str) -> None:
     assert calls + len(stored) == len(document["observations"])
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@each_row("framework", FRAMEWORKS)
 def test_tokens_costs_latencies_scores_and_tags_are_recorded(framework: str) -> None:
     """Each observation keeps its own; the session counts the innermost ones."""
     document = load(framework, "trace")
@@ -220,7 +221,7 @@ def test_tokens_costs_latencies_scores_and_tags_are_recorded(framework: str) -> 
 
 def test_unknown_values_are_counted() -> None:
     """Three frameworks have attributes of no known convention."""
-    counted = {name: imported(name).passed_over for name in FRAMEWORKS}
+    counted = {name: imported(name).unknown_parts for name in FRAMEWORKS}
     assert {name: result for name, result in counted.items() if result} == {
         "agno-2025-06-11": {"attribute: agno{key_suffix}.tools": 1},
         "koog-2025-08-26": {"attribute: koog.agent.strategy.name": 1, "attribute: koog.node.name": 5},

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import detect_format
 from tests.importers.logs import only, read
 from tests.importers.traces import LANGFUSE_SESSION, REPLY, SECOND, row, turn
@@ -108,10 +108,10 @@ def test_other_values_in_a_session_are_kept() -> None:
     document = copy.deepcopy(SESSION)
     document["traces"].append({"odd": "one"})
     imported = only(langfuse, document)
-    assert imported.passed_over == {"row": 1}
+    assert imported.unknown_parts == {"row": 1}
     assert {"found": {"odd": "one"}} in [event.data for event in imported.session[CustomEvent]]
     (imported,) = read(langfuse, [SESSION, {**SESSION, "id": "s2"}])
-    assert (imported.id, imported.passed_over) == ("s1", {"odd row": 2})
+    assert (imported.id, imported.unknown_parts) == ("s1", {"odd row": 2})
     assert not langfuse.looks_like([{"id": "s1", "traces": ["t1"]}])
 
 

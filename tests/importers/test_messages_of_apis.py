@@ -51,15 +51,15 @@ def test_every_way_to_write_a_list_of_messages() -> None:
     assert [message.id for message in read(openai_messages, [[{"id": 3, "messages": [HELLO]}]])] == ["3"]
     lines = [HELLO, {"role": "assistant", "content": "Hi"}, 5]
     imported = only(openai_messages, *lines)
-    assert (imported.output, imported.passed_over) == ("Hi", {"a number": 1})
+    assert (imported.output, imported.unknown_parts) == ("Hi", {"a number": 1})
 
 
 def test_stray_values_are_stored_with_a_neighbouring_session() -> None:
     """Odd values before, between and after sessions are kept and counted; alone, too."""
     first, second = read(openai_messages, [1, {"messages": [HELLO]}, 2, {"messages": [HELLO]}, "3"])
-    assert first.passed_over == {"a number": 1}
-    assert second.passed_over == {"a number": 1, "a string": 1}
-    assert only(openai_messages, 1, []).passed_over == {"a number": 1, "a list": 1}
+    assert first.unknown_parts == {"a number": 1}
+    assert second.unknown_parts == {"a number": 1, "a string": 1}
+    assert only(openai_messages, 1, []).unknown_parts == {"a number": 1, "a list": 1}
 
 
 def test_old_and_odd_tool_calls() -> None:
@@ -79,7 +79,7 @@ def test_old_and_odd_tool_calls() -> None:
     assert imported.session[ToolCall] == (ToolCall("f", {"": "{broken"}, "ok"),)
     waiting = [event.data for event in imported.session[CustomEvent] if event.kind == UNANSWERED]
     assert waiting == [{"tool_name": "g", "arguments": {"": "raw"}, "call_id": "x"}]
-    assert imported.passed_over == {"tool call without a name": 2, "message: narrator": 1}
+    assert imported.unknown_parts == {"tool call without a name": 2, "message: narrator": 1}
 
 
 def test_other_role_names_are_mapped_and_recorded() -> None:
@@ -89,7 +89,7 @@ def test_other_role_names_are_mapped_and_recorded() -> None:
     assert [(m.role, m.content) for m in imported.session[Message]] == [
         ("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", "e"),
     ]  # fmt: skip
-    assert (imported.input, imported.output, imported.passed_over) == ("a", "d", {})
+    assert (imported.input, imported.output, imported.unknown_parts) == ("a", "d", {})
     assert [note["role"] for note in imported.recorded["log"]] == [role for role, _ in spoken[:4]]
 
 
@@ -106,7 +106,7 @@ def test_a_judge_sees_messages_of_unknown_roles(form: str) -> None:
         items = [{**HELLO, "type": "message"}, {**other, "type": "message"}]
         imported = only(codex, *({"type": "response_item", "payload": item} for item in items))
     assert render_transcript(imported.session) == ('[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.')
-    assert imported.passed_over == {"message: critic": 1}
+    assert imported.unknown_parts == {"message: critic": 1}
     assert "sour" in codec.encode(imported).decode()
 
 
@@ -166,7 +166,7 @@ def test_messages_of_anthropic_have_their_calls_in_parts() -> None:
         "user", "CustomEvent thinking", "assistant", "ToolCall weather", "user", "assistant",
     ]  # fmt: skip
     assert imported.session[ToolCall] == (ToolCall("weather", {"city": "Rome"}, "No city.", "No city.", call_id="t1"),)
-    assert (imported.output, imported.passed_over) == ("No.", {})
+    assert (imported.output, imported.unknown_parts) == ("No.", {})
     stopped, failure, cited = imported.recorded["log"]
     assert stopped == {"line": 2, "stop_reason": "tool_use"}
     assert (failure["line"], failure["content"][0]["is_error"]) == (3, True)
@@ -192,7 +192,7 @@ def test_items_of_openais_responses_are_messages() -> None:
         ToolCall("web_search", result="completed", call_id="w1"),
     )
     assert imported.output == "Done."
-    assert imported.passed_over == {"message: hologram_call": 1}
+    assert imported.unknown_parts == {"message: hologram_call": 1}
 
 
 def test_parallel_calls_with_one_id_are_answered_in_order() -> None:
@@ -215,7 +215,7 @@ def test_other_fields_and_parts_of_messages_are_kept() -> None:
         ],
     )
     assert imported.recorded["log"] == [{"line": 1, "role": "developer", "id": "Hi"}, {"line": 3, "refusal": "b"}]
-    assert imported.passed_over == {"part: smell": 1}
+    assert imported.unknown_parts == {"part: smell": 1}
 
 
 def test_a_malformed_call_in_an_answer_is_recorded() -> None:
@@ -243,7 +243,7 @@ def test_langchain_calls_in_other_places_are_read() -> None:
             imported = only(langchain_messages, [{"type": "ai", "data": asked}, answered])
         (call,) = imported.session[ToolCall]
         assert (call.name, call.arguments, call.result) == ("weather", {"city": "Rome"}, "sunny")
-        assert imported.passed_over == {}
+        assert imported.unknown_parts == {}
 
 
 def test_a_request_logged_with_its_response() -> None:
@@ -269,7 +269,7 @@ def test_all_trajectories_of_tau_bench() -> None:
         assert [message.role for message in session.session[Message]] == roles
         answers = [m["content"] for m in row["traj"] if m["role"] == "tool"]
         assert [call.result for call in session.session[ToolCall]] == answers
-        assert session.passed_over == {}
+        assert session.unknown_parts == {}
 
 
 MESSAGES: list[BaseMessage] = [
@@ -300,13 +300,13 @@ def test_both_shapes_of_langchain_give_the_same() -> None:
     assert [type(event) for event in item.session] == [type(event) for event in other.session]
     assert item.session[Message] == other.session[Message]
     assert item.session[ToolCall] == other.session[ToolCall]
-    assert item.passed_over == other.passed_over
+    assert item.unknown_parts == other.unknown_parts
     assert [m.role for m in item.session[Message]] == [
         "system", "user", "assistant", "assistant", "user", "assistant",
     ]  # fmt: skip
     assert item.session[ToolCall] == (ToolCall("find", {"q": 1}, "boom", error="boom", call_id="c1"),)
     assert item.session[ModelCall] == (ModelCall("m", Usage(9, 2, 4), finish_reason="tool_calls"),)
-    assert item.passed_over == {"message: moderator": 1, "invalid tool call": 1, "message: remove": 1}
+    assert item.unknown_parts == {"message: moderator": 1, "invalid tool call": 1, "message: remove": 1}
     assert (item.input, item.output) == ("Hi", "Sorry.")
 
 
@@ -314,7 +314,7 @@ def test_langchain_sessions_in_objects_and_lines() -> None:
     """State with messages, one message a line, several sessions in a list; tokens the old way."""
     (dump,) = LANGCHAIN
     assert only(langchain_messages, {"id": "t1", "messages": dump, "x": 1}).recorded["x"] == 1
-    assert only(langchain_messages, *dump, 4).passed_over == {"a number": 1}
+    assert only(langchain_messages, *dump, 4).unknown_parts == {"a number": 1}
     assert [item.id for item in read(langchain_messages, [[dump, dump]])] == ["chat:1", "chat:2"]
     usage = {"token_usage": {"prompt_tokens": 3, "completion_tokens": 1}, "model": "old"}
     message = {"type": "ai", "data": {"content": "x", "response_metadata": usage}}
@@ -328,10 +328,10 @@ def test_proctor_sessions_are_read_back_unchanged() -> None:
          CustomEvent("Note", {"n": 1}), Message("assistant", "Hello")]
     )  # fmt: skip
     result = EvalResult(Trial(Sample("s1", "in"), "out", session=session))
-    imported = only(proctor_sessions, codec.plain(result))
+    imported = only(proctor_sessions, codec.to_plain(result))
     assert (imported.id, imported.input, imported.output) == ("s1", "in", "out")
     assert imported.session == session
-    bare = only(proctor_sessions, codec.plain(session))
+    bare = only(proctor_sessions, codec.to_plain(session))
     assert (bare.id, bare.input, bare.output) == ("chat", "Hi", "Hello")
     assert bare.session == session
 
@@ -341,10 +341,10 @@ def test_damaged_proctor_sessions_are_read() -> None:
     odd: Any = {"id": "x", "events": [{"type": "message", "role": "ghost"}, 3], "recorded": 4}
     first, second = read(proctor_sessions, [1, PROCTOR[0], odd, None])
     assert first.recorded == {"latency_ms": 12.5}
-    assert (first.output, first.passed_over) == ("Paris", {"a number": 1})
-    assert second.passed_over == {"message": 1, "a number": 1, "null": 1}
+    assert (first.output, first.unknown_parts) == ("Paris", {"a number": 1})
+    assert second.unknown_parts == {"message": 1, "a number": 1, "null": 1}
     assert second.recorded == {"recorded": 4}
-    assert only(proctor_sessions, 5).passed_over == {"a number": 1}
+    assert only(proctor_sessions, 5).unknown_parts == {"a number": 1}
     around = {"session": {"events": [{"type": "custom", "kind": "k", "data": 1}]}, "recorded": {"a": 1}}
     assert only(proctor_sessions, around).recorded == {"a": 1}
     assert only(proctor_sessions, {**around, "recorded": 2}).recorded == {"recorded": 2}

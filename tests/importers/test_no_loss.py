@@ -17,6 +17,7 @@ from proctor.errors import DatasetError
 from proctor.sessions.importers.session_files import SessionFiles, detect_format, load_format
 from tests.importers.examples import EXAMPLES, EXCHANGES, TAKEN_BACK
 from tests.importers.logs import DATA, marked_in, read, values_in, written
+from tests.tables import each_row
 
 FORMATS = tuple(EXAMPLES)
 MARK = "\u2042mark\u2042"
@@ -25,7 +26,7 @@ REAL = sorted(
     for path in (DATA / "07_sessions").rglob("*.json*")
     if ".expected." not in path.name and path.stat().st_size < 200_000
 )
-quickly = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(deadline=None, suppress_health_check=list(HealthCheck))
 scalars = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=8)
     | st.floats(allow_nan=False, allow_infinity=False)
@@ -75,8 +76,8 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     detect_format(values)
 
 
-@pytest.mark.parametrize(("name", "log"), [*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()])
-@pytest.mark.parametrize("put", [MARK, {MARK: 1}, [MARK], {"type": MARK}], ids=str)
+@each_row(("name", "log"), [*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()])
+@each_row("put", [MARK, {MARK: 1}, [MARK], {"type": MARK}])
 def test_nothing_in_a_log_can_be_lost(name: str, log: list[Any], put: Any) -> None:
     """A word put into any place of a log, instead of anything, is found in the record."""
     lost = []
@@ -91,7 +92,7 @@ def test_nothing_in_a_log_can_be_lost(name: str, log: list[Any], put: Any) -> No
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}")
 @given(data=st.data())
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
 def test_changes_of_a_real_log_are_kept(path: Path, data: st.DataObject) -> None:
     """A word put anywhere into a real log, in the place of anything, is found in the record."""
     values = copy.deepcopy(values_in(path))
@@ -105,7 +106,7 @@ def test_changes_of_a_real_log_are_kept(path: Path, data: st.DataObject) -> None
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}")
 @given(data=st.data())
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
 def test_the_rest_of_a_damaged_file_is_read(path: Path, data: st.DataObject) -> None:
     """Cut off anywhere, with bytes changed: each line is in a session or named as damaged."""
     raw = bytearray(path.read_bytes())

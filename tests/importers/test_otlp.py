@@ -62,7 +62,7 @@ def test_an_agent_becomes_a_session() -> None:
     first, _ = imported.session[ModelCall]
     assert first == ModelCall("small", Usage(12, 3), 5.0, "tool_calls")
     assert imported.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 5.0, "c1"),)
-    assert imported.passed_over == {"attribute: acme.blob": 1, "event: first_token": 1, "span": 1}
+    assert imported.unknown_parts == {"attribute: acme.blob": 1, "event: first_token": 1, "span": 1}
     assert imported.recorded["model"] == "small"
     assert imported.recorded["started_at"] == "2027-01-15T08:00:00+00:00"
     assert imported.recorded["latency_ms"] == 5.00004
@@ -85,7 +85,7 @@ def test_messages_in_log_records_are_read() -> None:
     ]
     assert [message.content for message in imported.session[Message]] == ["Weather in Paris?", "Sunny.", "And Rome?"]
     assert imported.session[ModelCall][0].finish_reason == "stop"
-    assert imported.passed_over == {"event: app.note": 1, "log record": 1}
+    assert imported.unknown_parts == {"event: app.note": 1, "log record": 1}
     assert "a line of the program" in str(imported.recorded["spans"][0]["events"])
 
 
@@ -105,9 +105,9 @@ def test_other_log_records_are_kept() -> None:
     lonely = log("gen_ai.unheard_of", 1, "x", of="lost")
     stray = {"body": {"stringValue": "no trace"}, "severityText": "INFO"}
     imported = only(otlp, logs(lonely, stray))
-    assert imported.passed_over == {"span": 1, "log record": 1}
+    assert imported.unknown_parts == {"span": 1, "log record": 1}
     alone = only(otlp, logs(stray))
-    assert alone.passed_over == {"log record": 1}
+    assert alone.unknown_parts == {"log record": 1}
     assert alone.id == "chat"
     (event,) = alone.session
     assert isinstance(event, CustomEvent)
@@ -122,7 +122,7 @@ def test_a_framework_around_a_client_is_one_call() -> None:
     imported = only(otlp, spans(inner, middle, outer))
     assert kinds(imported) == ["user", "CustomEvent span: chat", "CustomEvent span: chain", "ModelCall small"]
     assert imported.session.usage == Usage(7)
-    assert imported.passed_over == {}
+    assert imported.unknown_parts == {}
 
 
 def test_a_model_inside_a_tool_is_another_call() -> None:
@@ -162,7 +162,7 @@ def test_a_repeated_span_counts_once() -> None:
     imported = only(otlp, spans(sent, sent, other))
     assert [call.model for call in imported.session[ModelCall]] == ["small", "large"]
     assert imported.recorded["models"] == ["small", "large"]
-    assert imported.passed_over == {"span that was sent twice": 1, "span whose id another has": 1}
+    assert imported.unknown_parts == {"span that was sent twice": 1, "span whose id another has": 1}
 
 
 def test_requested_tools_without_a_span_are_calls() -> None:
@@ -207,7 +207,7 @@ def test_scores_ids_and_tags_are_recorded() -> None:
     recorded = {name: imported.recorded[name] for name in ("conversation_id", "session_id", "user_id")}
     assert recorded == {"conversation_id": "k", "session_id": "s", "user_id": "u"}
     assert imported.recorded["tags"] == ["a"]
-    assert imported.passed_over == {}
+    assert imported.unknown_parts == {}
 
 
 def test_a_trace_without_messages_has_the_input_of_its_root() -> None:

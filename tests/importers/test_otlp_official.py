@@ -15,7 +15,7 @@ import pytest
 
 from proctor.records.session import Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -99,7 +99,7 @@ def test_every_span_its_tokens_and_its_messages() -> None:
             assert call.finish_reason == (ended[0]["stringValue"] if ended else None)
             assert ("error" in call.details) == (span["status"].get("code") == 2)
             assert messages(imported) == raw_messages(about)
-            assert imported.passed_over == {}
+            assert imported.unknown_parts == {}
             seen += 1
             message += len(messages(imported))
     assert (len(documents()), seen, message) == (138, 146, 85)

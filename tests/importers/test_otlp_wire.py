@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from proctor.records.session import ModelCall
 from proctor.sessions.importers import otlp
 from proctor.sessions.importers.otlp_wire import parse_attributes, parse_value
 from tests.importers.logs import kinds, only
 from tests.importers.traces import CHAT, pairs, span, spans
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "plain"),
     [
         ({"stringValue": "a"}, "a"),
@@ -66,7 +65,7 @@ def test_other_documents_are_counted() -> None:
     nameless = spans({"name": "chat", "attributes": pairs(CHAT), "kind": 3})
     imported = only(otlp, metrics, nameless, 7, {"resourceSpans": [3, {"scopeSpans": [4, {"spans": [5]}]}]})
     assert imported.id == "chat:2"
-    assert imported.passed_over == {"metrics": 1, "document": 1, "resource": 2}
+    assert imported.unknown_parts == {"metrics": 1, "document": 1, "resource": 2}
     assert otlp.looks_like([metrics])
     assert not otlp.looks_like([{"spans": []}, [], 7])
 
@@ -91,7 +90,7 @@ def test_malformed_fields_are_kept_and_counted() -> None:
     document["resourceSpans"][0]["scopeSpans"][0]["scope"] = "bare"
     imported = only(otlp, document)
     assert len(imported.session[ModelCall]) == 2
-    assert imported.passed_over == {
+    assert imported.unknown_parts == {
         "malformed field": 7, "event: 7": 1, "resource attribute": 1,
     }  # fmt: skip
     first, second = imported.recorded["spans"]
@@ -100,5 +99,5 @@ def test_malformed_fields_are_kept_and_counted() -> None:
     assert second["odd"] == ["odd", {"spanId": 5}, {"name": ["a"]}]
     assert first["scope"] == {"scope": "bare"}
     far = only(otlp, spans(span("chat", 0, CHAT, startTimeUnixNano=10**30)))
-    assert far.passed_over == {"malformed field": 1}
+    assert far.unknown_parts == {"malformed field": 1}
     assert far.session[ModelCall][0].latency_ms is None

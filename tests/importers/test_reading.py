@@ -16,7 +16,7 @@ import pytest
 
 from proctor.errors import ConfigError, DatasetError
 from proctor.sessions.importers import codex
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import (
     FORMATS,
     IMPORTER_FAILED,
@@ -94,7 +94,7 @@ def test_damaged_lines_are_reported_and_the_rest_is_read(tmp_path: Path) -> None
     assert [session.id for session in files] == ["7-1", "second"]
     assert files.problem_count == 3
     assert [problem.where for problem in files.problems] == [f"{path}:{n}" for n in (1, 5, 6)]
-    assert "it is not JSON" in files.problems[1].what
+    assert "not valid JSON" in files.problems[1].what
 
 
 def test_values_that_json_does_not_allow_are_repaired(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_values_that_json_does_not_allow_are_repaired(tmp_path: Path) -> None:
     assert session.input == "a?"
     assert session.recorded["x"] == "nan"
     assert float(session.recorded["y"]) == 1e30
-    assert "repaired" in files.problems[0].what
-    assert decode_line(b"[" * 5000 + b"]" * 5000) == (None, "it is nested too deep")
+    assert "were replaced" in files.problems[0].what
+    assert decode_line(b"[" * 5000 + b"]" * 5000) == (None, "the JSON is nested too deep")
     assert decode_line(b'["' + b"[" * 5000 + b'"]') == (["[" * 5000], None)
     assert decode_line(b'"\xff"')[0] == "\N{REPLACEMENT CHARACTER}"
 
@@ -123,8 +123,8 @@ def test_a_folder_is_walked_in_order(tmp_path: Path) -> None:
     assert files.files == 4
     texts = [str(problem) for problem in files.problems]
     assert len(texts) == 2
-    assert "broken.json.gz: it cannot be read" in texts[0]
-    assert "settings.json: its format is unknown" in texts[1]
+    assert "broken.json.gz: cannot be read" in texts[0]
+    assert "settings.json: unknown log format" in texts[1]
     assert len(list(SessionFiles(tmp_path, pattern="b/*"))) == 1
     assert len(list(SessionFiles(tmp_path, pattern="*.jsonl"))) == 1
     assert len(list(files)) == 2  # a second pass starts anew
@@ -142,7 +142,7 @@ def test_an_unreadable_folder_is_reported(tmp_path: Path) -> None:
     gone.parent.rmdir()
     assert list(sessions) == []
     assert [(p.where, p.what) for p in files.problems] == [
-        (str(gone.parent), "it cannot be read: No such file or directory")
+        (str(gone.parent), "cannot be read: No such file or directory")
     ]
 
 
@@ -168,16 +168,16 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
         (empty, None, "no file in this folder ends in .json"),
         (empty, "*.log", "no file in this folder matches"),
         (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session can be read"),
-        (put(tmp_path / "x", "empty.json", ""), None, "empty.json: it is empty"),
-        (put(tmp_path / "x", "blank.json", " \n"), None, "blank.json: it is empty"),
+        (put(tmp_path / "x", "empty.json", ""), None, "empty.json: the file is empty"),
+        (put(tmp_path / "x", "blank.json", " \n"), None, "blank.json: the file is empty"),
     ):
         with pytest.raises(DatasetError, match=message) as raised:
             list(SessionFiles(path, pattern=pattern))
-        assert raised.value.fix == ""  # no format would help
-    with pytest.raises(DatasetError, match="begins with an empty mapping") as raised:
+        assert "--format" not in raised.value.fix  # no format would help
+    with pytest.raises(DatasetError, match="the first record is an empty object") as raised:
         list(SessionFiles(put(tmp_path / "x", "braces.jsonl", "{}\n{}\n")))
     assert "with --format" in raised.value.fix
-    with pytest.raises(DatasetError, match=r"it contains no codex session \(1 × mapping with a\)"):
+    with pytest.raises(DatasetError, match=r"the file contains no codex session \(1 × mapping with a\)"):
         list(SessionFiles(put(tmp_path / "x", "o.json", '{"a": 1}'), "codex"))
 
 
@@ -207,31 +207,33 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
     path = put(tmp_path, "chats.json", json.dumps(rows))
     files = SessionFiles(path)
     (session,) = files
-    assert (session.id, session.passed_over) == ("b", {})
-    assert [str(problem) for problem in files.problems] == [f"{path}:1: it contains no openai session (it is empty)"]
+    assert (session.id, session.unknown_parts) == ("b", {})
+    assert [str(problem) for problem in files.problems] == [
+        f"{path}:1: the file contains no openai session (no messages)"
+    ]
     alone = put(tmp_path, "alone.json", json.dumps(rows[0]))
-    with pytest.raises(DatasetError, match=r"it contains no openai session \(it is empty\)"):
+    with pytest.raises(DatasetError, match=r"the file contains no openai session \(no messages\)"):
         list(SessionFiles(alone))
 
 
 def test_an_unknown_format_is_described(tmp_path: Path) -> None:
     """Keys and roles of the first item describe the file and the likely format."""
     for data, result in (
-        ([{"role": "critic", "text": "x"}], 'a list of 1, first a mapping with role "critic", text'),
-        ([{"conversations": []}, 1], "a list of 2, first a mapping with conversations"),
+        ([{"role": "critic", "text": "x"}], 'a list of 1, first an object with the keys role "critic", text'),
+        ([{"conversations": []}, 1], "a list of 2, first an object with the keys conversations"),
         (
             {"conversations": [{"from": "human", "value": "x"}]},
-            'conversations (a list of 1, first a mapping with from "human", value)',
+            'conversations (a list of 1, first an object with the keys from "human", value)',
         ),
         ([[]], "a list of 1, first a list"),
-        ([], "it begins with an empty list"),
+        ([], "the first record is an empty list"),
     ):
         path = put(tmp_path, "a.json", json.dumps(data))
         with pytest.raises(DatasetError) as caught:
             list(SessionFiles(path))
         assert caught.value.what.endswith(result)
     path = put(tmp_path, "b.jsonl", lines(EXAMPLES["codex"]))
-    with pytest.raises(DatasetError, match=r"it contains no gemini session .*; it looks like codex"):
+    with pytest.raises(DatasetError, match=r"the file contains no gemini session .*; it looks like codex"):
         list(SessionFiles(path, "gemini"))
 
 
@@ -245,10 +247,10 @@ def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     assert len(list(files)) == 1
     assert files.problem_count == MAX_PROBLEMS + 11
     texts = [str(problem).removeprefix(f"{tmp_path}/") for problem in files.read_problems.by_file]
-    assert texts[0].startswith("a.jsonl: 1,005 lines with problems, such as line 1: it is not JSON")
+    assert texts[0].startswith("a.jsonl: 1,005 lines with problems, such as line 1: not valid JSON")
     assert texts[1].startswith("b.json: 2 sessions with problems, such as session 1")
     assert texts[2].startswith("c.jsonl: 3 parts")
-    assert texts[3] == "d.json: it is empty"
+    assert texts[3] == "d.json: the file is empty"
 
 
 def test_a_problem_of_all_files_is_reported_once(tmp_path: Path) -> None:
@@ -261,7 +263,7 @@ def test_a_problem_of_all_files_is_reported_once(tmp_path: Path) -> None:
     same, empty = caught.value.problems
     assert same.where.endswith("a.json")
     assert same.what.endswith("it looks like openai; the same in 2 other files")
-    assert empty.what == "it contains no otlp session"
+    assert empty.what == "the file contains no otlp session"
 
 
 def test_a_broken_link_is_reported(tmp_path: Path) -> None:
@@ -272,7 +274,7 @@ def test_a_broken_link_is_reported(tmp_path: Path) -> None:
     assert len(list(files)) == 1
     (problem,) = files.problems
     assert problem.where.endswith("gone.json")
-    assert problem.what == "it cannot be read: No such file or directory"
+    assert problem.what == "cannot be read: No such file or directory"
 
 
 def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
@@ -317,7 +319,7 @@ def test_a_trace_without_spans_is_reported(tmp_path: Path) -> None:
     put(tmp_path, "chat.json", '[{"role": "user", "content": "Hello"}]')
     files = SessionFiles(tmp_path)
     assert [session.input for session in files] == ["Hello"]
-    assert [problem.what for problem in files.problems] == ["it contains no otlp session"]
+    assert [problem.what for problem in files.problems] == ["the file contains no otlp session"]
 
 
 def test_a_folder_of_large_files_streams(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_the_answer_of_every_api_is_read(api: str) -> None:
     ]
     assert [call.model for call in imported.session[ModelCall]] == ["m"]
     assert imported.session.usage == usage
-    assert (imported.output, imported.passed_over) == ("Paris", {})
+    assert (imported.output, imported.unknown_parts) == ("Paris", {})
     again = only(openai_messages, {**logged, "messages": [ASKED, SAID]})
     assert again.session[Message] == imported.session[Message]
     assert again.session.usage == usage
@@ -91,11 +91,11 @@ def test_an_unknown_response_is_counted() -> None:
     """It is counted as unknown so that a run warns; a response with only a usage is not."""
     odd = {"error": {"message": "overloaded"}, "model": "m"}
     imported = only(openai_messages, {"messages": [ASKED], "response": odd})
-    assert imported.passed_over == {"response": 1}
+    assert imported.unknown_parts == {"response": 1}
     assert imported.session[CustomEvent][0].data == {"found": odd}
     bare = {"model": "m", "usage": {"prompt_tokens": 5, "completion_tokens": 1}}
     imported = only(openai_messages, {"messages": [ASKED, SAID], "response": bare})
-    assert (imported.passed_over, imported.session.usage) == ({}, Usage(5, 1))
+    assert (imported.unknown_parts, imported.session.usage) == ({}, Usage(5, 1))
 
 
 def test_the_usage_of_single_messages_is_counted_once() -> None:
@@ -147,7 +147,7 @@ def test_a_response_logged_with_its_input_is_a_session() -> None:
     ]  # fmt: skip
     assert (imported.id, imported.input, imported.output) == ("r1", "Weather in Rome?", "Sunny.")
     assert imported.session.usage == Usage(5, 3)
-    assert imported.passed_over == {"message: mcp_list_tools": 1}
+    assert imported.unknown_parts == {"message: mcp_list_tools": 1}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_each_line_of_a_batch_is_a_session() -> None:
     first, second = read(openai_messages, EXCHANGES["openai"][1:3])
     assert detect_format(EXCHANGES["openai"][1:2]) is detect_format(EXCHANGES["openai"][2:3]) is openai_messages
     assert (first.id, first.output, first.session.usage) == ("q-1", "Paris", Usage(3, 1))
-    assert (second.id, second.passed_over) == ("q-2", {"error": 1})
+    assert (second.id, second.unknown_parts) == ("q-2", {"error": 1})
     assert "expired" in written(second)
     body = {**EXCHANGES["openai"][0], "input": None}
     line = {"custom_id": "q-3", "response": {"status_code": 200, "body": body}, "error": None}
@@ -186,7 +186,7 @@ def test_other_choices_are_counted_but_are_no_answers() -> None:
     choices = [{"index": n, "message": {**SAID, "content": it}} for n, it in enumerate("ab")]
     for given in ({"choices": choices}, {"response": {"choices": choices}}):
         imported = only(openai_messages, {"messages": [ASKED], **given})
-        assert (imported.output, imported.passed_over) == ("a", {"alternative answer": 1})
+        assert (imported.output, imported.unknown_parts) == ("a", {"alternative answer": 1})
         assert render_transcript(imported.session).count("assistant") == 1
         assert imported.session[CustomEvent][0].kind == "alternative answer"
 
@@ -195,6 +195,6 @@ def test_a_judge_reads_a_refusal() -> None:
     """It is the answer, and the record says that it is a refusal."""
     no = {"role": "assistant", "content": None, "refusal": "I cannot."}
     imported = only(openai_messages, [ASKED, no])
-    assert (imported.output, imported.passed_over) == ("I cannot.", {})
+    assert (imported.output, imported.unknown_parts) == ("I cannot.", {})
     assert "I cannot." in render_transcript(imported.session)
     assert imported.recorded["log"] == [{"line": 2, "refusal": "I cannot."}]

@@ -29,7 +29,7 @@ def test_calls_of_one_message_with_the_same_id_get_their_results_in_order() -> N
     for result in ("A", "B", "C"):
         builder.add_result("c", result)
     assert outcomes(builder) == [("a", "A"), ("b", "B")]
-    assert builder.build("s", "openai", "f").passed_over == {ORPHAN_RESULT: 1}
+    assert builder.build("s", "openai", "f").unknown_parts == {ORPHAN_RESULT: 1}
 
 
 def test_a_reused_id_belongs_to_the_later_message() -> None:

@@ -116,7 +116,7 @@ def test_parts_of_messages_that_are_not_understood_are_counted() -> None:
     """They stay in the message unchanged; images are known."""
     odd = said("user", words("See:"), {"type": "hologram", "x": 1}, {"type": "uri", "uri": "a"})
     imported = only(otlp, spans(asking("a", 0, [odd], FINE)))
-    assert imported.passed_over == {"part: hologram": 1}
+    assert imported.unknown_parts == {"part: hologram": 1}
     assert {"type": "hologram", "x": 1} in imported.session[Message][0].content
 
 

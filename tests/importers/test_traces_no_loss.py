@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from proctor.sessions.importers import langfuse, otlp
 from tests.importers.logs import DATA, marked_in, read, written
 from tests.importers.traces import LANGFUSE, LANGFUSE_SESSION, OTLP, OTLP_LOGS
+from tests.tables import each_row
 
 MARK = "\u2042mark\u2042"
 PUTS = [MARK, {MARK: 1}, [MARK], {"type": MARK}]
@@ -89,7 +90,7 @@ def spots(value: Any) -> Iterator[tuple[Any, Any]]:
 @example(values=[[], {}, None, [[]], {"": []}])
 @example(values=[{"resourceSpans": [{"scopeSpans": [{"spans": [{}]}]}]}])
 @example(values=[{"trace": {"id": "t"}, "observations": [{"type": "GENERATION", "id": 1}]}])
-@settings(lenient, max_examples=40)
+@settings(lenient)
 def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     """Any JSON, read as a trace, neither fails nor loses a text, a number or a key."""
     marks: list[str] = []
@@ -101,8 +102,8 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
         form.looks_like(values)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.parametrize("put", PUTS, ids=str)
+@each_row("name", EXAMPLES)
+@each_row("put", PUTS)
 def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
     """A word put into any place of a trace, instead of anything, is found in the record."""
     lost = []
@@ -116,8 +117,8 @@ def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
     assert lost == []
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.parametrize("put", ["Weather in Paris?", "Sunny", "c1", "user", 12])
+@each_row("name", EXAMPLES)
+@each_row("put", ["Weather in Paris?", "Sunny", "c1", "user", 12])
 def test_the_same_word_in_another_place_is_kept(name: str, put: Any) -> None:
     """A word of the trace, put in the place of another text or number, makes another record."""
     form = FORMATS.get(name.partition(" ")[0], otlp)

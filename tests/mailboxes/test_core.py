@@ -68,11 +68,11 @@ def test_all_invalid_arguments_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as error:
         core.check_receive(11, -0.1, math.nan, where="requests")
     assert str(error.value) == snapshot("""\
-requests: messages cannot be received like this
-  - max_messages: it is 11, and must be a whole number from 1 to 10
-  - visibility_timeout: it is -0.1, and must be a number of seconds from 0 to 43200
-  - wait_time_seconds: it is nan, and must be a number of seconds, 0 or more
-Fix: give numbers within these ranges\
+requests: invalid arguments of receive()
+  - max_messages: must be a whole number from 1 to 10, got 11
+  - visibility_timeout: must be a number of seconds from 0 to 43200, got -0.1
+  - wait_time_seconds: must be a number of seconds of 0 or more, got nan
+Fix: pass numbers within these ranges\
 """)
 
 
@@ -82,7 +82,7 @@ def test_seconds_out_of_range_are_refused(odd: Any) -> None:
     core.check_seconds("delay_seconds", 900, 900)
     with pytest.raises(ConfigError, match="delay_seconds") as error:
         core.check_seconds("delay_seconds", odd, 900, where="requests")
-    assert error.value.fix == "give a number of seconds from 0 to 900"
+    assert error.value.fix == "pass a number of seconds from 0 to 900"
 
 
 @pytest.mark.parametrize("odd", [0, -1, True, 1.0, "3"])
@@ -109,17 +109,17 @@ def test_names_that_one_server_refuses_are_refused_by_all(name: Any) -> None:
 
 def test_reply_to_is_a_name_or_a_mailbox() -> None:
     """A mailbox counts by its name; an invalid name is refused when the message is sent."""
-    assert core.reply_name(None) is None
-    assert core.reply_name("results") == "results"
+    assert core.get_reply_name(None) is None
+    assert core.get_reply_name("results") == "results"
     with pytest.raises(ConfigError):
-        core.reply_name("no results")
+        core.get_reply_name("no results")
 
 
 def test_reasons_and_history_are_sentences() -> None:
     """The reason and the history of a dead letter are readable."""
     assert core.describe_deliveries(1) == "it was delivered once and never acknowledged"
     assert core.describe_deliveries(3) == "it was delivered 3 times and never acknowledged"
-    assert core.history_line(2, "boom") == "delivery 2: boom"
+    assert core.format_history_line(2, "boom") == "delivery 2: boom"
     assert core.describe_unreadable("no JSON") == "it cannot be read: no JSON"
 
 

@@ -26,7 +26,7 @@ class TestContract(MailboxContract):
 
     SHORT = 0.05
 
-    place = MemoryBroker(writes=True)
+    place = MemoryBroker(encodes=True)
     names = itertools.count()
 
     def make(
@@ -88,7 +88,7 @@ def test_leases_end_exactly_on_time() -> None:
     first.extend_visibility(0.1)
     assert box.receive() == []
     clock.seconds = 59.9
-    with pytest.raises(ReceiptExpired, match="no longer yours"):
+    with pytest.raises(ReceiptExpired, match="the lease of the message has expired"):
         first.acknowledge()
     [second] = box.receive()
     assert second.enqueued_at == first.enqueued_at == ManualClock().now()
@@ -135,7 +135,7 @@ def test_several_messages_are_sent_together_or_not_at_all() -> None:
     """A batch that exceeds the capacity is refused as a whole."""
     box = InMemoryMailbox("box", int, capacity=3)
     box.send(0)
-    with pytest.raises(MailboxFull, match="3 messages"):
+    with pytest.raises(MailboxFull, match="capacity of 3"):
         box.send_all([1, 2, 3])
     assert box.approximate_count() == 1
     box.send_all([1, 2])
@@ -149,7 +149,7 @@ def test_a_message_cannot_be_settled_through_a_closed_mailbox() -> None:
     [message] = box.receive(visibility_timeout=0.01)
     box.close()
     for use in (message.acknowledge, message.nack, lambda: message.reply("b"), box.remove):
-        with pytest.raises(MailboxClosed, match="was closed"):
+        with pytest.raises(MailboxClosed, match="is closed"):
             use()
     with pytest.raises(MailboxClosed):
         box.open_mailbox("box", str)
@@ -282,7 +282,7 @@ def test_a_memory_address_is_one_mailbox_per_process() -> None:
 
 def test_a_removed_name_can_be_used_again() -> None:
     """A new mailbox with the name is independent of the old handles."""
-    place = MemoryBroker(writes=True)
+    place = MemoryBroker(encodes=True)
     old = InMemoryMailbox("box", int, broker=place)
     other = InMemoryMailbox("box", int, broker=place)
     old.send(0)

@@ -15,7 +15,7 @@ import redis.asyncio
 
 from proctor.errors import ConfigError, MailboxError, MailboxFull, MessageTooLarge
 from proctor.mailboxes.redis import RedisMailbox, connect
-from proctor.mailboxes.redis_scripts import read_address
+from proctor.mailboxes.redis_connection import read_address
 from proctor.models import connect as connections
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
@@ -180,7 +180,7 @@ def test_a_history_keeps_the_last_ten_lines(client: Any) -> None:
     [letter] = box.dead_letters()
     assert letter.delivery_count == 14
     values = [f"delivery {turn + 1}: turn {turn}" for turn in range(3, 12)]
-    assert list(letter.history) == [*values, "delivery 13: its lease ran out"]
+    assert list(letter.history) == [*values, "delivery 13: its lease expired"]
 
 
 def test_the_newest_ten_thousand_dead_letters_are_kept(client: Any) -> None:
@@ -312,7 +312,7 @@ def test_a_client_or_a_url_is_required(client: Any) -> None:
         RedisMailbox("b")
     with pytest.raises(ConfigError, match="a client or a url"):
         RedisMailbox("b", client, url="redis://h")
-    with pytest.raises(ConfigError, match="not a client of Redis"):
+    with pytest.raises(ConfigError, match="not a Redis client"):
         RedisMailbox("b", redis.asyncio.Redis())
     with pytest.raises(ConfigError, match="max_body_bytes"):
         RedisMailbox("b", client, max_body_bytes=0)

@@ -97,7 +97,7 @@ def test_an_expired_lease_is_refused_even_if_sqs_would_accept_it(make: Make) -> 
     assert second.delivery_count == 2
     assert second.receipt_handle != first.receipt_handle
     for late in (first.acknowledge, first.nack, lambda: first.extend_visibility(5), lambda: first.reject("no")):
-        with pytest.raises(ReceiptExpired, match="no longer yours"):
+        with pytest.raises(ReceiptExpired, match="the lease of the message has expired"):
             late()
     assert box.acknowledge_all([first, second, second]) == 1
     assert box.approximate_count() == 0
@@ -310,9 +310,9 @@ def test_max_deliveries_can_be_changed_later(make: Make, client: Any) -> None:
     url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
     result = client.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
     assert f'{box.name}-dead"' in result["Attributes"]["RedrivePolicy"]
-    with pytest.raises(ConfigError, match="up to 1000"):
+    with pytest.raises(ConfigError, match="at most 1000"):
         SQSMailbox("a", client, max_deliveries=1001)
-    with pytest.raises(ConfigError, match="max_deliveries is 0"):
+    with pytest.raises(ConfigError, match="invalid max_deliveries: 0"):
         SQSMailbox("a", client, max_deliveries=0)
 
 
@@ -481,7 +481,7 @@ def test_a_queue_can_be_given_by_its_url(server: SQSServer, client: Any) -> None
     box.send("a")
     assert [one.body for one in box.open_mailbox(name, str).receive()] == ["a"]
     box.remove()
-    with pytest.raises(MailboxError, match="there is no such queue") as caught:
+    with pytest.raises(MailboxError, match="the queue does not exist") as caught:
         SQSMailbox(url, client, str).send("a")
     assert name in str(caught.value)
     assert server.url in str(caught.value)

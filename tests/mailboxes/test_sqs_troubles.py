@@ -248,7 +248,7 @@ def test_a_new_queue_may_take_a_moment_to_appear(server: SQSServer, client: Any)
 def test_a_queue_removed_by_others_is_an_error(server: SQSServer, box: SQSMailbox[Any], client: Any) -> None:
     """The error names the queue and the endpoint."""
     client.delete_queue(QueueUrl=client.get_queue_url(QueueName=box.name)["QueueUrl"])
-    with pytest.raises(MailboxError, match="there is no such queue") as caught:
+    with pytest.raises(MailboxError, match="the queue does not exist") as caught:
         box.receive(wait_time_seconds=5)
     assert box.name in caught.value.where
     assert server.url in caught.value.where

@@ -17,7 +17,8 @@ from proctor import (
     Usage,
 )
 from proctor.targets.main_loop.loop import MainLoop
-from proctor.testing import ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import RecordedRequest, ScriptedReply
+from tests.servers.model_server import ModelServer
 
 OutputT = TypeVar("OutputT")
 QUESTION: MarkdownSection[Any] = MarkdownSection("", "Answer: $question", key="q")

@@ -19,8 +19,9 @@ from proctor.sessions import current as sessions
 from proctor.targets.main_loop.bus import EventBus, LoopEnded
 from proctor.targets.main_loop.loop import ExecutionBudget, seconds_to_deadline
 from proctor.targets.main_loop.tools import tool
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
 from tests.main_loop.scripted import WIRES, QALoop, by_rounds, calls, kinds, says, script
+from tests.servers.model_server import ModelServer
 from tests.support import ManualClock
 
 
@@ -162,7 +163,7 @@ def test_the_deadline_ends_a_tool(server: ModelServer, in_thread: bool) -> None:
 
 def test_the_deadline_ends_a_model_call(server: ModelServer) -> None:
     """The call is recorded."""
-    server.misbehave = lambda asked: Fault.slow(3)
+    server.choose_fault = lambda asked: Fault.slow(3)
     session = Session()
     before = sessions.current.set(session)
     try:
@@ -235,8 +236,10 @@ def test_a_cancelled_execution_is_recorded(server: ModelServer) -> None:
     """In the surrounding session and on the bus."""
 
     async def slow() -> None:
-        await asyncio.sleep(5)
+        started.set()
+        await asyncio.sleep(600)
 
+    started = asyncio.Event()
     bus = EventBus()
     ended: list[LoopEnded] = []
     bus.subscribe(LoopEnded, ended.append)
@@ -246,9 +249,11 @@ def test_a_cancelled_execution_is_recorded(server: ModelServer) -> None:
     async def main() -> Session:
         around = Session()
         sessions.current.set(around)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await loop.aexecute("?")
+        execution = asyncio.ensure_future(loop.aexecute("?"))
+        await started.wait()
+        execution.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await execution
         return around
 
     around = asyncio.run(main())

@@ -29,7 +29,7 @@ def skipped(sample_id: str) -> EvalResult:
     return EvalResult(Trial(Sample(sample_id, "?"), "!", latency_ms=100.0), scores)
 
 
-def used(sample_id: str, tokens: int | None, latency_ms: float = 0.0, epoch: int = 0) -> EvalResult:
+def used(sample_id: str, tokens: int | None, latency_ms: float | None = 0.0, epoch: int = 0) -> EvalResult:
     """A result that took some tokens and some time."""
     usage = None if tokens is None else Usage(input_tokens=tokens)
     trial = Trial(Sample(sample_id, "?"), "!", latency_ms=latency_ms, usage=usage, epoch=epoch)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from proctor.comparison.report import EvalReport
+from proctor.comparison.sides import make_side
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval
 from proctor.metrics import CostMetric, JudgesMetric, LatencyMetric, TokensMetric
 from proctor.records.metric import MetricValue
@@ -15,15 +17,24 @@ from proctor.records.trial import EvalResult, Trial
 from tests.metrics.examples import failed, used
 
 
-def test_latency_is_measured_for_failures_too() -> None:
-    """Ruling 4: a time-out of 400 ms is in the mean: (100 + 100 + 400) / 3 = 200."""
-    results = ResultList([used("a", 1, 100), used("b", 1, 100), failed("c", latency_ms=400)])
+def test_the_latency_of_failed_calls_is_left_out_and_counted() -> None:
+    """A timeout of 9,000 ms is not the latency of an answer; `mean_latency_ms` includes it, as ruling 4 demands."""
+    results = ResultList([used("a", 1, 100), failed("d", latency_ms=9_000), used("b", 1, 100), used("c", 1, 400)])
     result = LatencyMetric().compute(results)
     _, high = mean_interval([100, 100, 400]) or (0, 0)
-    assert result["mean"] == MetricValue(200.0, 3, interval=(0.0, high), kind="mean", unit="ms")
-    assert result["p50"] == MetricValue(100.0, 3, kind="quantile", unit="ms")
+    assert result["mean"] == MetricValue(200.0, 3, 1, interval=(0.0, high), kind="mean", unit="ms")
+    assert result["p50"] == MetricValue(100.0, 3, 1, kind="quantile", unit="ms")
     assert result["p95"].value == pytest.approx(370.0)
-    assert result["max"] == MetricValue(400.0, 3, unit="ms")
+    assert result["max"] == MetricValue(400.0, 3, 1, unit="ms")
+    assert EvalReport(results).mean_latency_ms == 2_400.0
+    by_sample = make_side("run", results).metrics["latency_ms.mean"]
+    assert by_sample == {"a": 100.0, "b": 100.0, "c": 400.0}
+
+
+def test_unmeasured_latencies_count_as_skipped_next_to_failed_calls() -> None:
+    """A trial without a latency is skipped, a failed one is an error, whatever their order."""
+    results = ResultList([used("a", 1, None), failed("b", latency_ms=400), used("c", 1, 100)])
+    assert LatencyMetric().compute(results)["max"] == MetricValue(100.0, 1, 1, 1, unit="ms")
 
 
 def test_no_latency_is_under_zero() -> None:

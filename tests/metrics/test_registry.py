@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
@@ -17,6 +17,7 @@ from proctor.metrics import MetricRegistry, PassRateMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList, Results
 from tests.metrics.examples import mixed, scored
+from tests.tables import each_row
 
 
 class Gives:
@@ -64,8 +65,8 @@ def test_the_standard_metrics_of_one_evaluator() -> None:
 def test_one_configuration_at_a_time() -> None:
     """The same registry serves the whole run and each configuration."""
     registry = MetricRegistry.standard(["exact"])
-    assert registry.compute_all(mixed().only("default"))["pass_rate"].n == 4
-    assert registry.compute_all(mixed().only("another"))["pass_rate"].value is None
+    assert registry.compute_all(mixed().for_configuration("default"))["pass_rate"].n == 4
+    assert registry.compute_all(mixed().for_configuration("another"))["pass_rate"].value is None
 
 
 def test_two_metrics_of_one_name_are_refused_when_registered() -> None:
@@ -136,7 +137,7 @@ def test_a_metric_value_is_not_changed() -> None:
     assert computed(value) == {"mine": value}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         math.nan,
@@ -194,7 +195,6 @@ def test_a_failing_metric_is_noted_and_does_not_affect_the_others() -> None:
     assert result["pass_rate"].value == 0.75
 
 
-@settings(max_examples=25)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.binary(),

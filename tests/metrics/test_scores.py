@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
@@ -28,7 +28,6 @@ def test_the_interval_of_a_mean_score_is_students() -> None:
     assert result.interval == pytest.approx((0.08915, 0.91085), abs=1e-5)
 
 
-@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=20))
 def test_no_interval_of_scores_leaves_the_scale(values: list[float]) -> None:
     """An interval of scores lies within 0..1 and around the mean."""

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.identity import identity_of
+from proctor.core.identity import compute_digest
 from proctor.models.clients.python import FunctionAdapter
 from proctor.models.model_calls import call_key, find_response, read_stored_call, store_response
 from proctor.records.model import ModelRequest, ModelResponse
@@ -25,7 +25,7 @@ class Memory:
     def find(self, key: str) -> bytes | None:
         return self.things.get(key)
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         self.things[key] = data
 
 
@@ -98,6 +98,6 @@ def test_an_evaluator_knows_the_code_of_the_function_it_asks() -> None:
         return lambda output: model
 
     item, two = (FunctionAdapter(f, name="judge") for f in (lambda m: "a", lambda m: "b"))
-    assert identity_of(judging(item)) == identity_of(judging(item))
-    assert identity_of(judging(item)) != identity_of(judging(two))
-    assert identity_of(judging(Scripted())) == identity_of(judging(Scripted(seconds=1)))
+    assert compute_digest(judging(item)) == compute_digest(judging(item))
+    assert compute_digest(judging(item)) != compute_digest(judging(two))
+    assert compute_digest(judging(Scripted())) == compute_digest(judging(Scripted(seconds=1)))

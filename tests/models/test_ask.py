@@ -20,6 +20,7 @@ from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, ToolCall, Usage
 from proctor.sessions import current as sessions
 from tests.models.providers.scripted import Scripted
+from tests.tables import each_row
 
 
 def says(*answers: Any, **about: Any) -> Scripted:
@@ -46,7 +47,7 @@ class Memory:
     def find(self, key: str) -> bytes | None:
         return self.things.get(key)
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         self.things[key] = data
 
 
@@ -130,7 +131,7 @@ class Model(pydantic.BaseModel):
     number: int
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "answer", "read"),
     [
         (Point, '{"x": 1, "y": 2}', Point(1, 2)),
@@ -141,14 +142,14 @@ class Model(pydantic.BaseModel):
         (bool, "true", True),
     ],
 )
-@pytest.mark.parametrize("fits_schema", [True, False])
-def test_an_answer_is_read_into_its_type(kind: Any, answer: str, read: Any, fits_schema: bool) -> None:
+@each_row("supports_json_schema", [True, False])
+def test_an_answer_is_read_into_its_type(kind: Any, answer: str, read: Any, supports_json_schema: bool) -> None:
     """For any type; with a schema if the model supports it, otherwise with instructions."""
-    model = says(answer, fits_schema=fits_schema)
+    model = says(answer, supports_json_schema=supports_json_schema)
     assert ask(model, "x", kind).output == read
     (request,) = model.requests
-    assert (request.schema is not None) == fits_schema
-    assert ("JSON Schema" in request.messages[0].content) != fits_schema
+    assert (request.schema is not None) == supports_json_schema
+    assert ("JSON Schema" in request.messages[0].content) != supports_json_schema
 
 
 def test_an_answer_in_a_code_block_is_read() -> None:
@@ -156,7 +157,7 @@ def test_an_answer_in_a_code_block_is_read() -> None:
     answer = 'Perhaps\n```json\n{"x": 9, "y": 9}\n```\nno:\n```json\n{"x": 1, "y": 2}\n```\nDone.'
     assert ask(says(answer), "x", Point).output == Point(1, 2)
     with pytest.raises(Unreadable):
-        ask(says(answer, answer, fits_schema=True), "x", Point)
+        ask(says(answer, answer, supports_json_schema=True), "x", Point)
 
 
 def test_the_type_may_come_from_the_prompt() -> None:
@@ -182,7 +183,7 @@ def test_an_unreadable_answer_leads_to_one_reminder() -> None:
 def test_two_unreadable_answers_are_an_error_with_the_answer() -> None:
     """Exactly two calls; the error has the last answer."""
     model = says("no", "still " * 100)
-    with pytest.raises(Unreadable, match="asked twice") as caught:
+    with pytest.raises(Unreadable, match="not even after a reminder") as caught:
         ask(model, "Where?", Point)
     assert len(model.requests) == 2
     assert caught.value.answer == "still " * 100

@@ -18,7 +18,7 @@ ROUND = (Message("assistant", "", tool_calls=(CALL,)), Message("tool", "3", call
 class Scripted:
     """A model with structured output that answers from a list and records its requests."""
 
-    model, fits_schema = "test:scripted", True
+    model, supports_json_schema = "test:scripted", True
 
     def __init__(self, *answers: str | ModelResponse) -> None:
         self.answers = list(answers)
@@ -79,7 +79,7 @@ def test_known_messages_are_not_recorded_again() -> None:
     session = Session()
     before = sessions.current.set(session)
     try:
-        ask(Scripted("3"), (Message("user", "1 + 2?"), *ROUND), tools=[TOOL], known=2)
+        ask(Scripted("3"), (Message("user", "1 + 2?"), *ROUND), tools=[TOOL], recorded_count=2)
     finally:
         sessions.current.reset(before)
     assert [each.role for each in session[Message]] == ["tool", "assistant"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from proctor.errors import CallFailed
 from proctor.models.embedding_cache import CachedEmbedder
+from tests.tables import each_row
 
 
 class Lengths:
@@ -237,7 +238,7 @@ def test_it_has_the_name_and_method_of_the_wrapped_embedder() -> None:
     assert run(embedder.embed([])) == []
 
 
-@pytest.mark.parametrize("gap", range(10))
+@each_row("gap", range(10))
 def test_a_text_that_arrives_after_the_last_batch_is_embedded(gap: int) -> None:
     """In any iteration of the loop; no caller waits forever."""
 

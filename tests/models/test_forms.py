@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.models.answer_format import JsonFormat
+from tests.tables import each_row
 
 
 class Inner(msgspec.Struct):
@@ -66,10 +67,8 @@ def test_a_valid_answer_is_parsed(label: Literal["good", "bad"], number: int, ba
     assert JsonFormat(Outer).read(answer, structured=bare) == outer
 
 
-@pytest.mark.parametrize("form", [JsonFormat(Outer), JsonFormat(Strict)])
-@pytest.mark.parametrize(
-    "text", ["", "   ", "null", '{"label": "so so", "inner": {"number": 1}}', '{"label": "good"} extra']
-)
+@each_row("form", [JsonFormat(Outer), JsonFormat(Strict)])
+@each_row("text", ["", "   ", "null", '{"label": "so so", "inner": {"number": 1}}', '{"label": "good"} extra'])
 def test_near_misses_are_refused(form: JsonFormat, text: str) -> None:
     """Empty, null, another label, words after it."""
     with pytest.raises(ValueError, match=r"."):

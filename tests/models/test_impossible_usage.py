@@ -18,12 +18,13 @@ from proctor.models.openai import OpenAIWire
 from proctor.models.spending import Spending
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
-from proctor.records.session import Message, ModelCall, Session, Usage, plausible_usage
+from proctor.records.session import Message, ModelCall, Session, Usage, drop_impossible_counts
 from proctor.sessions.current import warnings
 from proctor.sessions.genai.spans import _read_count
 from proctor.sessions.importers.json_values import as_count
 from proctor.targets import wire
 from tests.support import samples
+from tests.tables import each_row
 
 HELLO = ModelRequest((Message("user", "hello"),))
 IMPOSSIBLE: list[Any] = [-1, -(10**9), 10**13, 10**30, 1.5, True, False, "12", "many", [], {}]
@@ -58,8 +59,8 @@ def endpoint(tokens: Any) -> Usage:
     return wire.parse_reply(msgspec.json.encode(answer), "the endpoint").usage or Usage()
 
 
-@pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
-@pytest.mark.parametrize("read", [openai, anthropic, gemini, endpoint])
+@each_row("tokens", IMPOSSIBLE)
+@each_row("read", [openai, anthropic, gemini, endpoint])
 def test_a_servers_impossible_count_makes_its_usage_unknown(read: Any, tokens: Any) -> None:
     """The answer counts, the usage does not, and the run warns."""
     messages: list[str] = []
@@ -70,7 +71,7 @@ def test_a_servers_impossible_count_makes_its_usage_unknown(read: Any, tokens: A
     finally:
         warnings.reset(token)
     assert len(messages) == 1
-    assert "reported a usage that cannot be true" in messages[0]
+    assert "reported impossible token counts or costs" in messages[0]
 
 
 @pytest.mark.parametrize("usage", ["none", 7, [1], {"prompt_tokens": None}, None], ids=repr)
@@ -81,7 +82,7 @@ def test_a_usage_in_another_format_is_unknown(usage: Any) -> None:
     assert (read.text, read.usage) == ("hi", Usage())
 
 
-@pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
+@each_row("tokens", IMPOSSIBLE)
 def test_logs_and_traces_have_no_impossible_counts(tokens: Any) -> None:
     """Importers leave such a count out; traces may write a number as text."""
     assert as_count(tokens) is None
@@ -110,7 +111,7 @@ def test_a_target_with_an_impossible_usage_is_scored(target: Any) -> None:
     assert [result.trial.usage for result in report.results] == [None, None]
     assert report.metadata is not None
     (warning,) = report.metadata.warnings
-    assert "reported a usage that cannot be true (input_tokens: -1000000000)" in warning
+    assert "reported impossible token counts or costs (input_tokens: -1000000000)" in warning
 
 
 def test_a_negative_count_does_not_raise_a_budget() -> None:
@@ -144,12 +145,12 @@ def test_the_spent_amount_never_decreases(reports: list[tuple[Any, ...]]) -> Non
 @given(st.tuples(counts, counts, counts, counts, counts))
 def test_a_checked_usage_is_possible(given_counts: tuple[Any, ...]) -> None:
     """Every field is None or a possible number; a second check changes nothing."""
-    usage = plausible_usage(Usage(*given_counts))
+    usage = drop_impossible_counts(Usage(*given_counts))
     for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"):
         value = getattr(usage, name)
         assert value is None or (type(value) is int and 0 <= value <= 10**12)
     assert usage.cost is None or 0 <= usage.cost <= 1e9
-    assert plausible_usage(usage) == usage
+    assert drop_impossible_counts(usage) == usage
 
 
 def test_the_usage_of_a_session_is_the_sum_of_possible_counts() -> None:
@@ -163,7 +164,7 @@ def test_a_users_adapter_is_checked_too() -> None:
 
     class Odd:
         model = "odd"
-        fits_schema = False
+        supports_json_schema = False
 
         async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> Any:
             return ModelResponse("hi", "odd", usage=Usage(-5, 2))

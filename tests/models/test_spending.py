@@ -107,3 +107,9 @@ def test_an_unknown_price_says_what_to_write_and_where() -> None:
         spending.end("http://h/v1#m", Usage(1, 1))
     assert '"http://h/v1#m": {input: …, output: …}, in USD per million tokens' in caught.value.fix
     assert "PROCTOR_PRICES" in caught.value.fix
+
+
+def test_an_unknown_key_of_a_budget_is_named() -> None:
+    with pytest.raises(ModelError, match="unknown key 'usd'") as caught:
+        Spending({"usd": 3})
+    assert caught.value.fix == "choose one of: calls, cost, tokens"

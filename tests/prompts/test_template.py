@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from proctor.core.identity import identity_of
+from proctor.core.identity import compute_digest
 from proctor.errors import ModelError
 from proctor.models.prompts import MarkdownSection, PromptTemplate
 
@@ -158,4 +158,4 @@ def test_a_users_version_is_used() -> None:
 def test_the_identity_of_a_template_depends_on_its_text() -> None:
     """An evaluator with a template has the same identity in another process."""
     one, same, other = (PromptTemplate[Any]("n", "k", [section(t)]) for t in ("a", "a", "b"))
-    assert identity_of(one) == identity_of(same) != identity_of(other)
+    assert compute_digest(one) == compute_digest(same) != compute_digest(other)

@@ -85,7 +85,7 @@ def test_columns_in_memory_are_the_same(stored: Any) -> None:
     held = ResultList(list(stored))
     assert plain(held.figures()) == plain(stored.figures())
     name = held[0].trial.configuration
-    assert plain(held.only(name).figures()) == plain(stored.only(name).figures())
+    assert plain(held.for_configuration(name).figures()) == plain(stored.for_configuration(name).figures())
 
 
 def test_no_results_have_no_columns() -> None:
@@ -98,6 +98,6 @@ def test_no_results_have_no_columns() -> None:
 
 def test_an_unknown_configuration_has_no_results(stored: Any) -> None:
     """Empty columns, with the evaluators' names."""
-    found = plain(stored.only("nowhere").figures())
+    found = plain(stored.for_configuration("nowhere").figures())
     assert found["ids"] == []
     assert set(found["scores"]) <= {"graded", "picky"}

@@ -15,6 +15,7 @@ from proctor.records import codec
 from proctor.records import model as media
 from proctor.records.model import summarize_data
 from proctor.reports.transcript import render_transcript as for_people
+from tests.tables import each_row
 
 DATA = base64.b64encode(bytes(range(256)) * 12).decode()
 URI = f"data:image/png;base64,{DATA}"
@@ -22,10 +23,10 @@ URI = f"data:image/png;base64,{DATA}"
 
 def in_text(value: Any) -> str:
     """As everybody calls it."""
-    return media.render_value(value, codec.in_text)
+    return media.render_value(value, codec.to_text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "told"),
     [
         (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.records.order import Positions
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 100_000)), st.lists(st.integers(0, 100_000)))
 def test_positions_are_a_set_of_numbers(added: list[int], asked: list[int]) -> None:
     """`add` returns whether the position was free; `in` agrees with a plain set."""

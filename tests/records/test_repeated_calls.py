@@ -10,6 +10,7 @@ from proctor.evaluators.judges.transcript import render_transcript
 from proctor.records import session_events
 from proctor.records.session import Message, ToolCall
 from proctor.records.session_events import RepeatedCalls
+from tests.tables import each_row
 
 ROWS = {"rows": 10}
 
@@ -19,7 +20,7 @@ def _repeats(content: Any, **answer: Any) -> bool:
     return calls.repeats(Message("tool", content, call_id="c1"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "result"),
     [
         ("ten", "ten"),

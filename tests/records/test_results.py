@@ -137,6 +137,6 @@ def test_results_are_a_sequence() -> None:
     assert ids(list(MIXED)) == ["a", "b", "c", "d", "e", "f", "g"]
     assert MIXED[-1].sample_id == "g"
     assert ids(MIXED[1:6:2]) == ["b", "d", "f"]
-    assert ids(MIXED.of_sample("c")) == ["c"]
-    assert len(MIXED.only("default")) == 7
-    assert len(MIXED.only("other")) == 0
+    assert ids(MIXED.for_sample("c")) == ["c"]
+    assert len(MIXED.for_configuration("default")) == 7
+    assert len(MIXED.for_configuration("other")) == 0

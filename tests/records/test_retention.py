@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.records.run import Retention, RunMetadata
@@ -37,7 +37,6 @@ def test_a_run_stays_while_either_limit_keeps_it(days: float | None, most: int |
     assert kept == [at(day) for day in left]
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(0, 100), max_size=20, unique=True), st.floats(0.1, 100), st.integers(1, 20))
 def test_nothing_within_a_limit_is_ever_deleted(ages: list[int], days: float, most: int) -> None:
     """Whatever the ages: what goes is too old, and not among the newest."""

@@ -45,33 +45,41 @@ from proctor.records.rubric import (
     weighted_mean,
 )
 from proctor.records.run import CachedOutputs, EvaluatorSpec, Provenance
-from proctor.records.sample import Sample, find_metadata_problems, tag_problems, type_name
+from proctor.records.sample import Sample, find_metadata_problems, find_tag_problems, type_name
 from proctor.records.score import Score, combine_all, combine_any, drop_verdict, read_parts
-from proctor.records.session import CustomEvent, Message, ToolCall, Usage, impossible_counts, plausible_usage
+from proctor.records.session import (
+    CustomEvent,
+    Message,
+    ToolCall,
+    Usage,
+    drop_impossible_counts,
+    find_impossible_counts,
+)
 from proctor.records.session_events import CallerIndex, RepeatedCalls, UnknownRoleMessage, interpret_event
 from proctor.records.trial import Trial
+from tests.tables import each_row
 
 PASS, FAIL = Score(1.0, True), Score(0.0, False)
 ERROR, SKIP = Score.error("no answer"), Score.skipped("no text")
-UNKNOWN_KEY = "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean 'weight'?)"
+UNKNOWN_KEY = "rubric 'a': unknown key 'tags' is stored in its metadata"
 IMAGE = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
 
 
 def make_unknown_key() -> Rubric:
-    return make_rubric({"id": "a", "name": "A", "description": "…", "scoring_criteria": "…", "wieght": 3})
+    return make_rubric({"id": "a", "name": "A", "description": "…", "scoring_criteria": "…", "tags": ["x"]})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         (codec.encode({"a": (1, 2)}), b'{"a":[1,2]}'),
-        (codec.in_text({"a": 1}), '{"a":1}'),
-        (codec.in_text({1: "x", "1": "y"}), '{"1":"x","1":"y"}'),
-        (codec.in_text({"loss": math.nan}), '{"loss":NaN}'),
-        (codec.in_text(b"\x00\xff"), "2 bytes: b'\\x00\\xff'"),
+        (codec.to_text({"a": 1}), '{"a":1}'),
+        (codec.to_text({1: "x", "1": "y"}), '{"1":"x","1":"y"}'),
+        (codec.to_text({"loss": math.nan}), '{"loss":NaN}'),
+        (codec.to_text(b"\x00\xff"), "2 bytes: b'\\x00\\xff'"),
         (codec.decode('{"a": 1}', dict), {"a": 1}),
-        (codec.plain({1, 2}), [1, 2]),
-        (codec.canonical({"b": {3, 1, 2}, "a": None}), b'{"a":null,"b":[1,2,3]}'),
+        (codec.to_plain({1, 2}), [1, 2]),
+        (codec.encode_canonical({"b": {3, 1, 2}, "a": None}), b'{"a":null,"b":[1,2,3]}'),
         (codec.digest({"a": 1, "b": 2}), codec.digest({"b": 2, "a": 1})),
         (list_aliases("field.output.mean"), ("field.output.mean", "output.mean", "output")),
         (Delta.between(450, 500), Delta(-50, -10.0)),
@@ -88,19 +96,19 @@ def make_unknown_key() -> Rubric:
         (weighted_mean([(1.0, 0.25), (3.0, 0.75)]), 0.625),
         (find_scale(Rubric("a", "A", "…", "…")), (1.0, 5.0)),
         (find_scale(Rubric("a", "A", "…", "…", scale=(0, 10))), (0, 10)),
-        (list(find_set_problems({"version": "1.0"})), [((), "'rubrics' is missing: the list of the rubrics")]),
+        (list(find_set_problems({"version": "1.0"})), [((), "'rubrics' is missing. Fix: add a list of rubrics")]),
         (describe_unknown_keys(make_unknown_key()), UNKNOWN_KEY),
         (EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt"}).judges, ("openai:gpt",)),
         (Provenance("0d1f3a5c7e9b2d4f", "main", dirty=True).code, "0d1f3a5c7e9b on main, with changes"),
         (str(CachedOutputs(3, 1200)), "3 of 1,200 outputs from the cache"),
-        (list(tag_problems({"branch": "main"})), []),
-        (len(list(tag_problems({"n": 1}))), 1),
+        (list(find_tag_problems({"branch": "main"})), []),
+        (len(list(find_tag_problems({"n": 1}))), 1),
         (find_metadata_problems({"tags": "easy"}), [("metadata.tags", "expected a list of strings, found a string")]),
         ([type_name(value) for value in (True, 3, [1], None)], ["a boolean", "a number", "a list", "null"]),
-        (impossible_counts(Usage(-5, 3)), {"input_tokens": -5}),
-        (impossible_counts(Usage(5, 3)), {}),
-        (plausible_usage(Usage(5, -3, 2)), Usage()),
-        (plausible_usage(Usage(5, 3, -2)), Usage(5, 3)),
+        (find_impossible_counts(Usage(-5, 3)), {"input_tokens": -5}),
+        (find_impossible_counts(Usage(5, 3)), {}),
+        (drop_impossible_counts(Usage(5, -3, 2)), Usage()),
+        (drop_impossible_counts(Usage(5, 3, -2)), Usage(5, 3)),
         (
             interpret_event(CustomEvent("message: narrator", {"role": "narrator", "content": "Night falls."})),
             UnknownRoleMessage("narrator", "Night falls."),
@@ -111,7 +119,7 @@ def test_the_result_is(actual: Any, expected: Any) -> None:
     assert actual == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actual", "expected"),
     [
         (format_value(0.8125, "rate"), "81.2 %"),
@@ -179,7 +187,7 @@ def test_positions_are_added_once() -> None:
     assert (finished.add(3), finished.add(3), 3 in finished, 4 in finished) == (True, False, True, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("score", "status", "passed"),
     [
         (combine_all({"a": PASS, "b": Score(0.5, False)}), "ok", False),
@@ -203,4 +211,4 @@ def test_calls_in_messages_are_matched_with_events() -> None:
     assert RepeatedCalls([search]).unrepeated_calls(message) == [ToolCall("open")]
     callers = CallerIndex()
     callers.add_message(Message("assistant", "", name="sub-agent a", tool_calls=(search,)))
-    assert (callers.of(search), callers.of(ToolCall("search"))) == ("sub-agent a", None)
+    assert (callers.get_caller(search), callers.get_caller(ToolCall("search"))) == ("sub-agent a", None)

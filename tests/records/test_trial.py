@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.records.sample import Sample, find_metadata_problems, type_name
@@ -12,7 +12,6 @@ from proctor.records.trial import EvalResult, Failure, Outcome, Trial
 from tests.records.examples import any_score, failed, scored, skipped
 
 
-@settings(max_examples=40)
 @given(
     st.dictionaries(st.text(max_size=3), any_score | st.builds(Score, st.floats(0, 1), st.booleans()), max_size=6),
     st.booleans(),

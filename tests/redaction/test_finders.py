@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import random
 import string
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -15,22 +14,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.redaction import pii, secrets
-from proctor.core.redaction.findings import Finding, finding, says_password, says_secret, tells_about, without_overlaps
+from proctor.core.redaction.findings import (
+    Finding,
+    is_descriptive_name,
+    is_password_name,
+    is_secret_name,
+    make_finding,
+    without_overlaps,
+)
 from proctor.core.redaction.pii import FINDERS, find_pii
 from proctor.core.redaction.redact import may_hold_secret, may_hold_secrets
 from proctor.core.redaction.secrets import find_secrets, has_crc
+from tests.evaluators.growth import grows_linearly
 from tests.redaction.lines import PII, SECRETS, rows
+from tests.tables import each_row
 
 Finder = Callable[[str], list[Finding]]
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
-@pytest.mark.parametrize(("kinds", "text"), rows(PII), ids=lambda value: str(value)[:40])
+@each_row(("kinds", "text"), rows(PII))
 def test_personal_data_is_found_without_false_alarms(kinds: list[str], text: str) -> None:
     assert [item.kind for item in find_pii(text)] == kinds
 
 
-@pytest.mark.parametrize(("kinds", "text"), rows(SECRETS), ids=lambda value: str(value)[:40])
+@each_row(("kinds", "text"), rows(SECRETS))
 def test_secrets_are_found_without_false_alarms(kinds: list[str], text: str) -> None:
     assert [item.kind for item in find_secrets(text)] == kinds
 
@@ -120,7 +128,7 @@ def test_kinds_limits_the_search() -> None:
 def test_the_longest_of_overlapping_findings_is_reported() -> None:
     result = [Finding("a", 0, 4), Finding("b", 2, 9), Finding("c", 3, 5), Finding("d", 9, 11)]
     assert [item.kind for item in without_overlaps(result)] == ["b", "d"]
-    assert finding("x", "abcdefghij", 0, 10, keep=9).excerpt == "ab… (10 characters)"
+    assert make_finding("x", "abcdefghij", 0, 10, keep=9).excerpt == "ab… (10 characters)"
 
 
 @given(st.text(max_size=300))
@@ -149,22 +157,16 @@ ADVERSARIAL = (
 )
 
 
-def took(text: str) -> float:
-    """Return the CPU seconds for one text."""
-    start = time.process_time()
-    for look in (find_pii, find_secrets):
-        look(text)
-    return time.process_time() - start
-
-
-@pytest.mark.parametrize("unit", ADVERSARIAL)
+@each_row("unit", ADVERSARIAL)
 def test_an_adversarial_text_takes_linear_time(unit: str) -> None:
-    """Four times the text takes about four times as long, not sixteen."""
-    small, large = (took((unit * size)[:size]) for size in (8_000, 32_000))
-    assert large < 0.1 or large < small * 10
+    def find_all(text: str) -> None:
+        find_pii(text)
+        find_secrets(text)
+
+    assert grows_linearly(find_all, lambda size: (unit * size)[:size], 8_000)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "valid", "invalid"),
     [
         (pii.luhn, "4111111111111111", "4111111111111112"),
@@ -184,12 +186,12 @@ def test_check_digits(check: Callable[[str], bool], valid: str, invalid: str) ->
 @pytest.mark.parametrize(
     ("check", "names", "expected"),
     [
-        (says_secret, "api_key OPENAI_API_KEY authToken DB_PASS OPENAI_KEY", True),
-        (says_secret, "max_tokens first_pass sort_key", False),
-        (says_password, "db_password", True),
-        (says_password, "pass token", False),
-        (tells_about, "name created_at", True),
-        (tells_about, "value", False),
+        (is_secret_name, "api_key OPENAI_API_KEY authToken DB_PASS OPENAI_KEY", True),
+        (is_secret_name, "max_tokens first_pass sort_key", False),
+        (is_password_name, "db_password", True),
+        (is_password_name, "pass token", False),
+        (is_descriptive_name, "name created_at", True),
+        (is_descriptive_name, "value", False),
     ],
 )
 def test_names_that_mean_a_secret(check: Callable[[str], bool], names: str, expected: bool) -> None:

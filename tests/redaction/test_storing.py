@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.redaction.findings import says_secret
+from proctor.core.redaction.findings import is_secret_name
 from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.redact import Redaction, may_hold_secret, may_hold_secrets
 from proctor.core.redaction.secrets import find_secrets
 from proctor.records import codec
 from tests.redaction.lines import PII, SECRETS, rows
+from tests.tables import each_row
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
 LINES = [text for _, text in rows(SECRETS)]
@@ -41,7 +42,7 @@ def test_texts_that_the_quick_check_skips_contain_nothing(text: str) -> None:
     assert may_hold_secret(json.dumps({"a": text})) or not find_secrets(text)
 
 
-@pytest.mark.parametrize("text", LINES, ids=lambda text: text[:40])
+@each_row("text", LINES)
 def test_secrets_are_replaced_and_the_rest_stays(text: str) -> None:
     """A second pass finds nothing."""
     redaction = Redaction()
@@ -81,7 +82,7 @@ def test_ordinary_texts_pass_the_quick_check() -> None:
 )
 def test_names_of_secrets_in_any_spelling(names: str, secret: bool) -> None:
     """Not counts of tokens, nor keys of tables."""
-    assert {name: says_secret(name) for name in names.split()} == dict.fromkeys(names.split(), secret)
+    assert {name: is_secret_name(name) for name in names.split()} == dict.fromkeys(names.split(), secret)
 
 
 def test_every_option_below_a_secret_name_is_redacted() -> None:
@@ -193,7 +194,7 @@ def test_personal_data_is_only_redacted_on_request() -> None:
     assert both.value({"ann@example.com": 1}) == {"[personal: email]": 1}
 
 
-@pytest.mark.parametrize("text", [text for _, text in rows(PII)], ids=lambda text: text[:40])
+@each_row("text", [text for _, text in rows(PII)])
 def test_all_personal_data_is_redacted(text: str) -> None:
     assert find_pii(Redaction(personal=True).text(text)) == []
 
@@ -213,7 +214,7 @@ def test_json_that_the_quick_check_skips_contains_nothing(value: Any) -> None:
         assert Redaction().value(plain) is plain
 
 
-@pytest.mark.parametrize("line", [line for line in LINES if find_secrets(line)])
+@each_row("line", [line for line in LINES if find_secrets(line)])
 def test_json_with_a_secret_is_searched(line: str) -> None:
     """Also if it is escaped, as a value or a key."""
     assert may_hold_secrets(codec.encode({"a": [line]}).decode())

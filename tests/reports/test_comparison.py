@@ -23,7 +23,7 @@ def example(**changes: Any) -> Comparison:
     result = Comparison(
         "new",
         "main",
-        "new is better than main: pass_rate 56.2 % against 39.0 %.",
+        "new is better than main: pass_rate 56.2 % vs. 39.0 %.",
         samples=1319,
         tests=4,
         a_run="20260102-090000-b",
@@ -59,7 +59,7 @@ def example(**changes: Any) -> Comparison:
 
 
 SHOWN = """\
-new is better than main: pass_rate 56.2 % against 39.0 %.
+new is better than main: pass_rate 56.2 % vs. 39.0 %.
 new is run 20260102-090000-b; main is run 20260101-090000-a
 
 Metric                  new        main       Difference    p, g Verdict
@@ -74,7 +74,8 @@ latency_ms.mean       1,235         900          +37.2 % <0.0001 worse
 cost.mean                 0           0                0       1 not enough
                                                              g 0 evidence
 
-2 samples lost and 1 won (score of main → new; the worst 2):
+2 samples passed only in main (lost), 1 only in new (won); score of main → new;
+the worst 2:
   lost  q 7  1.00 → 0.00
   lost  q2   0.90 → –
 To inspect a sample:
@@ -85,8 +86,9 @@ To inspect a sample:
 1 sample only in main: y
 new has no old_metric
 Note: the datasets are not the same: samples of one id may have other contents
-n = 1,300 to 1,319, paired by sample, p corrected for 4 tests (Holm); 95 %
-intervals below the numbers; g: difference in standard deviations
+Difference: new minus main; n = 1,300 to 1,319, paired by sample, p corrected
+for 4 tests (Holm); 95 % intervals below the numbers; g: difference in standard
+deviations
 """
 
 
@@ -117,10 +119,10 @@ def test_only_what_there_is() -> None:
         "──────────────────────────────────────────────",
         "x      – –          –    – not enough evidence",
         "",
-        "n = 0, not paired; 95 % intervals below the numbers; g: difference in standard",
-        "deviations",
+        "Difference: a minus b; n = 0, not paired; 95 % intervals below the numbers; g:",
+        "difference in standard deviations",
     ]
-    assert "samples lost" not in render_comparison(example(), flips=0)
+    assert "passed only in" not in render_comparison(example(), flips=0)
     same_run = example(b_run="20260102-090000-b")
     assert "Both configurations belong to run 20260102-090000-b" in render_comparison(same_run)
 
@@ -129,7 +131,9 @@ def test_clusters_and_too_few_of_them_are_mentioned() -> None:
     """How many there are, and where there are too few for a verdict."""
     item = example().metrics["pass_rate"]
     clustered = msgspec.structs.replace(item, clusters=40)
-    assert "paired by sample, in 40 clusters" in render_comparison(example(metrics={"pass_rate": clustered}))
+    assert "paired by sample, in 40 clusters" in " ".join(
+        render_comparison(example(metrics={"pass_rate": clustered})).split()
+    )
     judge = example().scores["judge"]
     none = {"interval": None, "p": None, "p_adjusted": None}
     few = msgspec.structs.replace(judge, clusters=3, method="fewer than 5 clusters", **none)
@@ -196,7 +200,7 @@ def test_rankings() -> None:
     out = io.StringIO()
     show_ranking(ranking, out)
     assert out.getvalue() == result
-    assert render_ranking(Ranking("x", "asc")) == "Fewer than two configurations have a number for x.\n"
+    assert render_ranking(Ranking("x", "asc")) == "Fewer than two configurations have a value for x.\n"
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
@@ -208,9 +212,8 @@ def test_any_width(width: int) -> None:
 def test_won_samples_are_not_called_the_worst() -> None:
     """Where nothing was lost, those that are shown are only the first."""
     won = tuple(Flip(f"q{at}", False, 1.0, 0.0) for at in range(5))
-    assert "0 samples lost and 5 won (score of main → new; the first 2):" in render_comparison(
-        example(flips=won), flips=2
-    )
+    shown = render_comparison(example(flips=won), width=200, flips=2)
+    assert "0 samples passed only in main (lost), 5 only in new (won); score of main → new; the first 2:" in shown
 
 
 def test_what_has_no_difference_has_no_unit_either() -> None:

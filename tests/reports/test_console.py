@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.cells import cell_len
@@ -139,7 +139,6 @@ def test_it_prints_to_standard_output(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == "No results\n"
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.text(max_size=40), st.sampled_from(["", "[bold]", "[/]", "\x1b[2J", "\r", "\n"]))
 def test_no_data_reaches_the_terminal_as_a_command(text: str, piece: str) -> None:
     """Neither markup nor control characters of the data have any effect."""

@@ -6,11 +6,11 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.reports.format import excerpt, single_line
+from tests.tables import each_row
 
 
 @dataclass
@@ -19,7 +19,7 @@ class Reading:
     raw: bytes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         ("Paris", "Paris"),

@@ -16,6 +16,7 @@ from proctor.reports.format import (
     format_missing,
     format_percent,
 )
+from tests.tables import each_row
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_percentages_never_round_to_a_claim(share: float, text: str) -> None:
     assert format_percent(share) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("metric", "text"),
     [
         (MetricValue(None, 0), "—"),

@@ -34,8 +34,8 @@ def test_the_terminal_has_the_answer_first() -> None:
     assert text == (
         "The gate fails: it is worse.\n"
         "\n"
-        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 %\n"
-        "              interval -14.2 to -5.6), margin 2.0, 200 samples\n"
+        "fail          strict_pass_rate 90.0 % vs. 100.0 %, -10.0 points (95 % interval\n"
+        "              -14.2 to -5.6), margin 2.0, 200 samples\n"
         "pass          pass_rate is 0.9, at least 0.8\n"
         "\n"
         "2 samples lost, 1 won\n"

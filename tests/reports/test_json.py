@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.comparison.report import EvalReport
@@ -25,6 +25,7 @@ from proctor.records.session import Usage
 from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.reports.json import JSONReporter, load
 from tests.reports.examples import mixed_report, result, two_configurations
+from tests.tables import each_row
 
 
 def parts(report: EvalReport) -> tuple[Any, ...]:
@@ -32,8 +33,8 @@ def parts(report: EvalReport) -> tuple[Any, ...]:
     return tuple(report.results), report.metadata, report.metrics, report.by_configuration
 
 
-@pytest.mark.parametrize("indent", [0, 2, 4])
-@pytest.mark.parametrize("report", [mixed_report(), two_configurations(), EvalReport([])])
+@each_row("indent", [0, 2, 4])
+@each_row("report", [mixed_report(), two_configurations(), EvalReport([])])
 def test_a_report_comes_back_equal(report: EvalReport, indent: int) -> None:
     """What was written is what is read, whatever the indent."""
     assert parts(load(JSONReporter(indent).generate(report))) == parts(report)
@@ -101,7 +102,6 @@ RUNS = st.builds(
 )
 
 
-@settings(max_examples=25)
 @given(st.lists(RESULTS, max_size=3), st.none() | RUNS, METRICS, st.dictionaries(TEXT, METRICS, max_size=2))
 def test_every_report_comes_back_equal(
     results: list[EvalResult],

@@ -53,7 +53,8 @@ def test_the_summary_says_how_far_how_well_and_how_long() -> None:
     view.rate, view.seconds_left, view.resumed = 1234.5, 95.0, 10
     view.outcomes["skipped"] = 3
     assert describe_progress(view) == (
-        "30/120 (25 %), 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, 1 min 35 s left, 10 from an earlier session"
+        "30/120 (25 %): 10 from an earlier session; now 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, "
+        "1 min 35 s left"
     )
     assert describe_progress(View(done=5, passed=5)) == "5, 5 passed, 0 failed, 0 errors"
     view.rate, view.done, view.seconds_left = 2.25, 120, 0.0

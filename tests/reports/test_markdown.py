@@ -298,7 +298,7 @@ def skeleton(tokens: list[Token]) -> list[str]:
     return [token.type for token in tokens if token.type not in ("inline", "text", "text_special", "fence")]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(TEXTS)
 @example(" ".join(HOSTILE))
 @example("\n".join(HOSTILE))
@@ -311,7 +311,6 @@ def test_no_data_changes_the_structure_of_the_document(text: str) -> None:
     assert "html_inline" not in shape
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS)
 def test_data_reads_as_it_was_written(text: str) -> None:
     """After escaping and reading, a name in a table is the text that went in."""

@@ -148,7 +148,7 @@ def test_describe_check() -> None:
     """Return the numbers of a check on one line, or its sentence if it has no difference."""
     check = Check("pass_rate", "pass", "", "", 0.8, 0.79, 0.01, (-0.01, 0.03), 0.02, 500, kind="rate")
     assert describe_check(check) == (
-        "pass_rate 80.0 % against 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples"
+        "pass_rate 80.0 % vs. 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples"
     )
 
 
@@ -186,13 +186,13 @@ def test__format_distinctly() -> None:
 def test_file_names() -> None:
     """File names made from session ids: safe on every system and unique."""
     names = FileNames()
-    assert (names.of("../etc/passwd"), names.of("a b"), names.of("A_b"), names.of("")) == (
-        "etc_passwd",
-        "a_b",
-        "A_b_2",
-        "session",
-    )
-    assert names.of("a b") == "a_b"
+    assert (
+        names.make_unique("../etc/passwd"),
+        names.make_unique("a b"),
+        names.make_unique("A_b"),
+        names.make_unique(""),
+    ) == ("etc_passwd", "a_b", "A_b_2", "session")
+    assert names.make_unique("a b") == "a_b"
 
 
 def test_round_half_up() -> None:
@@ -226,7 +226,7 @@ def test_headlines() -> None:
 
 def test_describe_partial() -> None:
     """Say how many totals were computed without all rubrics."""
-    assert describe_partial(MetricValue(4.5, 80, partial=36)) == "36 of 80 totals lack the score of a rubric"
+    assert describe_partial(MetricValue(4.5, 80, partial=36)) == "36 of 80 totals leave out the score of a rubric"
 
 
 def test_score_distributions() -> None:

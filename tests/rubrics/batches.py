@@ -99,7 +99,7 @@ def batch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def finished(run_id: str) -> list[str]:
     """The sessions of a run that are stored."""
-    return [sample_id for _, sample_id, _, _ in open_history(None).done(run_id)]
+    return [sample_id for _, sample_id, _, _ in open_history(None).finished_trials(run_id)]
 
 
 def surroundings(**more: str) -> dict[str, str]:

@@ -88,8 +88,8 @@ def test_options_reach_the_judge(batch: Project) -> None:
         (("--judge", "nowhere:x"), "there is no provider 'nowhere'"),
         (("--template", "none.txt"), "the judge template cannot be read"),
         (("--sessions-dir", "nowhere"), "there is no such file or folder"),
-        (("--retry-errors",), "need --resume"),
-        (("--scale", "5", "1"), "--scale: the lowest score comes first"),
+        (("--retry-errors",), "needs --resume"),
+        (("--scale", "5", "1"), "--scale: the lowest score must come first"),
         (("--scale", "0", "10"), "the rubrics are written for a scale from 1 to 5"),
         (("--budget", "foo"), "expected calls=N, tokens=N or cost=N, found 'foo'"),
         (("--budget", "calls=-1"), "each a number above 0, found calls=-1"),
@@ -119,7 +119,7 @@ def test_a_file_with_several_sessions_wants_an_id(batch: Project) -> None:
     assert json.loads(result.out)["session_id"] == "two", result.err
     assert "did you mean 'two'" in batch.proctor(*command, "--id", "twoo").err
     Path("folder").mkdir()
-    assert "it is a folder" in batch.proctor(*command, "--id", "two", "--output", "folder").err
+    assert "is a folder" in batch.proctor(*command, "--id", "two", "--output", "folder").err
 
 
 def test_an_eval_file_scores_sessions_by_rubrics(batch: Project) -> None:
@@ -146,7 +146,7 @@ def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
     from proctor.evaluators.rubrics import rubric_evaluators
 
     class Counting:
-        model, fits_schema = "test:counting", False
+        model, supports_json_schema = "test:counting", False
         now = most = total = 0
 
         async def complete(self, request: Any, *, timeout: float | None = None) -> ModelResponse:

@@ -71,7 +71,7 @@ def test_waiting_for_the_limiter_is_not_the_rubrics_time() -> None:
     """A pause of 0.6 s before a rubric that has 1 s, twice, and each gets its verdict."""
     with ModelServer(four) as server:
         server.faults += [Fault.rate_limit(0.6), Fault.rate_limit(0.6)]
-        judge = adapter_for("openai", server.url, fits_schema=False, retry_delay=0.01)
+        judge = adapter_for("openai", server.url, supports_json_schema=False, retry_delay=0.01)
         (score,), took = judged(judge, 1, 1.0)
     assert score.details.get("score") == 4, score.reason
     assert took > 1.2
@@ -86,7 +86,7 @@ def test_waiting_for_a_turn_at_a_pace_is_not_the_rubrics_time() -> None:
 
 def test_a_wait_longer_than_the_timeout_fails_at_once() -> None:
     """A Retry-After beyond the timeout is reported with its status, to all callers."""
-    with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=90)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(429, retry_after=90)) as server:
         judge = adapter_for("openai", server.url, timeout=600.0)
         (first,), _ = judged(judge, 1, 30.0)
         (second,), _ = judged(judge, 1, 30.0)
@@ -99,10 +99,10 @@ def test_a_wait_longer_than_the_timeout_fails_at_once() -> None:
 
 def test_a_timeout_names_the_last_answer_of_the_endpoint() -> None:
     """The server failed all the time."""
-    with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(500)) as server:
         judge = adapter_for("openai", server.url, retries=50, retry_delay=0.1)
         (score,), _ = judged(judge, 1, 0.5)
-    assert "no verdict within 0.5 s; at last it answered 500 Internal Server Error" in score.reason
+    assert "no verdict within 0.5 s; the last attempt answered 500 Internal Server Error" in score.reason
     assert re.search(r"\(\d attempts\)", score.reason)
 
 
@@ -110,7 +110,7 @@ def test_a_failure_before_an_answer_is_not_blamed_for_a_later_timeout() -> None:
     """The first request fails, the second is answered, and the reminder hangs."""
     with ModelServer(lambda _: ScriptedReply("Lovely.")) as server:
         server.faults += [Fault.status(500), Fault(), Fault.hang(20)]
-        judge = adapter_for("openai", server.url, fits_schema=False)
+        judge = adapter_for("openai", server.url, supports_json_schema=False)
         (score,), _ = judged(judge, 1, 0.5)
     assert score.reason.endswith("no verdict within 0.5 s")
 
@@ -119,7 +119,7 @@ def test_a_rate_limited_call_is_repeated_until_the_timeout() -> None:
     """Six refusals are more than the retries, but the time is not up."""
     with ModelServer(four) as server:
         server.faults += [Fault.status(429)] * 3 + [Fault.rate_limit(0.01)] * 3
-        judge = adapter_for("openai", server.url, fits_schema=False)
+        judge = adapter_for("openai", server.url, supports_json_schema=False)
         (score,), _ = judged(judge, 1, 10.0)
         assert len(server.calls) == 7
     assert score.details.get("score") == 4, score.reason
@@ -127,7 +127,7 @@ def test_a_rate_limited_call_is_repeated_until_the_timeout() -> None:
 
 def test_a_call_that_is_always_too_early_fails_in_time_with_a_reason() -> None:
     """The stopwatch stops while the server requests a pause, but not forever."""
-    with ModelServer(misbehave=lambda _: Fault.rate_limit(0.05)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.rate_limit(0.05)) as server:
         (score,), _ = judged(adapter_for("openai", server.url), 1, 0.5)
     assert "answered 429 Too Many Requests" in score.reason
 
@@ -135,7 +135,7 @@ def test_a_call_that_is_always_too_early_fails_in_time_with_a_reason() -> None:
 class Slow:
     """A judge that takes its time."""
 
-    model, fits_schema = "test:slow", False
+    model, supports_json_schema = "test:slow", False
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         await asyncio.sleep(30)
@@ -158,8 +158,8 @@ def test_the_second_request_can_be_turned_off() -> None:
 
     score = asyncio.run(main())
     assert (len(judge.asked), score.details["status"]) == (1, "evaluation_failed")
-    assert "asked twice" not in score.reason
-    assert "it said 'Lovely.'" in score.reason
+    assert "after a reminder" not in score.reason
+    assert "the answer was 'Lovely.'" in score.reason
     assert score.details["judge"]["usage"]["input_tokens"] == 100
     assert evaluator.spec.parameters["retry_on_parse_failure"] is False
 

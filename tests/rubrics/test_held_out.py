@@ -107,10 +107,11 @@ def test_a_session_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "chats.jsonl").write_text("".join(json.dumps(chat) + "\n" for chat in chats))
     path = tmp_path / "m.json"
     cases = [
-        ([{"path": "s0.json", "score": 4}, {"path": "./s0.json", "score": 1}], "session 's0' is"),
+        ([{"path": "s0.json", "score": 4},
+          {"path": "./s0.json", "score": 1}], "session 's0' is a duplicate of the one"),
         ([{"path": "chats.jsonl", "id": "c1", "score": 4},
-          {"path": f"../{tmp_path.name}/chats.jsonl", "recorded": "reward"}], "session 'c1' is"),
-        ([{"path": "chats.jsonl", "recorded": "reward"}] * 2, "2 sessions are"),
+          {"path": f"../{tmp_path.name}/chats.jsonl", "recorded": "reward"}], "session 'c1' is a duplicate of the one"),
+        ([{"path": "chats.jsonl", "recorded": "reward"}] * 2, "2 sessions are duplicates of those"),
     ]  # fmt: skip
     for entries, which in cases:
         path.write_text(json.dumps(entries, indent=1).replace("},\n {", "},\n\n {"))
@@ -118,7 +119,8 @@ def test_a_session_that_is_named_twice_is_refused(tmp_path: Path) -> None:
             read_manifest(path)
         (output,) = refused.value.problems
         assert ", [1]" in str(output)
-        assert f"{which} named before, at {path}:2, [0]; a session has one score" in str(output)
+        assert f"{which} at {path}:2, [0]" in str(output)
+        assert "keep one entry for each session" in refused.value.fix
 
 
 def test_totals_that_are_equal_on_paper_are_equal() -> None:

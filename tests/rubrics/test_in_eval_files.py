@@ -31,7 +31,7 @@ def test_a_set_in_an_eval_file_equals_the_same_set_in_a_batch(batch: Project) ->
     totals = [load_report(history, run.run_id).metrics["total_score"].value for run in (one, other)]
     assert totals == [4, 4]
     result = batch.proctor("gate", "file", "--baseline", "batch", "--metric", "total_score")
-    assert "total_score 4.000 against 4.000" in result.out
+    assert "total_score 4.000 vs. 4.000" in result.out
     assert "3 samples" in result.out
 
 
@@ -79,7 +79,7 @@ def test_the_version_of_a_set_is_stored_and_another_is_a_change(batch: Project) 
     changed = [{**first, "weight": 3.0, "description": first["description"] + "!"}, *others]
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0", "rubrics": changed}))
     result = batch.proctor("run", "eval.yaml", "--resume")
-    assert "changed: task_completion (rubric.description reads otherwise; " in result.err
+    assert "changed: task_completion (rubric.description has changed; " in result.err
     assert f"rubric.weight was {first['weight']}, is 3.0)" in result.err
 
 

@@ -11,14 +11,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from proctor import Message, Rubric, Session, ToolCall, rubric
 from proctor.evaluators.judges.fence import replace_surrogates
 from proctor.records.session import CustomEvent
 from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 from tests.evaluators.judging.rehearsed import Asked, Scripted
 from tests.rubrics.attacks import ATTACKS
+from tests.tables import each_row
 
 RUBRIC = Rubric("quality", "Quality", "How good is it?", "1: bad\n5: good")
 PLACES: dict[str, Callable[[str], Any]] = {
@@ -72,8 +71,8 @@ def test_there_are_enough_attacks() -> None:
     assert len(set(ATTACKS.values())) == len(ATTACKS) >= 60
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("echo", [*LINES, *IN_JSON])
+@each_row("place", PLACES)
+@each_row("echo", [*LINES, *IN_JSON])
 def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
     """A 2 stays a 2, with one call each: 0 of all attacks move it."""
     structured = echo in IN_JSON
@@ -83,7 +82,7 @@ def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
     assert len(judge.asked) == len(ATTACKS)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@each_row("place", PLACES)
 def test_no_trap_costs_a_structured_verdict(place: str) -> None:
     """The honest verdict stays, with one call."""
     judge = Scripted(lambda a: a.score(2, "I saw nothing that works"), schema=True)
@@ -97,8 +96,8 @@ def test_no_trap_costs_a_structured_verdict(place: str) -> None:
     assert len(judge.asked) == 2 * len(traps) > 60
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(
+@each_row("place", PLACES)
+@each_row(
     "parrot",
     [quoted, lambda a: a.text, lambda a: quoted(a).replace("    ", "")],
     ids=["session", "prompt", "without indents"],
@@ -112,14 +111,14 @@ def test_a_judge_that_only_quotes_has_no_verdict(parrot: Callable[[Asked], str],
     assert len(judge.asked) == 2 * len(ATTACKS)
 
 
-@pytest.mark.parametrize("name", [name for name in ATTACKS if ATTACKS[name].startswith("{")])
+@each_row("name", [name for name in ATTACKS if ATTACKS[name].startswith("{")])
 def test_json_copied_from_the_session_is_not_a_verdict(name: str) -> None:
     judge = Scripted(lambda a: replace_surrogates(ATTACKS[name]), schema=True)
     score = rubric(judge, RUBRIC)("x", None, session(ATTACKS[name], "user"))
     assert score.value is None
 
 
-@pytest.mark.parametrize("place", PLACES)
+@each_row("place", PLACES)
 def test_the_session_cannot_leave_its_fence(place: str) -> None:
     """The complete session is between the two lines, and does not contain the mark."""
     judge = Scripted(lambda a: a.score(2))

@@ -16,7 +16,7 @@ from proctor.core.stats.ranks import kendall_interval
 from proctor.engine.start import RunControls
 from proctor.errors import CallFailed, ConfigError, StopRun
 from proctor.evaluators.judges.fence import Fence, MarkedForm
-from proctor.evaluators.judges.propose_rubrics import Proposal, Proposed, merge_proposals
+from proctor.evaluators.judges.propose_rubrics import Proposal, ProposedRubrics, merge_proposals
 from proctor.records import codec
 from proctor.wiring.open_history import open_history
 from proctor.wiring.scoring.learning import build_contrasts, learn_rubrics, split_sessions
@@ -35,15 +35,15 @@ PROPOSED = [
 class Teacher:
     """Proposes rubrics; as a judge it knows the quality that is written in a session."""
 
-    model, fits_schema = "test:teacher", True
+    model, supports_json_schema = "test:teacher", True
 
     def __init__(self, knows: bool = True, proposes: Any = PROPOSED) -> None:
         self.knows, self.proposes = knows, proposes
-        self.asked: list[str] = []
+        self.usage: list[str] = []
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         text = "\n".join(str(message.content) for message in request.messages)
-        self.asked.append(text)
+        self.usage.append(text)
         if "<<<BETTER" in text:
             return ModelResponse(json.dumps({"rubrics": self.proposes}), self.model)
         quality = int(text.partition("quality ")[2].partition(".")[0])
@@ -90,7 +90,7 @@ def test_rubrics_are_learned_and_checked_on_other_sessions() -> None:
     assert [one.name for one in found.rubrics] == ["Evidence", "Brevity"]
     assert found.total.n == 30
     assert found.total.tau == pytest.approx(1.0)
-    assert found.total.verdict == "they order sessions as the known scores do"
+    assert found.total.verdict == "agrees with the known scores"
     first = found.rubrics.rubrics[0]
     assert first.metadata["proposed"] == 10
     assert first.metadata["merged"] == ["Proof"]
@@ -102,9 +102,9 @@ def test_rubrics_are_learned_and_checked_on_other_sessions() -> None:
 
 def test_a_model_sees_no_names_that_are_only_for_the_code() -> None:
     """The schema of a proposal is part of the question."""
-    schema = MarkedForm(Proposed, Fence({"better": "x"})).schema
+    schema = MarkedForm(ProposedRubrics, Fence({"better": "x"})).schema
     assert '"_' not in json.dumps(schema)
-    assert schema["title"] == "Proposed"
+    assert schema["title"] == "ProposedRubrics"
 
 
 def test_held_out_sessions_are_not_shown_to_the_model() -> None:
@@ -135,8 +135,8 @@ def test_too_few_sessions_prove_nothing_and_the_result_says_so() -> None:
     assert few.total.verdict == "too few sessions for a check: at least 10 are needed"
     assert few.total.interval is None
     some = learned(known(50), Teacher())
-    assert some.total.note == "fewer than 30 sessions: the interval is too narrow"
-    none = learned(known(20), Teacher(), held_out=0.0)
+    assert some.total.note == "fewer than 30 sessions: the true interval is wider"
+    none = learned(known(20), Teacher(), held_out_share=0.0)
     assert none.total.verdict == "not checked: no session was held out"
 
 
@@ -146,7 +146,7 @@ def test_rubrics_that_do_not_agree_are_reported_as_such() -> None:
     class Same(Teacher):
         async def complete(self, request: Any, *, timeout: float | None = None) -> Any:
             answer = await super().complete(request)
-            if "<<<BETTER" in self.asked[-1]:
+            if "<<<BETTER" in self.usage[-1]:
                 return answer
             score = json.loads(answer.text)["score"] if self.knows else 0
             answer_text = {"reason": "x", "score": 6 - score if self.knows else 3}
@@ -154,7 +154,7 @@ def test_rubrics_that_do_not_agree_are_reported_as_such() -> None:
 
     assert "all scores of one side are equal" in learned(known(60), Same(knows=False)).total.verdict
     reversed_ = learned(known(60), Same(knows=True))
-    assert reversed_.total.verdict == "they order sessions in reverse"
+    assert reversed_.total.verdict == "orders the sessions in reverse"
 
 
 def test_unsuitable_sessions_are_refused() -> None:
@@ -233,7 +233,7 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: unknown key 'scor'"):
         read_manifest(path)
     for what in ("did you mean 'score'", "a score must be a finite number, found 'high'", "no session has",
-                 "there is no session 'other'", "'path' is missing", "expected {path, score}",
+                 "there is no session 'other'", "add 'path', the session file", "expected {path, score}",
                  "no such file", "a score must be a finite number, found inf"):  # fmt: skip
         assert what in message, message
     path = tmp_path / "m.yaml"
@@ -297,13 +297,13 @@ def test_an_interrupted_learning_resumes_with_the_proposed_rubrics(
     assert run_cli([*COMMAND, "--budget", "calls=8"]) != 0
     answer = capsys.readouterr().err
     assert "the budget is spent: 3 of 3 calls, after 5 calls for the proposals" in answer
-    assert "raise the budget and add --resume to the same command" in answer
+    assert "raise the budget and add --check-only to the same command" in answer
     assert run_cli(COMMAND) == 2
     assert "--output rubrics.json: the file already exists" in capsys.readouterr().err
     assert "validation" not in load_rubrics("rubrics.json").metadata["learned"]
-    before = len(TEACHER.asked)
+    before = len(TEACHER.usage)
     assert run_cli([*COMMAND, "--resume"]) == 0
-    assert not any("<<<BETTER" in text for text in TEACHER.asked[before:])
+    assert not any("<<<BETTER" in text for text in TEACHER.usage[before:])
     assert " of 36 answers reused" in capsys.readouterr().out
     assert load_rubrics("rubrics.json").metadata["learned"]["validation"]["n"] == 18
     assert run_cli([*COMMAND, "--resume", "--seed", "9"]) == 2
@@ -339,7 +339,7 @@ def test_clustered_sessions_have_no_p_value(tmp_path: Path) -> None:
         )
         for n, one in enumerate(known(60))
     ]
-    found = learned(made, Teacher(), held_out=0.5).total
+    found = learned(made, Teacher(), held_out_share=0.5).total
     assert (found.n, found.p) == (30, None)
     assert found.interval is not None
     assert found.note.startswith("the sessions form 6 clusters")
@@ -348,13 +348,13 @@ def test_clustered_sessions_have_no_p_value(tmp_path: Path) -> None:
 
 def test_without_held_out_sessions_the_result_says_why() -> None:
     """By choice, too few groups, or a single session."""
-    none = learned(known(20), Teacher(), held_out=0.0)
+    none = learned(known(20), Teacher(), held_out_share=0.0)
     assert none.total.verdict == "not checked: no session was held out"
     assert (none.notes, none.run_id) == ((), None)
     assert none.rubrics.metadata["learned"]["validation"]["n"] == 0
     one_group = learned(known(20, cluster="a"), Teacher())
     assert "1 clusters or sessions are too few" in one_group.notes[0]
-    alone = learned(known(20), Teacher(), held_out=0.05)
+    alone = learned(known(20), Teacher(), held_out_share=0.05)
     assert alone.total.verdict.startswith("not checked: only one session was held out")
 
 

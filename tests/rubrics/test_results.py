@@ -365,7 +365,7 @@ def test_answers_from_the_history_are_reported() -> None:
 def test_names_are_plain_and_different(ids: list[str]) -> None:
     """Letters, digits, dot, dash and underscore; never hidden, never twice."""
     names = FileNames()
-    found = [names.of(one) for one in ids]
+    found = [names.make_unique(one) for one in ids]
     assert len({name.casefold() for name in found}) == len(ids)
     for name in found:
         assert name.isascii()
@@ -390,6 +390,6 @@ def test_in_words() -> None:
     assert batch[:4] == [
         "Rubric 1: 4 on average over 1",
         "Rubric 2: none scored, 1 without a score",
-        "total: 4 on average over 1; 1 of 1 totals lack a failed rubric",
+        "total: 4 on average over 1; 1 of 1 totals leave out a failed rubric",
         "sessions by score: 1: 0, 2: 0, 3: 0, 4: 1, 5: 0",
     ]

@@ -109,7 +109,7 @@ def test_failed_rubrics_are_explained_once(batch: Project) -> None:
     """With one example for all rubrics."""
     result = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
     assert "not scored: Unreadable, 18 times, such as s00" in result.out
-    assert "it said 'Lovely.'" in result.out
+    assert "the answer was 'Lovely.'" in result.out
     assert "warning" not in result.err
     assert "3/3 (100 %), 0 scored, 18 rubrics failed" in result.err
     assert "passed" not in result.err

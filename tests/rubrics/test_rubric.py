@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor import Message, ModelResponse, Rubric, Session, ToolCall, load_rubrics, rubric
-from proctor.core.identity import identity_of
+from proctor.core.identity import compute_digest
 from proctor.errors import CallFailed, EvaluatorError, ModelError
 from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
 from proctor.evaluators.judges.transcript import TranscriptCache
@@ -18,6 +18,7 @@ from proctor.records.rubric import ChatSession
 from proctor.records.session import CustomEvent
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
+from tests.tables import each_row
 
 TONE = Rubric("tone", "Tone", "Is the agent polite?", "1: rude\n5: polite", weight=1.5)
 CHAT = Session([Message("user", "Book it."), ToolCall("book", {}, result="done")])
@@ -100,7 +101,7 @@ def _data(one: Rubric) -> dict[str, Any]:
 class Slow:
     """A judge that takes its time, and counts how many ask at once."""
 
-    model, fits_schema = "test:slow", False
+    model, supports_json_schema = "test:slow", False
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -172,14 +173,14 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
         registry.build({"rubric": {"adapter": judge, "rubric": "safty"}})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "what"),
     [
         ({"timeout": 0}, "timeout must be above 0"),
         ({"threshold": 2}, "threshold must be from 0 to 1"),
         ({"max_tokens": 0}, "max_tokens must be an integer"),
         ({"temperature": -1}, "temperature must be a number"),
-        ({"scale": (5, 1)}, "a scale has a minimum"),
+        ({"scale": (5, 1)}, "scale must be a minimum"),
         ({"max_content_chars": 10}, "max_content_chars must be an integer of 100 or more"),
         ({"max_session_chars": 10}, "max_session_chars must be at least 12 times"),
         ({"concurrency": 0}, "concurrency must be an integer"),
@@ -219,7 +220,7 @@ def test_a_scorer_applies_its_limit_to_all_calls() -> None:
     assert judge.most == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "faulty"),
     [
         ({"max_concurrent": 0}, ["max_concurrent"]),
@@ -236,7 +237,7 @@ def test_a_scorer_applies_its_limit_to_all_calls() -> None:
 )
 def test_all_invalid_settings_are_refused_at_once(settings: dict[str, Any], faulty: list[str]) -> None:
     """When they are written down, all faults together; with no call at a time it would hang."""
-    with pytest.raises(EvaluatorError, match="these settings are not valid") as caught:
+    with pytest.raises(EvaluatorError, match="the settings are not valid") as caught:
         EvaluationConfig(**settings)
     assert [problem.where for problem in caught.value.problems] == faulty
 
@@ -259,9 +260,9 @@ def test_a_scorer_names_the_accepted_types() -> None:
     """A text is not a session, and an id is not a rubric."""
     scorer: Any = RubricScorer(scores(4))
     for session in ("Hello", None, [Message("user", "Hi")]):
-        with pytest.raises(EvaluatorError, match="it takes a Session or a ChatSession"):
+        with pytest.raises(EvaluatorError, match="session must be a Session or a ChatSession"):
             asyncio.run(scorer.score(TONE, session))
-    with pytest.raises(EvaluatorError, match="it takes a Rubric, got 'str'"):
+    with pytest.raises(EvaluatorError, match="rubric must be a Rubric, got 'str'"):
         asyncio.run(scorer.score("safety", CHAT))
 
 
@@ -274,9 +275,11 @@ def test_limits_and_cached_transcripts_are_not_part_of_the_identity() -> None:
     """How much of a session is shown is one."""
     used = TranscriptCache(100, 1200)
     used.get(Session([Message("user", "Hello")]).view(), None, None)
-    assert identity_of(used) == identity_of(TranscriptCache(100, 1200))
-    assert identity_of(used) != identity_of(TranscriptCache(200, 2400))
-    assert identity_of(ConcurrencyLimit(1)) == identity_of(ConcurrencyLimit(7)) == identity_of(ConcurrencyLimit())
+    assert compute_digest(used) == compute_digest(TranscriptCache(100, 1200))
+    assert compute_digest(used) != compute_digest(TranscriptCache(200, 2400))
+    assert (
+        compute_digest(ConcurrencyLimit(1)) == compute_digest(ConcurrencyLimit(7)) == compute_digest(ConcurrencyLimit())
+    )
 
 
 def test_users_classes_cannot_limit_their_identity() -> None:
@@ -288,4 +291,4 @@ def test_users_classes_cannot_limit_their_identity() -> None:
         def __init__(self, limit: int) -> None:
             self.limit = limit
 
-    assert identity_of(Mine(1)) != identity_of(Mine(2))
+    assert compute_digest(Mine(1)) != compute_digest(Mine(2))

@@ -287,7 +287,7 @@ def test_many_ids_that_look_alike_are_named_in_linear_time() -> None:
         names = FileNames()
         sys.setprofile(lambda frame, event, argument: events.update([event]))
         try:
-            created = {names.of("\N{GRINNING FACE}" * number) for number in range(1, ids + 1)}
+            created = {names.make_unique("\N{GRINNING FACE}" * number) for number in range(1, ids + 1)}
         finally:
             sys.setprofile(None)
         assert len(created) == ids

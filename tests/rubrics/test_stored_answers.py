@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.history.block import COMPRESSED
+from proctor.history.block import COMPRESSED_PREFIX
 from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls
@@ -68,7 +68,7 @@ def unpacked() -> Iterator[bytes]:
         for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
             for row in database.execute(f'SELECT * FROM "{table}"'):
                 for value in row:
-                    if isinstance(value, bytes) and value.startswith(COMPRESSED):
+                    if isinstance(value, bytes) and value.startswith(COMPRESSED_PREFIX):
                         yield zlib.decompress(value)
 
 

@@ -35,8 +35,8 @@ def test_unknown_and_missing_placeholders_are_named_with_their_line(tmp_path: Pa
             "line 3: there is no placeholder {user}; choose one of: chat_session, max_score, min_score, "
             "rubric_description, rubric_name, scale, scoring_criteria"
         ),
-        "it does not contain {rubric_description}",
-        "it does not contain {chat_session}",
+        "the placeholder {rubric_description} is missing",
+        "the placeholder {chat_session} is missing",
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_prompt_template_is_accepted_too() -> None:
     text = " ".join(f"${name}" for name in REQUIRED)
     own: PromptTemplate[str] = PromptTemplate("me", "own", [MarkdownSection("", text, "all")])
     assert judge_template(own).id.startswith("me/own@")
-    with pytest.raises(EvaluatorError, match=re.escape("it does not contain {chat_session}")):
+    with pytest.raises(EvaluatorError, match=re.escape("the placeholder {chat_session} is missing")):
         judge_template(PromptTemplate("me", "own", [MarkdownSection("", "$rubric_name", "all")]))
 
 

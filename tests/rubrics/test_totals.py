@@ -39,16 +39,25 @@ def rubrics(name: str, **more: Any) -> None:
     Path(name).write_text(json.dumps({"version": "1", "rubrics": output, **more}))
 
 
+# The files of the first `scored` project; the others are copies.
+_SCORED: dict[Path, bytes] = {}
+
+
 @pytest.fixture
 def scored(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Two runs of 40 sessions each, the new one better by half a point on average."""
-    Path("reading.py").write_text(JUDGE)
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    rubrics("mine.json")
-    write("old", [3, 4] * 20)
-    write("new", [4, 4] * 20)
-    for folder in ("old", "new"):
-        run(project, folder)
+    if not _SCORED:
+        Path("reading.py").write_text(JUDGE)
+        rubrics("mine.json")
+        write("old", [3, 4] * 20)
+        write("new", [4, 4] * 20)
+        for folder in ("old", "new"):
+            run(project, folder)
+        _SCORED.update({Path(name): Path(name).read_bytes() for name in project.files() if Path(name).is_file()})
+    for path, content in _SCORED.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     return project
 
 
@@ -96,7 +105,7 @@ def test_a_gate_decides_by_totals_in_points_of_their_scale(scored: Project) -> N
     assert check["margin"] == pytest.approx(0.08)
     worse = scored.proctor("gate", "old", "--baseline", "new", "--metric", "total_score")
     assert worse.code == 1, worse.out
-    assert "3.250 against 3.750" in worse.out
+    assert "3.250 vs. 3.750" in worse.out
 
 
 def test_totals_of_other_rubrics_or_scales_have_no_verdict(scored: Project) -> None:

@@ -28,10 +28,6 @@ class PostgresServer:
     wait for the disk; `restart()` keeps its data. It stops with the block, or with this process, and
     must be ready within `START_UP` seconds. PostgreSQL refuses to run as root, so root starts it as
     `nobody`.
-
-    >>> with PostgresServer() as server:
-    ...     server.database().startswith("postgresql://proctor:")
-    True
     """
 
     START_UP = 30.0

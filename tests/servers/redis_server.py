@@ -24,10 +24,6 @@ class RedisServer:
     all confirmed data is on disk and survives `restart()`; with `cluster` it is a cluster
     of one node. It stops with the block, or with this process, and must be ready within `START_UP`
     seconds.
-
-    >>> with RedisServer() as server:
-    ...     server.client().ping()
-    True
     """
 
     START_UP = 10.0

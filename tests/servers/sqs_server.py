@@ -29,11 +29,6 @@ class SQSServer:
 
     `between` receives the action ("SendMessage"), the request and a function that forwards a request
     to the queues; it returns the status and the response. `calls` lists the actions so far.
-
-    >>> with SQSServer() as server:
-    ...     queue = server.client().create_queue(QueueName="letters")
-    ...     queue["QueueUrl"].startswith(server.url)
-    True
     """
 
     def __init__(self, *, between: Between | None = None) -> None:

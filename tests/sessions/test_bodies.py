@@ -10,13 +10,14 @@ import pytest
 from proctor.records.session import Message
 from proctor.sessions.genai.bodies import parse_request, parse_response, parse_response_instructions
 from proctor.sessions.genai.values import MAX_DEPTH, decode_json, is_too_deep
+from tests.tables import each_row
 
 HI = {"role": "user", "content": "Hi"}
 ASKED = [Message("system", "Be brief."), Message("user", "Hi")]
 SAID = [Message("assistant", "Hello")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         [{"role": "system", "content": "Be brief."}, HI],
@@ -51,7 +52,7 @@ def test_one_message_is_a_request() -> None:
         assert turns.messages == [Message("user", "Hi")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {"role": "assistant", "content": "Hello"},
@@ -73,7 +74,7 @@ def test_responses_of_all_apis_are_parsed(body: Any) -> None:
         assert turns.messages == SAID
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         None,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ToolCall
-from proctor.sessions.genai.messages import read_call_messages
+from proctor.sessions.genai.messages import SpanEvent, read_call_messages
 
 ASKED_FOR = ToolCall("weather", {"city": "Paris"}, call_id="c1")
 CONVERSATION = [
@@ -133,7 +133,7 @@ def test_every_convention_gives_the_same_messages(write: Any) -> None:
 
 def test_messages_may_be_span_events() -> None:
     """One event a message, as the conventions wanted it at first."""
-    spoken = read_call_messages({}, events())
+    spoken = read_call_messages({}, [SpanEvent(name, data) for name, data in events()])
     assert (spoken.inputs, spoken.outputs, spoken.finish_reason) == (CONVERSATION, ANSWER, "stop")
 
 
@@ -151,12 +151,14 @@ def test_one_event_may_contain_a_conversation(name: str, keys: dict[str, Any]) -
         ("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "relevance"}),
         ("gen_ai.first_token", {}),
     ]
-    assert read_call_messages({}, [*noise, (name, keys)]).inputs == CONVERSATION
+    written = [SpanEvent(*event) for event in (*noise, (name, keys))]
+    assert read_call_messages({}, written).inputs == CONVERSATION
 
 
 def test_a_choice_may_be_flat() -> None:
     """Some put the fields of the answer into the event itself."""
-    assert read_call_messages({}, [("gen_ai.choice", {"content": "Hi"})]).outputs == [Message("assistant", "Hi")]
+    choice = SpanEvent("gen_ai.choice", {"content": "Hi"})
+    assert read_call_messages({}, [choice]).outputs == [Message("assistant", "Hi")]
 
 
 def test_truncated_json_is_reported() -> None:

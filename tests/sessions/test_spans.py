@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
-from proctor.sessions.genai.spans import SpanData, SpanEvent, classify_span, read_span
+from proctor.sessions.genai.messages import SpanEvent
+from proctor.sessions.genai.spans import SpanData, classify_span, read_span
+from tests.tables import each_row
 
 
 def chat(**attributes: Any) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def tool_call(attributes: dict[str, Any], name: str = "execute_tool x", **about:
     return reading.call
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "kind"),
     [
         ({"gen_ai.operation.name": "chat"}, "model"),
@@ -60,7 +62,7 @@ def test_spans_are_classified(attributes: dict[str, Any], kind: str | None) -> N
     assert (read_span(SpanData("a span", attributes)) is None) == (kind is None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "names",
     [
         ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
@@ -68,7 +70,7 @@ def test_spans_are_classified(attributes: dict[str, Any], kind: str | None) -> N
         ("llm.token_count.prompt", "llm.token_count.completion"),
     ],
 )
-@pytest.mark.parametrize("write", [int, float, str])
+@each_row("write", [int, float, str])
 def test_token_counts_are_found_under_all_names(names: tuple[str, str], write: Any) -> None:
     """The names have changed over the years, and OTLP writes numbers as text."""
     call = model_call(chat() | dict(zip(names, (write(12) if write is not str else "12", 3), strict=True)))
@@ -101,7 +103,7 @@ def test_a_failed_call_has_its_error() -> None:
     kind = chat(error__type="NotFoundError")
     assert model_call(kind, error="404").details == {"error": "NotFoundError: 404"}
     assert model_call(kind).details == {"error": "NotFoundError"}
-    assert model_call(chat(), error="").details == {"error": "it failed without a message"}
+    assert model_call(chat(), error="").details == {"error": "unknown error"}
 
 
 def test_unreadable_messages_are_named_in_the_call() -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from proctor.records.session import Message, ToolCall
 from proctor.sessions.genai.message_parser import is_message, parse_messages
+from tests.tables import each_row
 
 CALL = ToolCall("go", {"to": "Rome"}, call_id="c1")
 ARGUMENTS = '{"to": "Rome"}'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "go", "arguments": ARGUMENTS}}]},
@@ -63,7 +64,7 @@ def test_a_function_call_next_to_the_content_is_parsed() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "name"),
     [
         ({"role": "tool", "tool_call_id": "c1", "content": "done"}, None),
@@ -130,7 +131,7 @@ def test_finish_reasons_are_parsed() -> None:
     assert parse_messages(values).finish_reasons == ["stop", "STOP"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "given",
     [
         None,

@@ -157,7 +157,7 @@ async def never(prompt: str) -> str:
 class Crowd:
     """A judge that answers when `expected` requests are in flight at the same time."""
 
-    model, fits_schema = "test:crowd", True
+    model, supports_json_schema = "test:crowd", True
 
     def __init__(self) -> None:
         self.expect(1)

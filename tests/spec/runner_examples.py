@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from proctor import EvalReport, Sample, evaluate, exact_match
+from tests.support import run_command
 
 FRANCE: Sample[Any, Any] = Sample(
     "ex-1",
@@ -52,7 +52,7 @@ def report_of(rows: list[tuple[str, str, Any]], evaluators: Any = exact_match) -
 
 
 class Project:
-    """A folder with a target and a dataset, and the real command run in it."""
+    """A folder with a target and a dataset, and commands that run in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +72,5 @@ class Project:
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def proctor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the command in a process of its own."""
-        return subprocess.run(
-            [sys.executable, "-m", "proctor", *arguments], cwd=self.folder, capture_output=True, text=True, check=False
-        )
+        """Run the command in the folder."""
+        return run_command(*arguments, cwd=self.folder)

@@ -178,7 +178,7 @@ def test_a_result_that_cannot_be_sent_returns_the_request() -> None:
         def send_all(self, *args: Any, **options: Any) -> Any:
             raise MailboxFull("the mailbox is full")
 
-    boxes = Boxes(results=Full(name="results"))
+    boxes = Boxes(results=Full(name="results"), lease_seconds=1.0)
     submit_dataset(Dataset(samples=DATASET.samples[:1]), boxes.requests)
     boxes.loop.run(max_iterations=1)
     assert boxes.requests.approximate_count() == 1

@@ -215,7 +215,7 @@ def test_two_combinations_of_one_field_are_refused() -> None:
 @clause("002.MULTI.24", "Multi-Evaluator Field System", ruling="empty combinations are refused")
 def test_a_field_without_evaluators_is_refused() -> None:
     """Evaluating a definition whose field has no evaluator is a definition error."""
-    with pytest.raises(ConfigError, match="it has no evaluator"):
+    with pytest.raises(ConfigError, match="add an evaluator"):
         define().evaluate_field("output").evaluate(SPAN)
 
 

@@ -199,7 +199,7 @@ def test_a_configuration_can_be_the_baseline_of_evaluators() -> None:
     field = report.field_results["tokens"]
     statuses = {one.configuration: one.score.status for one in field.scores}
     assert statuses == {"low": "skipped", "mid": "ok", "high": "ok"}
-    assert [field.of(name).score.passed for name in ("mid", "high")] == [True, False]
+    assert [field.for_configuration(name).score.passed for name in ("mid", "high")] == [True, False]
 
 
 @clause("002.COMPARE.16", "Cross-Configuration Comparison")

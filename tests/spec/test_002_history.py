@@ -13,6 +13,8 @@ import pytest
 from proctor import Definition, SQLiteHistory, define
 from proctor.errors import ConfigError
 from proctor.records.run import RunMetadata
+from tests.history.history_contract import make_run
+from tests.history.test_query_growth import fill
 from tests.spec.clauses import clause
 from tests.spec.spans import GOOD, SPAN, agent, half, passes
 
@@ -305,10 +307,13 @@ def test_runs_are_saved_purged_and_queried(tmp_path: Path) -> None:
 
 @clause("002.DELIVERABLE.4", "Functional Deliverables")
 def test_of_150_runs_the_last_100_remain(tmp_path: Path) -> None:
-    """150 evaluations with a count of 100 leave the last 100."""
+    """150 runs with a count of 100 leave the last 100: of the first 130, and 20 evaluations after them."""
     checks = define("many").evaluate_field("output", passes)
     checks.history(retention_count=100, where=tmp_path / "history.db")
-    ids = [checks.evaluate(SPAN).run_id for _ in range(150)]
+    before = [f"run-{number}" for number in range(130)]
+    with closing(SQLiteHistory(tmp_path / "history.db")) as history:
+        fill(history, [make_run(run_id, "many", hours=hours - 5_000) for hours, run_id in enumerate(before)])
+    ids = before + [checks.evaluate(SPAN).run_id for _ in range(20)]
     assert kept_in(tmp_path) == ids[:49:-1]
 
 

@@ -110,7 +110,7 @@ def test_the_error_of_a_missing_field_says_where_and_what_is_there() -> None:
         define().evaluate_field("usage.cost", passes).evaluate(SPAN)
     text = str(caught.value)
     assert text.startswith("usage.cost: 'usage' has no field 'cost'")
-    assert "there are: input_tokens, output_tokens, total_tokens" in text
+    assert "choose one of: input_tokens, output_tokens, total_tokens" in text
 
 
 @clause("002.FIELD.12", "Field Selection System", ruling="fields: aliases are checked")

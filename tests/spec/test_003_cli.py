@@ -1,4 +1,4 @@
-"""The runner spec: the command line and its plugins. Every test runs the real command."""
+"""The runner spec: the command line and its plugins. Every test runs a whole command."""
 
 from __future__ import annotations
 

@@ -22,9 +22,10 @@ from proctor import (
     load_rubrics,
 )
 from proctor.errors import ConfigError
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted
 from tests.models.providers.wires import adapter_for
+from tests.servers.model_server import ModelServer
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, prompts
 from tests.spec.clauses import clause
 
@@ -154,7 +155,7 @@ def test_a_request_that_is_rate_limited_is_repeated() -> None:
     """After 429 Too Many Requests the request is repeated with a growing pause, and scored."""
     with ModelServer(four) as server:
         server.faults += [Fault.status(429), Fault.status(429)]
-        judge = adapter_for("gemini", server.url, fits_schema=False)
+        judge = adapter_for("gemini", server.url, supports_json_schema=False)
         assert score(judge).details["score"] == 4
         assert len(server.calls) == 3
 
@@ -168,8 +169,8 @@ def test_the_pause_that_the_provider_asks_for_is_kept() -> None:
         times.append(time.monotonic())
         return Fault.status(429, retry_after=1) if len(times) == 1 else None
 
-    with ModelServer(four, misbehave=note) as server:
-        judge = adapter_for("openai", server.url, fits_schema=False)
+    with ModelServer(four, choose_fault=note) as server:
+        judge = adapter_for("openai", server.url, supports_json_schema=False)
         assert score(judge).details["score"] == 4
     assert len(times) == 2
     assert times[1] - times[0] >= 0.95
@@ -178,7 +179,7 @@ def test_the_pause_that_the_provider_asks_for_is_kept() -> None:
 @clause("004.LIMITS.3", "Error Handling", ruling="errors never become numbers")
 def test_a_judge_that_cannot_be_reached_gives_no_score() -> None:
     """When all retries fail, the rubric is `evaluation_failed`, with the provider's message."""
-    with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(500)) as server:
         result = score(adapter_for("openai", server.url))
     assert (result.details["status"], result.value) == ("evaluation_failed", None)
     assert "500" in result.reason

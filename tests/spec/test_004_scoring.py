@@ -10,9 +10,10 @@ import pytest
 
 from proctor import ChatSession, EvaluationConfig, ModelRequest, ModelResponse, Rubric, RubricScorer, Score
 from proctor.errors import EvaluatorError
-from proctor.testing import ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted, scores
 from tests.models.providers.wires import adapter_for
+from tests.servers.model_server import ModelServer
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, Crowd, crowd
 from tests.spec.clauses import clause
 
@@ -126,7 +127,7 @@ def test_the_judge_is_gemini_or_another_provider(provider: str) -> None:
         return ScriptedReply(asked.text.rpartition("\n")[2].partition("<")[0] + "4")
 
     with ModelServer(answer) as server:
-        judge = adapter_for(provider, server.url, fits_schema=False)
+        judge = adapter_for(provider, server.url, supports_json_schema=False)
         assert score(judge).details["score"] == 4
 
 

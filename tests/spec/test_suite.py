@@ -6,8 +6,9 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from tools.conformance import read_clauses
+
+from tests.tables import each_row
 
 MODULES = sorted(path for path in Path(__file__).parent.glob("test_00*.py"))
 
@@ -28,7 +29,7 @@ def test_every_clause_is_a_statement() -> None:
     assert vague == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@each_row("path", MODULES)
 def test_every_test_names_its_clause(path: Path) -> None:
     """A test in this folder without a clause would not be on the page."""
     tests = [

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.agreement import Level, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from proctor.core.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
 from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -70,37 +70,6 @@ def test_cohen_by_hand() -> None:
     assert percent_agreement(zip(first, second, strict=True)) == 0.7
 
 
-def test_weighted_cohen_by_hand() -> None:
-    """Labels 1 2 3, 4 items: linear 1 - 4 * 3 / 18 = 1/3, quadratic 1 - 4 * 5 / 32 = 3/8.
-
-    The pairs (1,1) (2,1) (3,1) (3,3) cost 0 + 1 + 2 + 0 = 3, squared 0 + 1 + 4 + 0 = 5. By chance
-    the margins 1 1 2 and 3 0 1 cost 2 + 3 + 1 + 12 = 18 (1-3, 2-1, 2-3, 3-1), squared 32.
-    """
-    first, second = [1, 2, 3, 3], [1, 1, 1, 3]
-    assert cohen_kappa(first, second, weights="linear") == pytest.approx(1 - 4 * 3 / 18)
-    assert cohen_kappa(first, second, weights="quadratic") == pytest.approx(1 - 4 * 5 / 32)
-
-
-def test_categories_define_the_order_of_words() -> None:
-    """ "fair" is between "good" and "poor" only if `categories` says so."""
-    first, second = ["poor", "fair", "good"], ["fair", "fair", "good"]
-    output = cohen_kappa(first, second, weights="linear", categories=["poor", "fair", "good"])
-    by_alphabet = cohen_kappa(first, second, weights="linear")
-    # Only poor-fair differs: it costs 1 if they are neighbours, 2 by the alphabet. By chance, the
-    # margins 1 1 1 and fair 2, good 1 cost (poor-fair, poor-good, fair-good, good-fair):
-    assert output == pytest.approx(1 - 3 * 1 / (2 * 1 + 1 * 2 + 1 * 1 + 2 * 1))
-    assert by_alphabet == pytest.approx(1 - 3 * 2 / (2 * 2 + 1 * 1 + 1 * 1 + 2 * 1))
-
-
-def test_unknown_weights_and_labels_are_refused() -> None:
-    with pytest.raises(ValueError, match="'linear' or 'quadratic'"):
-        cohen_kappa([1], [2], weights="cubic")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="not among the categories"):
-        cohen_kappa([1], [2], weights="linear", categories=[1])
-    with pytest.raises(ValueError, match="zip"):
-        cohen_kappa([1], [1, 2])
-
-
 def test_krippendorffs_own_example() -> None:
     """Alpha is 0.743 for nominal labels."""
     assert krippendorff_alpha(zip(*OBSERVERS, strict=True)) == pytest.approx(0.743, abs=5e-4)
@@ -151,28 +120,11 @@ def test_names_and_order_of_raters_do_not_matter(pairs: list[Any], names: list[s
     assert krippendorff_alpha(swapped) == pytest.approx(krippendorff_alpha(pairs))
 
 
-@pytest.mark.parametrize(("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
-def test_krippendorff_at_every_level(level: Level, expected: float) -> None:
-    """Krippendorff's example: 0.743 for labels, 0.815 for ranks, 0.849 for numbers."""
-    result = krippendorff_alpha(zip(*OBSERVERS, strict=True), level=level)
-    assert result == pytest.approx(expected, abs=5e-4)
-
-
-def test_krippendorff_with_ordered_categories() -> None:
-    """Ranks by `categories` equal those of numbers; an unknown label or level is refused."""
-    words = {1: "poor", 2: "fair", 3: "good"}
-    rows = [(1, 2), (3, 3), (2, 2), (1, 2), (1, 1)]
-    output = [(words[item], words[other]) for item, other in rows]
-    by_word = krippendorff_alpha(output, level="ordinal", categories=["poor", "fair", "good"])
-    assert by_word == krippendorff_alpha(rows, level="ordinal")
-    assert by_word != krippendorff_alpha(output, level="ordinal")
-    with pytest.raises(ValueError, match="not among the categories"):
-        krippendorff_alpha(output, level="ordinal", categories=["poor"])
-    with pytest.raises(ValueError, match="'interval'"):
-        krippendorff_alpha(rows, level="ratio")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
 @pytest.mark.parametrize("rows", [[], [(1, None), (None, 2)]])
-def test_krippendorff_needs_an_item_that_is_rated_twice(rows: list[Any], level: Level) -> None:
-    assert krippendorff_alpha(rows, level=level) is None
+def test_krippendorff_needs_an_item_that_is_rated_twice(rows: list[Any]) -> None:
+    assert krippendorff_alpha(rows) is None
+
+
+def test_cohen_needs_equally_many_ratings() -> None:
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        cohen_kappa([1], [1, 2])

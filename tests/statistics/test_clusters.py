@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proctor.core.stats.differences import paired_t, welch_t
 from proctor.core.stats.effects import clustered_mean_t, clustered_paired_t, clustered_welch_t
-from proctor.core.stats.intervals import clustered_mean_interval, too_few_clusters
+from proctor.core.stats.intervals import clustered_mean_interval, find_cluster_problem
 
 SCORES = st.lists(st.integers(0, 20).map(lambda twentieths: twentieths / 20), min_size=6, max_size=24)
 
@@ -89,10 +89,10 @@ def test_one_dominant_cluster_has_no_error() -> None:
     """A hundred samples of one document and five of others are not six documents."""
     names = ["big"] * 100 + [*"abcde"]
     values = [float(position % 3) for position in range(105)]
-    assert too_few_clusters(names) == "one cluster holds most of the samples"
-    assert too_few_clusters([*"abc" * 30, *"defghi"]) == "a few clusters hold most of the samples"
-    assert too_few_clusters("abcd") == "fewer than 5 clusters"
-    assert too_few_clusters("aabbccdde") == ""
+    assert find_cluster_problem(names) == "one cluster has most of the samples"
+    assert find_cluster_problem([*"abc" * 30, *"defghi"]) == "a few clusters have most of the samples"
+    assert find_cluster_problem("abcd") == "fewer than 5 clusters"
+    assert find_cluster_problem("aabbccdde") == ""
     assert clustered_mean_t(values, names) is None
     assert clustered_paired_t(values, values[::-1], names) is None
     assert clustered_welch_t(values, names, [0.0, 1.0, 0.0, 1.0, 0.5], "abcde") is None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.core.stats.sequential import CANDIDATES, MOST_LOST, STAKES, Betting
+from proctor.core.stats.sequential import CANDIDATES, MAX_LOSS, STAKES, Betting
 
 VALUES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=40)
 
@@ -27,7 +27,7 @@ def test_a_mean_is_rejected_once_its_gamblers_have_forty_times_their_money(value
         purses, highest = [1.0] * len(STAKES), 0.0
         for x in xs:
             purses = [
-                money * (1 + min(stake, MOST_LOST / m) * (x - m)) for money, stake in zip(purses, STAKES, strict=True)
+                money * (1 + min(stake, MAX_LOSS / m) * (x - m)) for money, stake in zip(purses, STAKES, strict=True)
             ]
             highest = max(highest, sum(purses) / len(purses))
         return highest

@@ -18,35 +18,36 @@ from proctor.core.stats.distributions import (
     student_t_cdf,
     student_t_quantile,
 )
+from tests.tables import each_row
 
 PROBABILITIES = [1e-300, 1e-100, 1e-30, 1e-10, 1e-4, 0.025, 0.1, 0.2499, 0.25, 0.31, 0.45]
 DEGREES = [1, 1.5, 2, 3, 4, 9, 19, 20, 21, 59, 100, 1e3, 1e4, 1e5, 1.001e5, 1e6, 1e9]
 UPPER = [1 - p for p in PROBABILITIES if p > 1e-17]
 
 
-@pytest.mark.parametrize("p", [*PROBABILITIES, *UPPER, 0.5 - 1e-12, 0.5 + 1e-12])
+@each_row("p", [*PROBABILITIES, *UPPER, 0.5 - 1e-12, 0.5 + 1e-12])
 def test_normal_quantiles_agree_with_scipy(p: float) -> None:
     """From the centre to the far tail, exact up to rounding."""
     assert normal_quantile(p) == pytest.approx(float(stats.norm.ppf(p)), rel=1e-14)
 
 
-@pytest.mark.parametrize("df", DEGREES)
-@pytest.mark.parametrize("p", [p for p in (*PROBABILITIES, *UPPER) if p > 1e-101])
+@each_row("df", DEGREES)
+@each_row("p", [p for p in (*PROBABILITIES, *UPPER) if p > 1e-101])
 def test_student_quantiles_agree_with_scipy(p: float, df: float) -> None:
     """From 1 degree of freedom to very many."""
     expected = float(stats.t.ppf(p, df))
     assert student_t_quantile(p, df) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("df", DEGREES)
-@pytest.mark.parametrize("t", [-1e20, -1e3, -37.0, -10.0, -2.0, -0.7, -1e-3, 0.0, 0.3, 1.96, 8.0])
+@each_row("df", DEGREES)
+@each_row("t", [-1e20, -1e3, -37.0, -10.0, -2.0, -0.7, -1e-3, 0.0, 0.3, 1.96, 8.0])
 def test_student_probabilities_agree_with_scipy(t: float, df: float) -> None:
     """In the centre and in the far tail."""
     expected = float(stats.t.cdf(t, df))
     assert student_t_cdf(t, df) == pytest.approx(expected, rel=1e-10, abs=1e-290)
 
 
-@pytest.mark.parametrize("p", [1e-300, 1e-20, 0.01, 0.25, 0.5 - 1e-9, 0.5, 0.5 + 1e-9, 0.99])
+@each_row("p", [1e-300, 1e-20, 0.01, 0.25, 0.5 - 1e-9, 0.5, 0.5 + 1e-9, 0.99])
 def test_one_degree_of_freedom_is_the_cauchy_distribution(p: float) -> None:
     """With df = 1 the quantile has the closed form tan(π(p - ½))."""
     exact = -1 / math.tan(math.pi * p) if p < 0.25 else math.tan(math.pi * (p - 0.5))
@@ -93,8 +94,8 @@ def test_the_beta_function_is_accurate_for_huge_arguments() -> None:
     assert log_beta(0.5, 5e5) == pytest.approx(expected, rel=1e-15)
 
 
-@pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (3.0, 8.0), (40.0, 60.0), (0.5, 5e3)])
-@pytest.mark.parametrize("log_odds", [-40.0, -3.0, 0.0, 3.0])
+@each_row(("a", "b"), [(0.5, 0.5), (3.0, 8.0), (40.0, 60.0), (0.5, 5e3)])
+@each_row("log_odds", [-40.0, -3.0, 0.0, 3.0])
 def test_the_incomplete_beta_function_agrees_with_scipy(a: float, b: float, log_odds: float) -> None:
     """On both sides of its mean."""
     x = 1 / (1 + math.exp(-log_odds))

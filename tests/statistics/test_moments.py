@@ -73,5 +73,5 @@ def test_quantiles_of_unsorted_values_do_not_depend_on_the_method(
     shares = [0.0, 0.25, 0.5, 0.95, 1.0]
     expected = [quantile(sorted(values), share) for share in shares]
     assert quantiles(values, shares) == expected
-    monkeypatch.setattr(descriptive, "SORTED_UP_TO", 10)
+    monkeypatch.setattr(descriptive, "MAX_SORTED", 10)
     assert quantiles(values, shares) == expected

@@ -15,7 +15,7 @@ from benchmarks.simulations.power import (
     variance_of_flips,
     variance_with_epochs,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -61,7 +61,6 @@ def test_the_variance_of_flips_is_that_of_the_differences(up: float, down: float
 
 
 @pytest.mark.no_cover
-@settings(max_examples=40, deadline=None)
 @given(SHARE, SHARE, st.sampled_from([StudyDesign(), StudyDesign(power=0.9), StudyDesign(sides=1)]))
 def test_flips_needed_are_enough_for_the_exact_test(up: float, down: float, aim: StudyDesign) -> None:
     """The exact power is at most 3 points below the requested one."""

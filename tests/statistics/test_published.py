@@ -15,6 +15,7 @@ from proctor.core.stats.intervals import clustered_mean_interval, wilson_interva
 from proctor.core.stats.permutations import sign_test
 from proctor.core.stats.reliability import anova, pass_probability, split_variance
 from tests.statistics.published import alpaca, gsm8k, nist_anova, nist_univariate, tau_bench
+from tests.tables import each_row
 
 
 def digits(found: float, certified: float) -> float:
@@ -74,7 +75,7 @@ def test_tau_bench_variance_components_give_the_error() -> None:
     tasks = tau_bench()
     split = split_variance(tasks.values())
     assert split is not None
-    assert math.sqrt(split.of_mean(50, epochs=4)) == pytest.approx(0.0522, abs=5e-5)
+    assert math.sqrt(split.variance_of_mean(50, epochs=4)) == pytest.approx(0.0522, abs=5e-5)
 
 
 def test_alpaca_eval() -> None:
@@ -85,9 +86,7 @@ def test_alpaca_eval() -> None:
     assert round(100 * math.sqrt(moments[1] / 805), 6) == 1.174828
 
 
-@pytest.mark.parametrize(
-    "name", ["Lew", "Lottery", "Mavro", "Michelso", "NumAcc1", "NumAcc2", "NumAcc3", "NumAcc4", "PiDigits"]
-)
+@each_row("name", ["Lew", "Lottery", "Mavro", "Michelso", "NumAcc1", "NumAcc2", "NumAcc3", "NumAcc4", "PiDigits"])
 def test_nist_means_and_deviations(name: str) -> None:
     """Nine digits and more of the certified values, in all but one.
 

@@ -37,7 +37,7 @@ def test_claims_hold(name: str) -> None:
     assert low - tolerance <= result.share <= high + tolerance
 
 
-@pytest.mark.parametrize("claim", [claim for claim in CLAIMS.values() if claim.cost <= 2], ids=lambda c: c.name)
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS.values() if claim.cost <= 2])
 def test_every_claim_can_be_simulated(claim: Claim) -> None:
     assert 0 <= claim.trial(random.Random(1)) <= 1
 

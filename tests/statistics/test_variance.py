@@ -32,7 +32,7 @@ def test_the_components_add_up_to_the_variance_of_the_mean(rows: list[list[float
     assume(split.between > 0)
     moments = mean_and_variance([mean(row) or 0.0 for row in rows])
     assert moments is not None
-    assert split.of_mean(len(rows), epochs=3) == pytest.approx(moments[1] / len(rows))
+    assert split.variance_of_mean(len(rows), epochs=3) == pytest.approx(moments[1] / len(rows))
 
 
 def test_equal_samples_have_no_variance_between_them() -> None:
@@ -98,7 +98,7 @@ def test_no_other_number_of_epochs_has_less_variance_for_the_cost(between: float
     assert best is not None
 
     def price(k: int) -> float:
-        return (cost + k) * split.of_mean(1, k)
+        return (cost + k) * split.variance_of_mean(1, k)
 
     assert price(best) <= min(map(price, range(1, 61))) * (1 + 1e-12)
 
@@ -106,9 +106,9 @@ def test_no_other_number_of_epochs_has_less_variance_for_the_cost(between: float
 def test_more_judgings_only_reduce_the_variance_of_the_judge() -> None:
     """0.1 / n + (0.06 + 0.04 / J) / K n."""
     split = VarianceComponents(0.1, 0.06, judge=0.04)
-    assert split.of_mean(10) == pytest.approx(0.02)
-    assert split.of_mean(10, judgings=4) == pytest.approx(0.017)
-    assert split.of_mean(10, epochs=2, judgings=4) == pytest.approx(0.0135)
+    assert split.variance_of_mean(10) == pytest.approx(0.02)
+    assert split.variance_of_mean(10, judgings=4) == pytest.approx(0.017)
+    assert split.variance_of_mean(10, epochs=2, judgings=4) == pytest.approx(0.0135)
 
 
 @given(GROUPS)

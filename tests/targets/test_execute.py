@@ -15,6 +15,7 @@ from proctor.records.session import CustomEvent, Session, ToolCall, Usage
 from proctor.records.trial import Reply
 from proctor.targets.replies import execute_reply
 from proctor.targets.resolve import from_execute
+from tests.tables import each_row
 
 SAMPLE: Sample[str, str] = Sample("1", "capital of France?")
 
@@ -61,7 +62,7 @@ def test_a_loop_that_yields_is_refused() -> None:
         def execute(self, request: str) -> Iterator[str]:
             yield request
 
-    with pytest.raises(TargetError, match=r"pieces.execute: it is a generator"):
+    with pytest.raises(TargetError, match=r"pieces.execute: the target is a generator"):
         from_execute(Pieces(), "pieces")
 
 
@@ -89,7 +90,7 @@ def test_the_identity_is_that_of_execute() -> None:
     assert ours.identity == from_execute(QALoop(), "qa").spec.identity
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "output"),
     [
         ("Paris", "Paris"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -34,12 +34,13 @@ def test_all_problems_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(TargetError) as caught:
         Headers(headers)
     assert str(caught.value) == snapshot("""\
-the headers cannot be used
+the headers are invalid
   - headers.Authorization: the environment variable 'NO_SUCH' is not set
-  - headers.X Space: this is not a header name
+  - headers.X Space: this is not a valid header name; use letters, digits and -
   - headers.X-Number: the value is not a string
   - headers.X-Price: a $ is not followed by a variable's name; write $$ for a dollar sign
-  - headers.X-Break: the value has characters that a header cannot contain\
+  - headers.X-Break: the value has characters that a header cannot contain
+Fix: write {"Authorization": "Bearer $TOKEN"}\
 """)
     with pytest.raises(TargetError, match="expected a mapping"):
         Headers(["Authorization"])  # type: ignore[arg-type]
@@ -62,7 +63,6 @@ def test_values_and_variables_are_hidden_in_texts(monkeypatch: pytest.MonkeyPatc
     assert repr(headers) == "Headers(Authorization, X-Short)"
 
 
-@settings(max_examples=40)
 @given(st.text("abcdefXYZ0123456789-_", min_size=4), st.text("ghijkl ", max_size=20), st.text("ghijkl ", max_size=20))
 def test_header_values_are_removed_from_every_text(value: str, before: str, after: str) -> None:
     """Wherever the value is in the text."""

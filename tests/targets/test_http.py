@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
-from proctor.core.http_status import seconds_until
+from proctor.core.http_status import parse_retry_after
 from proctor.errors import CallFailed, TargetError
 from proctor.records.sample import Sample
 from proctor.records.session import Usage
@@ -207,7 +207,7 @@ def test_retry_after_may_be_a_date(server: Server) -> None:
 )
 def test_retry_after_is_read_or_unknown(header: str, seconds: float | None) -> None:
     """Seconds and dates are read, the past is no wait, and anything else is unknown."""
-    assert seconds_until(header, NOON) == seconds
+    assert parse_retry_after(header, NOON) == seconds
 
 
 def test_a_lost_connection_is_retryable() -> None:

@@ -18,7 +18,7 @@ from proctor.targets.resolve import as_target
 class Parrot:
     """A model that says what it was asked last, and remembers every request."""
 
-    fits_schema = False
+    supports_json_schema = False
 
     def __init__(self, model: str = "test:parrot", refusal: str | None = None) -> None:
         self.model = model
@@ -76,7 +76,7 @@ def test_a_list_of_turns_is_a_conversation() -> None:
 def test_an_invalid_turn_fails_its_sample() -> None:
     """The error says what a turn is."""
     report = evaluate(ModelTarget(Parrot()), [Sample("s", [{"who": "me"}])], exact_match, history=False)
-    assert "a turn of a conversation is {role, content}" in (report.results[0].error or "")
+    assert "a turn of a conversation must be {role, content}" in (report.results[0].error or "")
 
 
 def test_a_prompt_may_be_a_file(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_configurations_override_settings() -> None:
     ("options", "expected"),
     [
         ({"temprature": 1}, "did you mean 'temperature'?"),
-        ({"temperature": "hot"}, "an option does not fit"),
+        ({"temperature": "hot"}, "an option of the model has the wrong type"),
         ({"prompt": "cost: $ 5"}, "a $ is not followed by a parameter's name"),
         ({"prompt": "no_such_file.md"}, "the prompt cannot be read"),
         ({"model": "opnai:gpt"}, "did you mean 'openai'?"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import TargetError
-from proctor.targets.resolve import parameters_of
+from proctor.targets.resolve import read_parameters
 
 
 def answer(question: str, model: str, *, temperature: float = 0.0) -> str:
@@ -19,22 +19,22 @@ def answer(question: str, model: str, *, temperature: float = 0.0) -> str:
 
 def test_good_options_have_no_faults() -> None:
     """Options that the function takes, with every needed one given, are accepted."""
-    parameters = parameters_of(answer, "answer")
+    parameters = read_parameters(answer, "answer")
     assert parameters.check({"model": "small", "temperature": 1.0}) == []
 
 
 def test_all_faults_are_reported_at_once() -> None:
     """A misspelt option, a clash with the input and a missing option in one list."""
-    assert parameters_of(answer, "answer").check({"temprature": 1.0, "question": "?"}) == [
+    assert read_parameters(answer, "answer").check({"temprature": 1.0, "question": "?"}) == [
         "there is no option 'temprature': did you mean 'temperature'?",
         "the option 'question' has the name of the parameter for the input",
-        "the option 'model' is required",
+        "no configuration sets the required parameter 'model'",
     ]
 
 
 def test_a_target_without_options_says_so() -> None:
     """Where there is nothing to suggest, the fault says that no option is taken."""
-    assert parameters_of(len, "len").check({"model": "small"}) == [
+    assert read_parameters(len, "len").check({"model": "small"}) == [
         "there is no option 'model': the target takes no options"
     ]
 
@@ -45,7 +45,7 @@ def test_keyword_arguments_take_anything() -> None:
     def anything(question: str, **options: Any) -> Any:
         return options
 
-    parameters = parameters_of(anything, "anything")
+    parameters = read_parameters(anything, "anything")
     assert parameters.check({"zzz": 1}) == []
     assert parameters.check({"question": 1}) != []
 
@@ -56,7 +56,7 @@ def test_a_positional_only_input_leaves_its_name_free() -> None:
     def anything(question: str, /, **options: Any) -> Any:
         return options
 
-    assert parameters_of(anything, "anything").check({"question": 1}) == []
+    assert read_parameters(anything, "anything").check({"question": 1}) == []
 
 
 def test_star_args_take_the_input() -> None:
@@ -65,20 +65,20 @@ def test_star_args_take_the_input() -> None:
     def many(*inputs: str, loud: bool = False) -> Any:
         return inputs
 
-    assert parameters_of(many, "many").check({"loud": True}) == []
-    assert parameters_of(many, "many").check({"inputs": 1}) != []
+    assert read_parameters(many, "many").check({"loud": True}) == []
+    assert read_parameters(many, "many").check({"inputs": 1}) != []
 
 
 def test_options_bound_by_a_partial_are_optional() -> None:
     """They can still be changed."""
     bound = functools.partial(answer, model="small")
-    assert parameters_of(bound, "answer").check({}) == []
-    assert parameters_of(bound, "answer").check({"model": "large"}) == []
+    assert read_parameters(bound, "answer").check({}) == []
+    assert read_parameters(bound, "answer").check({"model": "large"}) == []
 
 
 def test_a_function_without_a_signature_takes_all_options() -> None:
     """Some functions written in C have none; they check their options themselves."""
-    assert parameters_of(max, "max").check({"key": len}) == []
+    assert read_parameters(max, "max").check({"key": len}) == []
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_function_without_a_signature_takes_all_options() -> None:
 )
 def test_a_function_without_a_positional_parameter_is_refused(function: Any) -> None:
     """The input is passed by position."""
-    with pytest.raises(TargetError, match="no positional parameter for the input") as caught:
-        parameters_of(function, "mine")
+    with pytest.raises(TargetError, match="the target takes no input") as caught:
+        read_parameters(function, "mine")
     assert caught.value.where == "mine"
     assert "def answer(question)" in caught.value.fix
 
@@ -101,7 +101,7 @@ def test_a_required_positional_only_option_is_refused() -> None:
         return question + model
 
     with pytest.raises(TargetError, match="'model' is positional-only"):
-        parameters_of(unreachable, "mine")
+        read_parameters(unreachable, "mine")
 
 
 def test_an_optional_positional_only_parameter_is_ignored() -> None:
@@ -110,14 +110,14 @@ def test_an_optional_positional_only_parameter_is_ignored() -> None:
     def reachable(question: str, model: str = "small", /) -> str:
         return question + model
 
-    assert parameters_of(reachable, "mine").check({}) == []
-    assert parameters_of(reachable, "mine").check({"model": "large"}) != []
+    assert read_parameters(reachable, "mine").check({}) == []
+    assert read_parameters(reachable, "mine").check({"model": "large"}) != []
 
 
 @given(st.dictionaries(st.sampled_from(["question", "model", "temperature", "top"]), st.floats()))
 def test_accepted_options_can_be_called(options: dict[str, Any]) -> None:
     """Options are faultless exactly when the call does not raise a TypeError."""
-    faults = parameters_of(answer, "answer").check(options)
+    faults = read_parameters(answer, "answer").check(options)
     if faults:
         with pytest.raises(TypeError):
             answer("why?", **options)

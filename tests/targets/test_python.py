@@ -14,7 +14,7 @@ from proctor.core.callables import is_async_callable
 from proctor.errors import TargetError
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
-from proctor.targets.resolve import from_function
+from proctor.targets.resolve import from_object
 
 SAMPLE: Sample[str, str] = Sample("1", "hello", "never shown to the target")
 
@@ -58,7 +58,7 @@ class Whisperer:
 )
 def test_sync_callables_are_called_with_the_input_and_block(function: Any, output: Any) -> None:
     """Whatever can be called gets the bare input, and is marked to run in a thread."""
-    target = from_function(function, "it")
+    target = from_object(function, "it")
     assert target.blocking
     assert target.call(SAMPLE, {}) == output
 
@@ -70,14 +70,14 @@ def test_sync_callables_are_called_with_the_input_and_block(function: Any, outpu
 )
 def test_async_callables_give_something_to_await(function: Any) -> None:
     """An async callable is recognised through partials and objects, and does not block."""
-    target = from_function(function, "it")
+    target = from_object(function, "it")
     assert not target.blocking
     assert asyncio.run(target.call(SAMPLE, {})).startswith("hello")
 
 
 def test_a_call_is_the_functions_own_coroutine() -> None:
     """Nothing is wrapped around an async function: its coroutine is what comes back."""
-    coroutine = from_function(whisper, "it").call(SAMPLE, {})
+    coroutine = from_object(whisper, "it").call(SAMPLE, {})
     assert inspect.iscoroutine(coroutine)
     assert coroutine.cr_code is whisper.__code__
     coroutine.close()
@@ -85,7 +85,7 @@ def test_a_call_is_the_functions_own_coroutine() -> None:
 
 def test_options_arrive_as_keyword_arguments() -> None:
     """A configuration's options reach the function by name."""
-    target = from_function(shout, "it")
+    target = from_object(shout, "it")
     assert target.call(SAMPLE, {"mark": "?!"}) == "HELLO?!"
     assert target.check_options({"mrak": "?"}) == ["there is no option 'mrak': did you mean 'mark'?"]
 
@@ -93,14 +93,14 @@ def test_options_arrive_as_keyword_arguments() -> None:
 def test_a_reply_passes_through() -> None:
     """A function that returns a reply keeps what it says about usage and latency."""
     reply = Reply("hi", latency_ms=3.0)
-    assert from_function(lambda text: reply, "it").call(SAMPLE, {}) is reply
+    assert from_object(lambda text: reply, "it").call(SAMPLE, {}) is reply
 
 
 def test_an_awaitable_is_not_an_output() -> None:
     """A plain function that returns an awaitable is an error that asks for `async def`."""
     for function in (lambda text: whisper(text), lambda text: Waiting()):
         with pytest.raises(TargetError, match="returned an awaitable") as caught:
-            from_function(function, "it").call(SAMPLE, {})
+            from_object(function, "it").call(SAMPLE, {})
         assert "async def" in caught.value.fix
 
 
@@ -120,22 +120,22 @@ async def pieces_later(text: str) -> AsyncIterator[str]:
 @pytest.mark.parametrize("function", [pieces, pieces_later, functools.partial(pieces)])
 def test_generators_are_refused(function: Any) -> None:
     """A target that yields has no single output to score, which is told when it is attached."""
-    with pytest.raises(TargetError, match="it is a generator"):
-        from_function(function, "it")
+    with pytest.raises(TargetError, match="the target is a generator"):
+        from_object(function, "it")
 
 
 def test_the_identity_follows_the_code_and_what_is_bound() -> None:
     """Two functions with other code or other bound values are told apart."""
     identities = [
-        from_function(function, "it").spec.identity for function in (shout, whisper, Shouter("!"), Shouter("?"))
+        from_object(function, "it").spec.identity for function in (shout, whisper, Shouter("!"), Shouter("?"))
     ]
     assert len(set(identities)) == 4
-    assert from_function(Shouter("!"), "it").spec.identity == identities[2]
+    assert from_object(Shouter("!"), "it").spec.identity == identities[2]
 
 
 def test_closing_does_nothing() -> None:
     """The callable belongs to the user; the representation shows kind and name."""
-    target = from_function(shout, "shout")
+    target = from_object(shout, "shout")
     asyncio.run(target.close())
     assert repr(target) == "function target 'shout'"
     assert is_async_callable(whisper)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import evaluate, exact_match
@@ -227,7 +227,6 @@ def test_no_file_stays_open() -> None:
     assert not target.blocking
 
 
-@settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=30), min_size=1, max_size=20))
 def test_a_file_and_memory_give_the_same(tmp_path_factory: Any, outputs: dict[str, str]) -> None:
     """Whatever is written to a file is found in it, as it would be in memory."""

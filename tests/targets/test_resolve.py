@@ -18,6 +18,7 @@ from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.resolve import as_target
+from tests.tables import each_row
 
 SAMPLE: Sample[str, str] = Sample("1", "hello")
 
@@ -63,7 +64,7 @@ READY: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("thing", "kind", "name"), READY)
+@each_row(("thing", "kind", "name"), READY)
 def test_the_kind_is_settled_once(thing: Any, kind: str, name: str) -> None:
     """Functions, loops, runnables, addresses and mappings are each what they look like."""
     target = as_target(thing)
@@ -71,7 +72,7 @@ def test_the_kind_is_settled_once(thing: Any, kind: str, name: str) -> None:
     asyncio.run(target.close())
 
 
-@pytest.mark.parametrize("thing", [thing for thing, _, _ in READY])
+@each_row("thing", [thing for thing, _, _ in READY])
 def test_name_and_version_can_be_given_to_every_kind(thing: Any) -> None:
     """A name replaces the name, and a version becomes part of the identity."""
     plain, labelled = as_target(thing), as_target(thing, name="mine", version="2")
@@ -125,7 +126,7 @@ def test_an_address_may_name_a_ready_target(tmp_path: Path) -> None:
     )
     module = f"{tmp_path}/my_targets_under_test.py"
     assert as_target(f"{module}:march").spec.name == "the march run"
-    with pytest.raises(TargetError, match="it is a string"):
+    with pytest.raises(TargetError, match="this is a string"):
         as_target(f"{module}:words")
 
 
@@ -146,7 +147,7 @@ def test_a_class_is_refused_with_what_to_do() -> None:
     with pytest.raises(TargetError) as caught:
         as_target(Loop)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
-Loop: it is a class, and a target must be callable
+Loop: a class is not a target
 Fix: pass an instance, such as Loop(), or a function\
 """)
 
@@ -156,7 +157,7 @@ def test_an_object_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(TargetError) as caught:
         as_target(7)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
-int: it cannot be called, and a target must be callable
+target: 7 is not a target: it cannot be called
 Fix: pass a function, an object with execute or invoke, an address or a mapping\
 """)
 
@@ -168,7 +169,8 @@ def test_unknown_keys_come_with_the_nearest_known() -> None:
     assert str(caught.value) == snapshot("""\
 target: some keys are unknown
   - cdw: did you mean 'cwd'?
-  - shell: choose one of: command, cwd, env, name, version\
+  - shell: choose one of: command, cwd, env, name, version
+Fix: correct or leave out these keys\
 """)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed
@@ -23,7 +23,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=40)
 @given(values, values)
 def test_inputs_and_outputs_survive_the_wire(asked: Any, answered: Any) -> None:
     """Any JSON value is sent as the input and returned as the output unchanged."""

@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from proctor.sessions.telemetry import run_observer
 from proctor.sessions.telemetry.run_observer import build_pipeline, get_program_provider, list_exporters
+from tests.tables import each_row
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe
 
@@ -175,7 +176,7 @@ def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch
     assert "3 of 3 spans" in warning
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "exporters"),
     [
         ({}, []),
@@ -215,7 +216,7 @@ def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     made, problem = build_pipeline(settings)
     assert made is None
     assert problem is not None
-    assert "its settings are wrong" in problem
+    assert "because of its settings" in problem
 
 
 NOTHING = """
@@ -232,9 +233,9 @@ class Runner:
 async def work():
     runner = Runner()
     async with observe_run(RunMetadata("r", "n", datetime.now(UTC))) as observed:
-        wrapped = observed.runner(runner)
+        wrapped = observed.wrap_runner(runner)
         assert await wrapped.run(None, None, None, 0) == "result"
-        assert observed.evaluators([]) == ()
+        assert observed.wrap_evaluators([]) == ()
         print(wrapped is runner)
 
 asyncio.run(work())

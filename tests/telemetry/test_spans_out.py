@@ -293,7 +293,7 @@ def test_calls_follow_each_other_if_the_time_allows() -> None:
         ModelCall("small", details={"error": "no route"}),
     ]
     in_turn = list(build_call_spans(events, 1_000, 10_000_000, with_content=False))
-    assert [(call.began, call.ended) for call in in_turn] == [
+    assert [(call.start, call.end) for call in in_turn] == [
         (1_000, 2_001_000),
         (2_001_000, 5_001_000),
         (5_001_000, 5_001_000),
@@ -301,7 +301,7 @@ def test_calls_follow_each_other_if_the_time_allows() -> None:
     assert [call.error for call in in_turn] == [None, "down", "no route"]
     assert [call.attributes.get("error.type") for call in in_turn] == [None, "tool_failed", "call_failed"]
     together = list(build_call_spans(events, 1_000, 4_000_000, with_content=False))
-    assert [call.began for call in together] == [1_000, 1_000, 1_000]
+    assert [call.start for call in together] == [1_000, 1_000, 1_000]
 
 
 def test_messages_are_emitted_by_the_conventions() -> None:
@@ -356,7 +356,7 @@ def test_an_abandoned_trial_has_a_span(provider: TracerProvider, exported: InMem
 
     async def work() -> None:
         async with observe_run(RUN, {}) as observed:
-            runner = observed.runner(Stuck())
+            runner = observed.wrap_runner(Stuck())
             assert runner.max_concurrency == 7
             stuck = asyncio.create_task(runner.run(None, Sample("s0", "a"), Configuration(), 0))
             await asyncio.sleep(0)
@@ -379,7 +379,7 @@ def test_a_trial_that_is_dropped_with_its_loop_ends_its_span(
 
     async def work() -> None:
         async with observe_run(RUN, {}) as observed:
-            runner = observed.runner(Waiting())
+            runner = observed.wrap_runner(Waiting())
             dropped = runner.run(None, Sample("s0", "a"), Configuration(), 0)
             contextvars.copy_context().run(dropped.send, None)
             dropped.close()
@@ -409,7 +409,7 @@ def test_wrapped_evaluators_keep_their_attributes(provider: TracerProvider) -> N
 
     async def work() -> None:
         async with observe_run(RUN, {}) as observed:
-            (wrapped,) = observed.evaluators([attach(same)])
+            (wrapped,) = observed.wrap_evaluators([attach(same)])
             assert isinstance(wrapped.spec, EvaluatorSpec)
             assert (wrapped.spec.name, wrapped.mode) == ("same", attach(same).mode)
             score = wrapped.score(Trial(Sample("s", "a", "a"), "a"))

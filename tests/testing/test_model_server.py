@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -17,10 +18,12 @@ import pytest
 
 import proctor.testing
 from proctor.errors import UsageError
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from proctor.testing.faults import RetryHeader
-from proctor.testing.model_server import GREETING, main
+from proctor.testing.model_server import GREETING
+from tests.servers.model_server import ModelServer, main
 
+ROOT = Path(__file__).resolve().parents[2]
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
 
@@ -86,9 +89,9 @@ def test_other_paths_are_not_found(client: httpx2.Client, method: str, path: str
 
 
 def test_faults_are_used_up_in_order(server: ModelServer, client: httpx2.Client) -> None:
-    """Each request takes one fault; None is no fault; then `misbehave` decides."""
+    """Each request takes one fault; None is no fault; then `choose_fault` decides."""
     server.faults.extend([Fault.status(500), None, Fault.status(503)])
-    server.misbehave = lambda asked: Fault.status(418) if asked.number == 3 else None
+    server.choose_fault = lambda asked: Fault.status(418) if asked.number == 3 else None
     assert [chat(client).status_code for _ in range(5)] == [500, 200, 503, 418, 200]
 
 
@@ -225,9 +228,9 @@ def test_a_stopped_server_has_no_url() -> None:
 
 def test_it_runs_as_a_process() -> None:
     """`python -m` prints the URL, injects faults at the given rates, and ends on SIGTERM."""
-    command = [sys.executable, "-m", "proctor.testing.model_server", "--delay", "0.001"]
+    command = [sys.executable, "-m", "tests.servers.model_server", "--delay", "0.001"]
     command += ["--limited", "0.3", "--broken", "0.3", "--seed", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().strip()

@@ -13,7 +13,8 @@ import pytest
 
 from proctor.records.model import TokenLogprobs
 from proctor.records.session import ToolCall, Usage
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
+from tests.servers.model_server import ModelServer
 
 KEY = "sk-loopback-test"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.testing.schema_instance import iter_subschemas, minimal_instance
+from tests.tables import each_row
 
 
 class Leaf(msgspec.Struct):
@@ -39,7 +40,7 @@ def test_the_instance_is_valid_for_every_type(kinds: list[Any]) -> None:
     msgspec.convert(minimal_instance(msgspec.json.schema(record)), record)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "value"),
     [
         ({"type": "integer"}, 0),

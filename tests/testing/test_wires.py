@@ -11,7 +11,8 @@ import pytest
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
+from tests.servers.model_server import ModelServer
 
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 CLOSED = {**OBJECT, "additionalProperties": False}

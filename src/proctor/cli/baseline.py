@@ -35,8 +35,11 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     run_id = metadata.run_id
     if (metadata.status != "completed" or metadata.stopped_early) and not force:
         status = "stopped early" if metadata.stopped_early else metadata.status
+        finish = "resume the run first"
+        if status == "submitted":
+            finish = f"collect its results: proctor collect {run_id} --requests ADDRESS"
         raise UsageError(
-            f"run {run_id} is {status}; a baseline must be a complete run", fix="resume the run first, or add --force"
+            f"run {run_id} is {status}; a baseline must be a complete run", fix=f"{finish}, or add --force"
         )
     counts = store.results(run_id).counts()
     if not counts.passed + counts.failed and not force:
@@ -44,22 +47,23 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
             f"no result of run {run_id} has a verdict, so nothing can be compared with it",
             fix=f"see what failed: proctor show {run_id}; or add --force",
         )
-    before = store.baselines().get(name)
-    has_moved = before is not None and before.run_id != run_id
+    previous_run = store.baselines().get(name)
+    has_moved = previous_run is not None and previous_run.run_id != run_id
     store.set_baseline(name, run_id)
     metric, gap = find_worst_metric(store.report(run_id))
     if as_json:
-        previous = before.run_id if before and has_moved else None
+        previous = previous_run.run_id if previous_run and has_moved else None
         print_json({"name": name, "run_id": run_id, "before": previous, "missing": gap.missing})
         return
-    click.echo(f"the baseline {display_name(name)} is run {run_id} ({display_name(metadata.name)})")
+    click.echo(f"baseline {display_name(name)} now points to run {run_id} ({display_name(metadata.name)})")
     if gap.evaluator:
-        click.echo(display_name(gap.describe("it")))
+        click.echo(f"warning: {display_name(gap.describe('this run'))}")
     elif gap.missing:
-        values = f"{gap.missing:,} of {gap.of:,} values of {display_name(metric)}"
-        click.echo(f"missing in it because of errors: {values}")
-    if before and has_moved:
-        click.echo(f"before, it was {before.run_id} ({display_name(before.name)})")
+        verb = "is" if gap.missing == 1 else "are"
+        values = f"{gap.missing:,} of {gap.total:,} values of {display_name(metric)}"
+        click.echo(f"warning: {values} {verb} missing in this run")
+    if previous_run and has_moved:
+        click.echo(f"previously: {previous_run.run_id} ({display_name(previous_run.name)})")
     if store.find(name).run_id != run_id:
         click.echo(f"a run has the name {name} too: write baseline:{name} for the baseline")
 
@@ -85,7 +89,7 @@ def list_(history: str | None, as_json: bool) -> None:
 @click.argument("name")
 @common_options
 def drop(name: str, history: str | None, as_json: bool) -> None:
-    """Remove the baseline NAME; its run is not deleted."""
+    """Drop the baseline NAME; its run is not deleted."""
     from proctor.wiring.open_history import open_history
 
     store = open_history(history)
@@ -95,4 +99,4 @@ def drop(name: str, history: str | None, as_json: bool) -> None:
         print_json({"dropped": name, "run_id": run.run_id})
     else:
         run_name = display_name(run.name)
-        click.echo(f"removed the baseline {name}; run {run.run_id} ({run_name}) is still stored")
+        click.echo(f"dropped the baseline {name}; run {run.run_id} ({run_name}) is still stored")

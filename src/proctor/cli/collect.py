@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from proctor.cli import options as cli
+from proctor.cli.evaluation import open_mailbox
 
 
 @click.command("collect")
@@ -27,7 +28,6 @@ def command(run: str, **options: Any) -> int:
     """
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
-    from proctor.models.connect import mailbox
     from proctor.records.mail import EvalRequest
     from proctor.wiring.dispatch import collect
     from proctor.wiring.open_history import open_history
@@ -37,7 +37,7 @@ def command(run: str, **options: Any) -> int:
         metrics, thresholds = _load_metrics(options["file"], options["fail_under"])
     report = collect(
         run,
-        mailbox(options["requests"], EvalRequest),
+        open_mailbox(options["requests"], EvalRequest),
         open_history(options["history"]),
         timeout=options["timeout"],
         metrics=metrics,
@@ -45,7 +45,7 @@ def command(run: str, **options: Any) -> int:
     )
     code = conclude(report, thresholds, options)
     assert report.metadata is not None
-    return code or (0 if report.metadata.status == "completed" else cli.TROUBLE)
+    return code or (0 if report.metadata.status == "completed" else cli.ERROR)
 
 
 def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
 from proctor.cli.options import common_options, display_name, name_options_as_typed, option, parse_share, print_json
+from proctor.errors import ConfigError
 
 
 @click.command("compare")
-@click.argument("a")
-@click.argument("b")
-@option("--run RUN", "Read A and B as configurations of this run.")
+@click.argument("a", metavar="NEW")
+@click.argument("b", metavar="REFERENCE")
+@option("--run RUN", "Read NEW and REFERENCE as configurations of this run.")
 @option("--configuration NAME", "Compare only this configuration of both runs.")
 @option("--metric NAME", "Compare only this metric; repeat for more.", multiple=True)
 @option("--plugin MODULE:METRIC", "Load your own metric, to compare it by --metric.", multiple=True)
-@option("--min-difference 1%", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
+@option("--min-difference SHARE", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
 @option("--accept-changes", "Compare runs whose evaluators differ.")
-@option("--flips N", "List N samples whose verdict changed.", default=10)
+@option("--flips N", "List N samples that passed in only one of the runs.", type=click.IntRange(min=0), default=10)
 @option("--markdown FILE", "Also write the comparison as Markdown.")
 @common_options
 def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
-    """Compare A with the reference B: better, worse, no relevant difference, or not enough evidence.
+    """Compare the run NEW with REFERENCE: better, worse, no relevant difference, or not enough evidence.
 
-    A and B are runs: an id, the start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION
-    selects one configuration. Samples are paired by id. If the evaluators differ, metrics that
-    combine all evaluators have no verdict. The exit code is 0 for every answer: use `proctor gate`
-    in CI.
+    The new run comes first: "better" means that NEW is better than REFERENCE. Both are runs: an id, the
+    start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION selects one configuration. Samples are
+    paired by id. If the evaluators differ, metrics that combine all evaluators have no verdict. The exit
+    code is 0 for every verdict: use `proctor gate` in CI.
 
     \b
     proctor compare latest main
@@ -44,10 +46,12 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     check_file(markdown, COMPARISON, "--markdown", options["history"])
     with name_options_as_typed():
         selected = {name: options[name] for name in ("history", "configuration", "run")}
+        min_difference = _parse_min_difference(options["min_difference"])
+        new, reference = open_pair(a, b, **selected)
         comparisons, unpaired = compare_configurations(
-            *add_own_metrics(*open_pair(a, b, **selected), own=load_own_metrics(options["plugin"])),
+            *add_own_metrics(new, reference, own=load_own_metrics(options["plugin"])),
             metrics=options["metric"] or None,
-            min_difference=parse_share(options["min_difference"], "--min-difference"),
+            min_difference=min_difference,
             accept_changes=options["accept_changes"],
         )
     if markdown is not None:
@@ -57,7 +61,21 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
         print_json({"comparisons": comparisons, "only_one_has": unpaired})
         return
     show_comparisons(comparisons, flips=flips)
+    runs = new.report.metadata, reference.report.metadata
+    if runs[0] and runs[1] and runs[0].started_at < runs[1].started_at:
+        names = " ".join(map(shlex.quote, (b, a)))
+        click.echo(f"\nNote: {display_name(a)} is older than its reference; to swap them: proctor compare {names}")
     if unpaired:
         click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, unpaired))}")
     if markdown is not None:
         click.echo(f"wrote {markdown}")
+
+
+def _parse_min_difference(text: str) -> float:
+    example = "1% or 0.01"
+    share = parse_share(text, "--min-difference", example)
+    if not 0 <= share < 1:
+        raise ConfigError(
+            f"must be at least 0 and less than 1, got {text}", where="--min-difference", fix=f"write {example}"
+        )
+    return share

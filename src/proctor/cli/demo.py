@@ -13,8 +13,8 @@ import click
 from proctor.cli.options import common_options, format_option, option, progress
 
 LEXICAL_NOTE = """
-semantic_similarity compared spelling, not meaning: the weights for meaning are not installed.
-To install them: proctor models pull minilm"""
+semantic_similarity compared spelling only, because no embedding model is installed.
+To install one: proctor models pull minilm"""
 NEXT_STEPS = """
 Next steps:
   see what still fails:           proctor show latest --outcome failed --configuration bm25

@@ -7,31 +7,37 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import PATH, combine, option, parse_budget, parse_pairs, parse_value
+from proctor.cli.options import PATH, combine, option, parse_budget, parse_pairs, parse_value, raise_problems
 from proctor.errors import ConfigError
 
 DEFAULT_FILE = Path("eval.yaml")
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
 MAP_FORM = "COLUMN=FIELD, such as question=input"
-DATASET_OPTIONS = ("mapping", "generate_ids", "delimiter", "form", "pattern")
+DATASET_OPTIONS = {
+    "mapping": "--map",
+    "generate_ids": "--generate-ids",
+    "delimiter": "--delimiter",
+    "form": "--dataset-format",
+    "pattern": "--pattern",
+}
 
 file_argument = click.argument("file", required=False, type=PATH)
 concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
-timeout_option = option("--timeout SECONDS", "Stop a call of the target after this time. Default: 30.")
+timeout_option = option("--timeout SECONDS", "Time limit of each target call in seconds. Default: 30.")
 retries_option = option("--retries N", "Retry a failed call up to N times when the error is transient. Default: 0.")
 epochs_option = option("--epochs N", "Run each sample N times. Default: 1.")
 limit_option = option("--limit N", "Run only the first N samples.")
 pattern_option = option("--pattern GLOB", 'Read only these files of a folder. Example: "*.jsonl".')
 set_option = option(
     "--set EVALUATOR.PARAMETER=VALUE",
-    "Set a parameter of an evaluator; overrides the file. Example: "
-    "contains.case_sensitive=false. In a field: FIELD.EVALUATOR.PARAMETER.",
+    "Set a parameter of an evaluator; overrides the file. Example: --set contains.case_sensitive=false. For an "
+    "evaluator of a field, write FIELD.EVALUATOR.PARAMETER=VALUE.",
     multiple=True,
     into="parameters",
 )
 plugin_option = option(
     "--plugin MODULE:OBJECT",
-    "Register an evaluator or a metric; without --evaluator, use its evaluators.",
+    "Register an evaluator or a metric; without --evaluator, use the evaluators of the plugin.",
     multiple=True,
 )
 evaluator_option = option(
@@ -73,20 +79,19 @@ subject_options = combine(
 
 
 def open_mailbox(address: str, body_type: type[Any], **options: Any) -> Any:
-    """Open a mailbox that other processes can reach, and check that its server answers."""
+    """Open a mailbox that other processes can reach."""
     from proctor.models.connect import mailbox
 
-    refuse_memory(address)
-    box = mailbox(address, body_type, **options)
-    box.approximate_count()
-    return box
+    reject_memory_mailbox(address)
+    return mailbox(address, body_type, **options)
 
 
-def refuse_memory(address: str) -> None:
+def reject_memory_mailbox(address: str) -> None:
     """Reject an in-memory mailbox: other processes cannot reach it."""
     if address.startswith("memory:"):
         raise ConfigError(
-            "a memory: mailbox exists only inside one process", fix="write redis://host:6379/0/NAME or sqs://NAME"
+            f"a memory: mailbox exists only inside one process: {address}",
+            fix="write redis://host:6379/0/NAME or sqs://NAME",
         )
 
 
@@ -117,10 +122,19 @@ def load_evaluation(
             loaded = None
     if loaded is None:
         if missing:
-            fix = "proctor run eval.yaml; `proctor init` writes one to start from"
+            names = " and ".join(f"--{name}" for name in missing)
+            examples = {
+                "dataset": "--dataset qa.jsonl",
+                "target": "--target app.py:answer",
+                "evaluator": "-e exact_match",
+            }
+            fix = (
+                f"add {' '.join(examples[name] for name in missing)}; or name an eval file, which `proctor init` writes"
+            )
             if missing == ["target"]:
                 fix += "; for recorded sessions, which need no target, add --dataset-format auto"
-            raise ConfigError("nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing), fix=fix)
+            verb = "is" if len(missing) == 1 else "are"
+            raise ConfigError(f"there is no eval file, and {names} {verb} missing", fix=fix)
         loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
     registry.load_plugins(loaded.plugins)
     return msgspec.structs.replace(loaded, evaluation=_override(loaded.evaluation, options, registry))
@@ -137,10 +151,11 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     }
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
-    elif any(options.get(name) for name in DATASET_OPTIONS):
+    elif given := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
+        need = "needs" if len(given) == 1 else "need"
         raise ConfigError(
-            "--map, --generate-ids, --delimiter, --dataset-format and --pattern need --dataset",
-            fix="add --dataset PATH, or set these keys in the eval file; for --format of a report, add --output DIR",
+            f"{' and '.join(given)} {need} --dataset",
+            fix="add --dataset PATH, or set it in the eval file; for --format of a report, add --output DIR",
         )
     if options.get("evaluator") or options.get("parameters"):
         evaluators = list(options["evaluator"]) or evaluation.evaluators
@@ -213,6 +228,9 @@ def parse_thresholds(values: tuple[str, ...]) -> dict[str, float]:
     from proctor.comparison.gates.thresholds import DEFAULT_METRIC, read_thresholds
 
     named = (text.rpartition("=") for text in values)
-    return read_thresholds(
-        {metric if equals else DEFAULT_METRIC: least for metric, equals, least in named}, "--fail-under"
-    )
+    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in named}
+    try:
+        return read_thresholds(thresholds, "--fail-under")
+    except ConfigError as error:
+        raise_problems([problem._replace(where="--fail-under") for problem in error.problems], error.fix)
+        raise

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("evaluators")
 @click.argument("name", required=False)
-@option("--plugin MODULE:OBJECT", "Also list this evaluator.", multiple=True)
+@option("--plugin MODULE:OBJECT", "Also list the evaluators of this plugin.", multiple=True)
 @json_option
 def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     """List the evaluators with their parameters; with NAME, show only that one.
@@ -30,23 +30,23 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
 
     registry = Registry.standard()
     registry.load_plugins(plugin)
-    catalogue = registry.evaluators()
+    evaluators = registry.evaluators()
     if name is not None:
-        known_names = [info.name for info in catalogue]
+        known_names = [info.name for info in evaluators]
         if name not in known_names:
             raise EvaluatorError(f"there is no evaluator {name!r}", fix=suggest_name(name, known_names))
-        catalogue = tuple(info for info in catalogue if info.name == name)
+        evaluators = tuple(info for info in evaluators if info.name == name)
     if as_json:
-        print_json(catalogue)
+        print_json(evaluators)
     else:
-        click.echo(_render(catalogue))
+        click.echo(_render(evaluators))
     for warning in registry.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
 
 
-def _render(catalogue: Iterable[EvaluatorInfo]) -> str:
+def _render(evaluators: Iterable[EvaluatorInfo]) -> str:
     lines = []
-    ordered = sorted(catalogue, key=lambda info: (info.category, info.name))
+    ordered = sorted(evaluators, key=lambda info: (info.category, info.name))
     for category, members in groupby(ordered, key=lambda info: info.category):
         lines.append(click.style(category, bold=True))
         for info in members:

@@ -70,11 +70,11 @@ def parse_date(text: str, now: datetime, where: str, *, is_end: bool = False) ->
 
 
 def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
-    """Say why no run matches: the history is empty, a name is misspelled, or no run fits."""
+    """Return why no run matches: the history is empty, a name is misspelled, or no run fits."""
     recent = history.runs(limit=RECENT_RUNS)
     if not recent:
         where = display_name(history.describe().where)
-        return f"there are no runs in {where}; `proctor demo` creates one"
+        return f"there are no runs in {where}; `proctor run eval.yaml` stores one, `proctor init` writes an eval file"
     known_names = {
         "name": {run.name for run in recent},
         "evaluator": {spec.name for run in recent for spec in run.evaluators},

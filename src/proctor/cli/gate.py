@@ -44,7 +44,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @click.command("gate")
 @click.argument("run", metavar="RUN|FILE")
 @cli.option("--baseline NAME", "Compare with this baseline, or with any run.")
-@cli.option("--margin 2%", "Allow the run to be worse by this much. Default: 2%. Example: 0.05 or 5%.")
+@cli.option("--margin SHARE", "Allow the run to be worse by this much. Default: 2%. Example: --margin 5%.")
 @cli.option(
     "--metric NAME[=MARGIN]",
     "Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
@@ -52,7 +52,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 )
 @cli.option(
     "--better NAME=higher|lower",
-    "Say which direction of a field is better. Example: --better retries=lower.",
+    "Set whether higher or lower values of a field are better. Example: --better retries=lower.",
     multiple=True,
 )
 @cli.option("--plugin MODULE:METRIC", "Load your own metric, to check it by --metric.", multiple=True)
@@ -60,22 +60,24 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @cli.option("--max-flips N", "Fail if more than N samples passed in the baseline and fail now.")
 @cli.option(
     "--inconclusive",
-    "With too few samples: exit with 4 (code), pass, or fail.",
-    type=click.Choice(["code", "pass", "fail"]),
+    "Exit code of an inconclusive gate: 4 (code), 0 (pass) or 1 (fail).",
+    type=cli.Choice(["code", "pass", "fail"]),
     default="code",
 )
 @cli.option("--accept-changes", "Allow evaluators or samples that differ from the baseline's.")
 @cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
-@cli.option("--max-missing N|P%", "Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.")
+@cli.option(
+    "--max-missing N|P%", "Report inconclusive if more than N samples, or P% of them, have no value. Default: 10%."
+)
 @cli.option("--configuration NAME", "Check only this configuration.")
-@cli.option("--until-decided", "With an eval file: stop the run as soon as the answer is certain.")
+@cli.option("--until-decided", "With an eval file: stop the run as soon as the verdict is certain.")
 @cli.name_option
 @cli.tag_option
 @concurrency_option
 @cli.option("--junit FILE", "Write the result as JUnit XML.")
 @cli.option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
 @cli.output_options
-@cli.option("--quiet -q", "Print only the answer, without progress.")
+@cli.option("--quiet -q", "Print only the verdict, without progress.")
 @cli.common_options
 def command(run: str, **options: Any) -> int:
     """Check that a run is as good as its baseline, within a margin.
@@ -87,7 +89,7 @@ def command(run: str, **options: Any) -> int:
     proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
 
     An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
-    --until-decided only until the answer is certain. Margins are percentage points for rates and
+    --until-decided only until the verdict is certain. Margins are percentage points for rates and
     scores, and percent of the baseline's value for other numbers. In GitHub Actions, the gate also
     writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
     inconclusive, 130 interrupted.
@@ -107,17 +109,17 @@ def command(run: str, **options: Any) -> int:
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
-    demand = _parse_demand(options)
+    config = _parse_config(options)
     history = open_history(options["history"])
     is_file = Path(run).is_file() or run.endswith(EVAL_FILE_ENDINGS)
     job = _load_job(Path(run), options) if is_file else None
     if job is not None:
         outputs.name = job.evaluation.name or ""
-        outputs.refuse_among(job.evaluation.dataset)
+        outputs.reject_outputs_in_dataset(job.evaluation.dataset)
     baseline = None
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
-        gate_checks.refuse_no_verdict(baseline)
+        gate_checks.require_verdicts(baseline)
     own = load_own_metrics(options["plugin"]) if job is None else job.own_metrics
     if baseline is not None:
         [baseline] = compare_runs.add_own_metrics(baseline, own=own)
@@ -125,15 +127,15 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     if job is None:
         candidate = _open_stored(run, history, options)
     else:
-        candidate, gate, demand = _run_file(job, baseline, demand, history, options)
+        candidate, gate, config = _run_file(job, baseline, config, history, options)
     [candidate] = compare_runs.add_own_metrics(candidate, own=own)
     outputs.set_report(candidate.report)
-    gate_checks.refuse_incomplete(candidate.report)
-    return _compare(candidate, baseline, demand, gate)
+    gate_checks.require_complete_run(candidate.report)
+    return _compare(candidate, baseline, config, gate)
 
 
 def open_baseline(history: History, reference: str, configuration: str | None = None) -> compare_runs.OpenedRun:
-    """Open a baseline by its name, which wins over a run of the same name; else any run."""
+    """Open a baseline by name, or any run. If both exist, the baseline is used."""
     baselines = history.baselines()
     name, at, _ = reference.rpartition(compare_runs.AT)
     if reference in baselines or (at and name in baselines):
@@ -147,7 +149,7 @@ def open_baseline(history: History, reference: str, configuration: str | None = 
 
 
 def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
-    """Say how to finish the run and repeat the gate, which has no --resume."""
+    """Describe how to finish the run and repeat the gate, which has no --resume."""
     history = f" --history {shlex.quote(options['history'])}" if options["history"] else ""
     baseline = f" --baseline {shlex.quote(options['baseline'])}" if options["baseline"] else ""
     exception = ", without --until-decided" if options["until_decided"] else ""
@@ -158,7 +160,7 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
     )
 
 
-def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
+def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
     margin = decision.DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
@@ -171,8 +173,11 @@ def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
     if missing is None:
         max_missing = DEFAULT_MAX_MISSING
     else:
-        max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing")
-    demand = decision.GateConfig(
+        example = "10%, 0.1 or a number of samples"
+        max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing", example)
+        if not isinstance(max_missing, int) and not 0 <= max_missing <= 1:
+            raise ConfigError(f"must be from 0% to 100%, got {missing}", where="--max-missing", fix=f"write {example}")
+    config = decision.GateConfig(
         decision.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
         options["max_flips"],
@@ -181,23 +186,25 @@ def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
         options["unpaired"],
         max_missing,
     )
-    demand.validate()
-    return demand
+    config.validate()
+    return config
 
 
 def _parse_margin(text: str, where: str) -> float:
-    share = cli.parse_share(text, where)
+    share = cli.parse_share(text, where, "2% or 0.02")
     if not math.isfinite(share):
         raise ConfigError(f"{text!r} is not a margin", where=where, fix="write 2% or 0.02")
     if not text.endswith("%") and share >= 1:
         raise ConfigError(
             f"a margin of {text} would allow everything", where=where, fix=f"write {text}% or {share / 100}"
         )
+    if share < 0:
+        raise ConfigError(f"a margin must be 0 or more, got {text}", where=where, fix="write 2% or 0.02")
     return share
 
 
 def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
-    directions = cli.parse_pairs(values, "--better")
+    directions = cli.parse_pairs(values, "--better", "NAME=higher, or NAME=lower")
     for name, direction in directions.items():
         if direction not in ("higher", "lower"):
             raise ConfigError(
@@ -223,8 +230,6 @@ def _open_stored(run: str, history: History, options: dict[str, Any]) -> compare
 
 
 class _Job(NamedTuple):
-    """An evaluation from an eval file, and the registry with its plugins."""
-
     evaluation: Any
     registry: Any
 
@@ -239,7 +244,7 @@ def _load_job(file: Path, options: dict[str, Any]) -> _Job:
 
     registry = Registry.standard()
     registry.load_plugins(options["plugin"])
-    # Without --baseline: in a file it names a configuration, here a run.
+    # `--baseline` is left out: in an eval file `baseline` is a configuration, on this command line a run.
     file_options = {name: options[name] for name in FILE_OPTIONS}
     with cli.redirect_prints(options["as_json"]):
         return _Job(load_evaluation(file, file_options, registry).evaluation, registry)
@@ -248,40 +253,39 @@ def _load_job(file: Path, options: dict[str, Any]) -> _Job:
 def _run_file(
     job: _Job,
     baseline: compare_runs.OpenedRun | None,
-    demand: decision.GateConfig,
+    config: decision.GateConfig,
     history: History,
     options: dict[str, Any],
 ) -> tuple[compare_runs.OpenedRun, early.EarlyGate | None, decision.GateConfig]:
-    """Run an eval file after checking that the gate can reach a verdict on it."""
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.wiring.evaluate import execute
 
     evaluation = job.evaluation
     if baseline is not None:
-        decision.require_known_metrics(demand, [baseline.side(name) for name in baseline.configurations])
+        decision.require_known_metrics(config, [baseline.side(name) for name in baseline.configurations])
     with cli.redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:
-            gate, seed = _build_early_gate(evaluation, baseline, demand, options)
+            gate, seed = _build_early_gate(evaluation, baseline, config, options)
             if evaluation.fail_under:
-                cli.complain("fail_under in the file is not checked: the run may stop early")
+                cli.echo_stderr("fail_under in the file is not checked: the run may stop early")
             evaluation = dataclasses.replace(evaluation, options={**evaluation.options, "shuffle": seed})
         else:
-            thresholds = {**evaluation.fail_under, **demand.fail_under}
-            demand = msgspec.structs.replace(demand, fail_under=thresholds)
+            thresholds = {**evaluation.fail_under, **config.fail_under}
+            config = msgspec.structs.replace(config, fail_under=thresholds)
             evaluation = dataclasses.replace(evaluation, fail_under=thresholds)
-        gate_checks.refuse_no_checks(baseline, demand)
-        gate_checks.refuse_unmatched(evaluation, baseline, options["configuration"])
+        gate_checks.require_checks(baseline, config)
+        gate_checks.require_matching_configuration(evaluation, baseline, options["configuration"])
         if baseline is not None:
-            gate_checks.refuse_beforehand(evaluation, job.registry, baseline, demand, early=gate is not None)
+            gate_checks.check_before_run(evaluation, job.registry, baseline, config, early=gate is not None)
         controls = RunControls(watch=cli.progress(options), decide=None if gate is None else gate.add_result)
         report = bridge.run(execute(evaluation, history, controls, registry=job.registry))
-    return compare_runs.open_report(report, configuration=options["configuration"]), gate, demand
+    return compare_runs.open_report(report, configuration=options["configuration"]), gate, config
 
 
 def _build_early_gate(
-    evaluation: Any, baseline: compare_runs.OpenedRun, demand: decision.GateConfig, options: dict[str, Any]
+    evaluation: Any, baseline: compare_runs.OpenedRun, config: decision.GateConfig, options: dict[str, Any]
 ) -> tuple[early.EarlyGate, int]:
     """Return the gate that stops the run, and the seed of the order of the samples."""
     from proctor.wiring.prepare import build_configurations
@@ -302,8 +306,8 @@ def _build_early_gate(
         )
     baseline_run = baseline.report.metadata
     gate = early.make_early_gate(
-        demand,
-        baseline.report.results.only(baseline_names[0]),
+        config,
+        baseline.report.results.for_configuration(baseline_names[0]),
         [spec.name for spec in baseline_run.evaluators] if baseline_run else (),
         epochs=evaluation.options.get("epochs", 1),
         configuration=options["configuration"] or names[0],
@@ -316,19 +320,19 @@ def _build_early_gate(
 def _compare(
     candidate: compare_runs.OpenedRun,
     baseline: compare_runs.OpenedRun | None,
-    demand: decision.GateConfig,
+    config: decision.GateConfig,
     gate: early.EarlyGate | None,
 ) -> GateResult:
-    gate_checks.refuse_no_checks(baseline, demand)
+    gate_checks.require_checks(baseline, config)
     if baseline is None:
-        return decision.decide([], demand, report=_select_configuration(candidate))
+        return decision.decide([], config, report=_select_configuration(candidate))
     candidate, baseline = compare_runs.check_pair(candidate, baseline)
     pairs, unpaired = compare_runs.pair_configurations(candidate, baseline)
     compared = [compare_runs.build_sides(*pair) for pair in pairs]
     details: Any = {"baseline": baseline.label, "notes": _collect_notes(baseline, unpaired)}
     run = candidate.report.metadata
     if gate is not None:
-        details |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
+        details |= {"accept_changes": config.accept_changes, "max_missing": config.max_missing}
         return early.conclude_early_gate(gate, compared[0], candidate.report, **details)
     if run is not None and run.stopped_early is not None:
         if len(pairs) > 1:
@@ -338,9 +342,9 @@ def _compare(
                 fix=f"select it: --configuration {candidate.configurations[0]}",
             )
         ([name], [baseline_name]) = (side.configurations for side in pairs[0])
-        baseline_results = baseline.report.results.only(baseline_name)
-        return early.replay_early_gate(demand, candidate.report, baseline_results, compared[0], name, **details)
-    return decision.decide(compared, demand, report=_select_configuration(candidate), **details)
+        baseline_results = baseline.report.results.for_configuration(baseline_name)
+        return early.replay_early_gate(config, candidate.report, baseline_results, compared[0], name, **details)
+    return decision.decide(compared, config, report=_select_configuration(candidate), **details)
 
 
 def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
@@ -355,16 +359,15 @@ def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) 
 
 
 def _select_configuration(candidate: compare_runs.OpenedRun) -> EvalReport:
-    """Narrow a report to the selected configuration, for thresholds."""
     report, name = candidate.report, candidate.configuration
     if name is None or len(report.by_configuration) < 2:
         return report
     metrics = report.by_configuration.get(name, {})
-    return EvalReport(report.results.only(name), report.metadata, metrics, {name: metrics})
+    return EvalReport(report.results.for_configuration(name), report.metadata, metrics, {name: metrics})
 
 
 class GateOutputs:
-    """Writes the answer of a gate, or the error; rejects invalid output files before a run starts.
+    """Writes the verdict of a gate, or the error; rejects invalid output files before a run starts.
 
     `name` is the name of the run, as soon as it is known.
     """
@@ -378,12 +381,12 @@ class GateOutputs:
         output_files.check_file(options["markdown"], output_files.COMMENT, "--markdown", history)
         files = [options[name] for name in ("junit", "markdown") if options[name]]
         self._paths = [*files, *output_files.check_reports(options)]
-        output_files.refuse_twice(self._paths)
+        output_files.reject_duplicate_paths(self._paths)
 
-    def refuse_among(self, dataset: Any) -> None:
+    def reject_outputs_in_dataset(self, dataset: Any) -> None:
         """Reject output files inside the dataset; then write none of them."""
         try:
-            output_files.refuse_among(dataset, self._paths)
+            output_files.reject_outputs_in_dataset(dataset, self._paths)
         except ConfigError:
             self._options |= {"junit": None, "markdown": None}
             raise
@@ -413,15 +416,15 @@ class GateOutputs:
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)
-            code = cli.INTERRUPTED if isinstance(error, KeyboardInterrupt) else cli.USAGE if is_usage else cli.TROUBLE
+            code = cli.INTERRUPTED if isinstance(error, KeyboardInterrupt) else cli.USAGE if is_usage else cli.ERROR
             with cli.tolerate_closed_pipe():
                 cli.print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
         comment = gate_report.render_error_markdown(message, self.name)
         xml = gate_report.render_error_junit(message, error_type, self.name)
         try:
             self._write(comment, xml, f"Not decided: {message}")
-        except ProctorError as fault:
-            cli.complain(str(fault))
+        except ProctorError as write_error:
+            cli.echo_stderr(str(write_error))
 
     def _show(self, result: GateResult) -> None:
         if self._options["quiet"]:
@@ -452,4 +455,4 @@ def _append_step_summary(comment: bytes) -> None:
         with Path(path).open("ab") as file:
             file.write(comment + b"\n")
     except OSError as error:
-        cli.complain(f"cannot write the step summary: {error}")
+        cli.echo_stderr(f"cannot write the step summary: {error}")

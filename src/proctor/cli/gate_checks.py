@@ -30,14 +30,14 @@ HOW_TO_COMPARE = "name a run: proctor baseline set main RUN; then: proctor gate 
 BATCH_COMMAND = "evaluate-batch"
 
 
-def refuse_incomplete(report: EvalReport) -> None:
+def require_complete_run(report: EvalReport) -> None:
     """Reject a run that is incomplete, or that has no result with a verdict."""
     run = report.metadata
     if run is not None and run.status != "completed":
         command = "sessions evaluate-batch" if BATCH_COMMAND in run.provenance.command else "run"
         resume = f"proctor {command} … --resume {run.run_id}"
         if run.status == "submitted":
-            fix = f"collect its results: proctor collect {run.run_id}"
+            fix = f"collect its results: proctor collect {run.run_id} --requests ADDRESS"
         elif run.status == "running":
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
         else:
@@ -50,7 +50,7 @@ def refuse_incomplete(report: EvalReport) -> None:
         )
 
 
-def refuse_no_verdict(baseline: OpenedRun) -> None:
+def require_verdicts(baseline: OpenedRun) -> None:
     """Reject a baseline that has no result with a verdict."""
     if _has_no_verdict(baseline.report):
         raise ConfigError(
@@ -65,13 +65,13 @@ def _has_no_verdict(report: EvalReport) -> bool:
     return report.counts.passed + report.counts.failed == 0
 
 
-def refuse_no_checks(baseline: OpenedRun | None, demand: GateConfig) -> None:
+def require_checks(baseline: OpenedRun | None, config: GateConfig) -> None:
     """Reject a gate without a baseline and without thresholds."""
-    if baseline is None and not demand.fail_under:
+    if baseline is None and not config.fail_under:
         raise ConfigError("there is nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
 
 
-def refuse_unmatched(evaluation: Any, baseline: OpenedRun | None, selected: str | None) -> None:
+def require_matching_configuration(evaluation: Any, baseline: OpenedRun | None, selected: str | None) -> None:
     """Reject configurations that have no counterpart in the baseline."""
     from proctor.wiring.prepare import build_configurations
 
@@ -89,22 +89,22 @@ def refuse_unmatched(evaluation: Any, baseline: OpenedRun | None, selected: str 
         )
 
 
-def refuse_beforehand(
-    evaluation: Evaluation, registry: Any, baseline: OpenedRun, demand: GateConfig, *, early: bool
+def check_before_run(
+    evaluation: Evaluation, registry: Any, baseline: OpenedRun, config: GateConfig, *, early: bool
 ) -> None:
     """Reject, before the run costs money, an evaluation that cannot lead to a verdict."""
     from proctor.wiring.prepare import prepare
 
     baseline_sides = [baseline.side(name) for name in baseline.configurations]
     plan = prepare(evaluation, registry)
-    _refuse_other_evaluators(plan, baseline, baseline_sides, demand)
+    _require_same_evaluators(plan, baseline, baseline_sides, config)
     # An iterator can be read only once.
     if plan.dataset.inspect().source != "iterator":
         from proctor.engine.plan import ordered_samples
 
         known_ids = {name for side in baseline_sides for name in side.samples}
         shared = [sample for _, sample in ordered_samples(plan) if sample.id in known_ids]
-        if not shared and (early or demand.max_flips is not None):
+        if not shared and (early or config.max_flips is not None):
             raise ConfigError(
                 f"the dataset and {baseline.label} have no sample in common, and "
                 f"{'--until-decided' if early else '--max-flips'} compares sample by sample",
@@ -112,12 +112,12 @@ def refuse_beforehand(
                 fix="leave that option out: the runs are then compared as two groups",
             )
         if early:
-            _refuse_clusters(shared)
-            _refuse_other_contents(shared, baseline)
+            _reject_clusters(shared)
+            _require_same_contents(shared, baseline)
 
 
-def _refuse_other_evaluators(
-    plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], demand: GateConfig
+def _require_same_evaluators(
+    plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], config: GateConfig
 ) -> None:
     """Reject evaluators that differ from the baseline's, as the run would record them."""
     from proctor.engine.redaction import redact_metadata
@@ -139,13 +139,13 @@ def _refuse_other_evaluators(
         scores = {name: score for name, score in side.scores.items() if f"{name}.".startswith(prefixes)}
         planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
         reference = msgspec.structs.replace(side, name=baseline.label)
-        planned, reference = request_metrics(planned, reference, demand.metrics, estimate=False)
-        comparison = compare(planned, reference, better=demand.better, accept_changes=demand.accept_changes)
-        require_same_evaluators(comparison, demand, (planned, reference))
-        require_numbers(planned, reference, demand)
+        planned, reference = request_metrics(planned, reference, config.metrics, estimate=False)
+        comparison = compare(planned, reference, better=config.better, accept_changes=config.accept_changes)
+        require_same_evaluators(comparison, config, (planned, reference))
+        require_numbers(planned, reference, config)
 
 
-def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
+def _reject_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
     first: dict[str, str] = {}
     for sample in samples:
         if sample.cluster is not None and first.setdefault(sample.cluster, sample.id) != sample.id:
@@ -157,7 +157,7 @@ def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
             )
 
 
-def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], baseline: OpenedRun) -> None:
+def _require_same_contents(samples: Iterable[Sample[Any, Any]], baseline: OpenedRun) -> None:
     """Reject samples whose content differs from the baseline's sample with the same id."""
     if baseline.report.metadata is not None and baseline.report.metadata.redacted:
         return

@@ -25,8 +25,8 @@ MAX_RUNS = 10
 
 format_option = cli.option(
     "--format",
-    "Use this file format. Default: by the ending of the file name.",
-    type=click.Choice(["jsonl", "csv", "parquet"]),
+    "Use this file format. Default: detected from the file extension.",
+    type=cli.Choice(["jsonl", "csv", "parquet"]),
     into="file_format",
 )
 
@@ -36,9 +36,9 @@ def command() -> None:
     """Prune, export and import the runs of the history, and show trends."""
 
 
-@command.command("export")
+@command.command("export", short_help="Write runs to a file.")
 @click.argument("file", type=cli.PATH)
-@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
 @format_option
 @filter_options
 @cli.common_options
@@ -67,7 +67,7 @@ def export(
     if not runs:
         running = [run for run in selected if store.is_claimed(run.run_id)]
         for run in running:
-            cli.complain(f"skipped: run {run.run_id} ({run.name}) is still running")
+            cli.echo_stderr(f"skipped: run {run.run_id} ({run.name}) is still running")
         selected = [run for run in selected if run not in running]
     if not selected:
         raise UsageError("there is no finished run to export", fix="wait until a run has ended")
@@ -81,7 +81,7 @@ def export(
 @command.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=cli.PATH)
 @format_option
-@cli.option("--move-baselines", "Move existing baselines to the imported runs that have their names.")
+@cli.option("--move-baselines", "If a baseline of the same name exists, point it to the imported run.")
 @cli.common_options
 def import_(
     files: tuple[Path, ...], file_format: Any, move_baselines: bool, history: str | None, as_json: bool
@@ -89,8 +89,8 @@ def import_(
     """Import runs that `proctor history export` wrote.
 
     A run is imported completely or not at all. A run that is stored already is skipped if it is
-    identical, and rejected if it differs. Baselines are imported with their runs; a baseline that
-    names another run here does not move, unless you add --move-baselines.
+    identical, and rejected if it differs. Baselines are imported with their runs; an existing baseline
+    keeps its run unless you add --move-baselines.
     """
     from proctor.history.exchange.read import import_runs
     from proctor.wiring.open_history import open_history
@@ -110,30 +110,32 @@ def _show_imported(run: ImportedRun) -> None:
     description = f"run {run.run_id} ({cli.display_name(run.name)}), {run.results:,} results"
     click.echo(f"imported {description}" if run.new else f"already stored: {description}")
     for name in run.baselines:
-        before = f"; before, it was {run.moved[name]}" if name in run.moved else ""
-        click.echo(f"  it is the baseline {cli.display_name(name)}{before}")
-    for name in run.taken:
-        click.echo(f"  the baseline {cli.display_name(name)} names another run here; --move-baselines moves it")
+        previous = f" (previously: {run.moved[name]})" if name in run.moved else ""
+        click.echo(f"  baseline {cli.display_name(name)} now points to this run{previous}")
+    for name in run.conflicting_baselines:
+        click.echo(
+            f"  baseline {cli.display_name(name)} already points to another run; add --move-baselines to replace it"
+        )
 
 
 @command.command("info")
 @cli.common_options
 def info(history: str | None, as_json: bool) -> None:
-    """Show where the history is and how much it holds."""
+    """Show the location and the size of the history."""
     from proctor.wiring.open_history import open_history
 
-    holdings = open_history(history).describe()
+    info = open_history(history).describe()
     if as_json:
-        cli.print_json(holdings)
+        cli.print_json(info)
         return
-    click.echo(holdings.where)
-    if not holdings.schema:
+    click.echo(info.where)
+    if not info.schema:
         click.echo("empty: the first run creates it")
         return
-    counts = f"{format_count(holdings.runs, 'run')}, {format_count(holdings.results, 'result')}"
-    if holdings.outputs:
-        counts += f", {format_count(holdings.outputs, 'cached output')}"
-    click.echo(f"{counts}, {holdings.size_bytes / 1e6:,.1f} MB, schema version {holdings.schema}")
+    counts = f"{format_count(info.runs, 'run')}, {format_count(info.results, 'result')}"
+    if info.outputs:
+        counts += f", {format_count(info.outputs, 'cached output')}"
+    click.echo(f"{counts}, {info.size_bytes / 1e6:,.1f} MB, schema version {info.schema}")
 
 
 @command.command("prune")

@@ -25,6 +25,8 @@ def command(folder: Path, as_json: bool) -> None:
 
     template = resources.path("templates", "project")
     files = sorted(file for file in template.iterdir() if file.is_file())
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{str(folder)!r} is a file", fix="choose a new folder: proctor init my-evals")
     existing = [file.name for file in files if (folder / file.name).exists()]
     if existing:
         raise UsageError(

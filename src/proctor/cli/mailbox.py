@@ -17,7 +17,7 @@ REASON_WIDTH = 2_000
 @click.argument("address")
 @option("--limit N", "Show at most N dead letters.", type=click.IntRange(min=1), default=20)
 @option("--purge", "Delete every message; keep the dead letters.")
-@option("--remove", "Delete every message and every dead letter.")
+@option("--purge-all --remove", "Delete every message and every dead letter.", into="remove")
 @json_option
 def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) -> int:
     """Show the number of messages in a mailbox and its dead letters, or empty it.
@@ -33,8 +33,9 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
     from proctor.reports.format import single_line
 
     box = open_mailbox(address, dict)
-    letters = box.dead_letters(limit)
+    # Fails if the server does not answer.
     messages = box.approximate_count()
+    letters = box.dead_letters(limit)
     deleted: dict[str, Any] = {}
     if remove:
         box.remove()

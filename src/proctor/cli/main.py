@@ -8,8 +8,8 @@ import sys
 
 import click
 
-from proctor.cli.options import INTERRUPTED, TROUBLE, USAGE, CommandGroup, complain, discard_stdout
-from proctor.core.process_exit import exit_with_code_of
+from proctor.cli.options import ERROR, INTERRUPTED, USAGE, CommandGroup, discard_stdout, echo_stderr
+from proctor.core.process_exit import run_and_exit
 from proctor.errors import ProctorError, RunInterrupted, UsageError
 from proctor.version import VERSION
 
@@ -81,8 +81,8 @@ def main(args: list[str] | None = None) -> None:
     # A worker that exits loses nothing: its samples go to other workers.
     if command_line[:1] == ["worker"]:
         sys.exit(run_cli(args))
-    # Installed first, so that modules which import `os._exit` by name are covered too.
-    exit_with_code_of(lambda: run_cli(args))
+    # Patch os._exit before other imports, so that `from os import _exit` gets the patched version.
+    run_and_exit(lambda: run_cli(args))
 
 
 def run_cli(args: list[str] | None = None) -> int:
@@ -106,25 +106,25 @@ def run_cli(args: list[str] | None = None) -> int:
             )
         return INTERRUPTED
     except (ProctorError, OSError) as error:
-        complain(str(error), "error: ")
-        return USAGE if isinstance(error, UsageError) else TROUBLE
+        echo_stderr(str(error), "error: ")
+        return USAGE if isinstance(error, UsageError) else ERROR
     except SystemExit as end:
         # click replaces stdout and exits like this when the reader of a pipe has closed it.
         if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
             return 0
-        complain(
+        echo_stderr(
             f"an agent, a tool or a library called sys.exit (SystemExit: {end}). Finished results are stored", "error: "
         )
-        return TROUBLE
+        return ERROR
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        complain(
+        echo_stderr(
             f"{type(error).__name__}: {error}\nThis is an unexpected error. Finished results are stored.\n"
             f"Fix: set {DEBUG_VARIABLE}=1 and repeat the command to see the traceback",
             "error: ",
         )
-        return TROUBLE
+        return ERROR
 
 
 def _flush_stdout() -> None:

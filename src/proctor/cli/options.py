@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ConfigError, Problem, ProctorError, suggest_name
 from proctor.records.numbers import read_percent
 
-FAILED, USAGE, TROUBLE, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
+FAILED, USAGE, ERROR, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_WIDTH = 200
 BUDGET_FORM = "calls=N, tokens=N or cost=N"
@@ -39,6 +39,15 @@ class CommandGroup(click.Group):
         if args and args[0] not in names and not args[0].startswith("-"):
             raise click.UsageError(f"there is no command {args[0]!r}; {suggest_name(args[0], names)}", ctx)
         return super().resolve_command(ctx, args)
+
+
+class Choice(click.Choice[str]):
+    """One of several words; the error for a misspelled word suggests the nearest one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            self.fail(f"there is no choice {value!r}; {suggest_name(str(value), self.choices)}", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def option(declaration: str, help_text: str, **settings: Any) -> Decorator:
@@ -74,7 +83,7 @@ history_option = option(
     "--history FILE|URL",
     "Use this history: a file or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
 )
-json_option = option("--json", "Print JSON for programs.", into="as_json")
+json_option = option("--json", "Print JSON.", into="as_json")
 format_option = option(
     "--format NAME",
     "Write the report to --output in this format: markdown, json, a plugin's name, or module:attribute; repeat for "
@@ -106,14 +115,14 @@ budget_option = option(
 )
 canary_option = option(
     "--canary N",
-    "On about one of N samples, show judges a bad answer that asks for praise, and warn if "
-    "they pass it. Default: off. Example: --canary 10.",
+    "Test the judges: on about 1 in N samples, show them a bad answer that asks for a high score; warn if a judge "
+    "passes it. Default: off. Example: --canary 10.",
     type=click.IntRange(1),
 )
 skipped_option = option(
     "--skipped",
-    "Skip a result when one of its checks was skipped, or ignore that check. Default: skip.",
-    type=click.Choice(["skip", "ignore"]),
+    "How a skipped check affects its result: skip the whole result, or ignore the check. Default: skip.",
+    type=Choice(["skip", "ignore"]),
 )
 resume_options = combine(
     option(
@@ -132,7 +141,7 @@ def redact_option(default: str | None = None) -> Decorator:
     return option(
         "--redact",
         "Remove secrets, or secrets and personal data, before anything is stored. Default: secrets.",
-        type=click.Choice(["secrets", "personal", "nothing"]),
+        type=Choice(["secrets", "personal", "nothing"]),
         default=default,
         show_default=False,
     )
@@ -200,8 +209,10 @@ def name_options_as_typed() -> Iterator[None]:
 
 def check_resume_options(options: dict[str, Any]) -> None:
     """Reject options that need --resume when it is missing."""
-    if not options.get("resume") and (options.get("retry_errors") or options.get("allow_changes")):
-        raise ConfigError("--retry-errors and --allow-changes need --resume", fix="add --resume RUN")
+    given = [name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))]
+    if given and not options.get("resume"):
+        need = "needs" if len(given) == 1 else "need"
+        raise ConfigError(f"{' and '.join(given)} {need} --resume", fix="add --resume, or --resume RUN")
 
 
 def parse_budget(values: Iterable[str], default: Any = None) -> Any:
@@ -215,12 +226,19 @@ def parse_budget(values: Iterable[str], default: Any = None) -> Any:
         or not isinstance(limit, int | float)
         or limit <= 0
     ]
-    if problems:
-        raise ConfigError("an option is invalid", problems=problems, fix="write --budget cost=5")
+    raise_problems(problems, "write --budget cost=5")
     return limits or default
 
 
-def complain(text: str, heading: str = "") -> None:
+def raise_problems(problems: Sequence[Problem], fix: str) -> None:
+    """Raise one error for all problems of an option; none if there are no problems."""
+    if len(problems) == 1:
+        raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix or fix)
+    if problems:
+        raise ConfigError("some options are invalid", problems=problems, fix=fix)
+
+
+def echo_stderr(text: str, heading: str = "") -> None:
     """Print to standard error, in red where colors are enabled and without control codes."""
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     color = False if is_plain else None
@@ -245,7 +263,7 @@ def display_name(name: str) -> str:
 
 
 def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=value") -> dict[str, str]:
-    """Parse `key=value` options into a mapping; report all faults at once."""
+    """Parse `key=value` options into a mapping; report all errors at once."""
     parsed: dict[str, str] = {}
     problems = []
     fix = f"write {option_name} {expected.partition(',')[0]}"
@@ -257,8 +275,7 @@ def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=va
             if is_json:
                 fix = f"write one pair after each {option_name}, not JSON: {option_name} {expected}"
         parsed[key.strip()] = value
-    if problems:
-        raise ConfigError("an option is invalid", problems=problems, fix=fix)
+    raise_problems(problems, fix)
     return parsed
 
 
@@ -270,16 +287,14 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def parse_share(text: str, where: str) -> float:
+def parse_share(text: str, where: str, example: str = "80% or 0.8") -> float:
     percent = read_percent(text)
     if percent is not None:
         return percent
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(
-            f"expected a number such as 0.8 or 80%, found {text!r}", where=where, fix="write 0.8 or 80%"
-        ) from None
+        raise ConfigError(f"{text!r} is not a number or percentage", where=where, fix=f"write {example}") from None
 
 
 class Share(click.ParamType[float]):
@@ -293,5 +308,5 @@ class Share(click.ParamType[float]):
     def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's signature
         share = value if isinstance(value, float) else parse_share(str(value), param.opts[0])
         if not self._low <= share <= self._high:
-            self.fail(f"{value} is not in the range {self._low:g} to {self._high:g}", param)
+            self.fail(f"{value} is not in the range {100 * self._low:g}% to {100 * self._high:g}%", param)
         return share

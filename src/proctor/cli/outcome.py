@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import FAILED, INCONCLUSIVE, TROUBLE, complain, print_json, tolerate_closed_pipe
+from proctor.cli.options import ERROR, FAILED, INCONCLUSIVE, echo_stderr, print_json, tolerate_closed_pipe
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, find_worst_gap
 from proctor.comparison.gates.thresholds import convert_thresholds, find_shortfalls
 from proctor.comparison.report import EvalReport
@@ -29,29 +29,40 @@ def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mappi
     output = options.get("output")
     below = find_shortfalls(report, thresholds)
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
-    doubts = [] if below else list(_find_doubts(report, thresholds))
-    verdict = _describe_gate(thresholds, below, doubts)
+    inconclusive_reasons = [] if below else list(_find_missing_values(report, thresholds))
+    verdict = _describe_gate(thresholds, below, inconclusive_reasons)
     paths = write_reports(report, output, options["formats"], verdict) if output else []
     with tolerate_closed_pipe():
         if options.get("as_json"):
-            print_json({**summarize(report), "below_threshold": below, "inconclusive": doubts})
+            print_json({**summarize(report), "below_threshold": below, "inconclusive": inconclusive_reasons})
         elif not options.get("quiet"):
             show_report(report)
             for path in paths:
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
-        skipped = report.counts.skipped
-        complain(f"no result has a verdict: {format_count(report.errors, 'error')}, {skipped} skipped")
+        echo_stderr(_describe_no_verdict(report))
     for sentence in below:
-        complain(f"threshold not reached: {sentence}")
-    for sentence in doubts:
-        complain(f"inconclusive: {sentence}")
+        echo_stderr(f"threshold not reached: {sentence}")
+    for sentence in inconclusive_reasons:
+        echo_stderr(f"inconclusive: {sentence}")
     if below:
         return FAILED
     counts = report.counts
     if counts.total and counts.passed + counts.failed == 0:
-        return TROUBLE
-    return INCONCLUSIVE if doubts else 0
+        return ERROR
+    return INCONCLUSIVE if inconclusive_reasons else 0
+
+
+def _describe_no_verdict(report: EvalReport) -> str:
+    from proctor.reports.format import single_line
+    from proctor.reports.summary import find_error_examples
+
+    skipped = f", {report.counts.skipped:,} skipped" if report.counts.skipped else ""
+    text = f"no sample could be scored: {format_count(report.errors, 'error')}{skipped}"
+    example = next(iter(find_error_examples(report).values()), "")
+    if not example:
+        return text
+    return f"{text}\nfirst error: {single_line(example, 300)}\nFix: proctor show {report.run_id} --outcome error"
 
 
 def show_report(report: EvalReport) -> None:
@@ -65,25 +76,25 @@ def show_report(report: EvalReport) -> None:
         show_comparisons(comparisons, flips=FLIPS_SHOWN)
 
 
-def _find_doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
-    for metric, least in thresholds.items():
+def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
+    for metric, threshold in thresholds.items():
         gap = find_worst_gap(report, metric)
         if gap.exceeds(DEFAULT_MAX_MISSING):
             yield (
-                f"{metric} is at least {least:g}, but {gap.describe('this run')}: score them again, or "
-                f"allow it: proctor gate {report.run_id} --fail-under {metric}={least:g} "
+                f"{metric} is at least {threshold:g}, but {gap.describe('this run')}: rescore the samples, or accept "
+                f"the missing values: proctor gate {report.run_id} --fail-under {metric}={threshold:g} "
                 f"--max-missing {gap.missing}"
             )
 
 
-def _describe_gate(thresholds: Mapping[str, float], below: list[str], doubts: list[str]) -> str:
+def _describe_gate(thresholds: Mapping[str, float], below: list[str], inconclusive_reasons: list[str]) -> str:
     if not thresholds:
         return ""
     if below:
         return f"**Gate: failed.** {escape('; '.join(below))}."
-    if doubts:
-        return f"**Gate: inconclusive.** {escape('; '.join(doubts))}."
-    reached = ", ".join(f"{metric} at least {least:g}" for metric, least in thresholds.items())
+    if inconclusive_reasons:
+        return f"**Gate: inconclusive.** {escape('; '.join(inconclusive_reasons))}."
+    reached = ", ".join(f"{metric} at least {threshold:g}" for metric, threshold in thresholds.items())
     return f"**Gate: passed.** {escape(reached)}."
 
 

@@ -74,10 +74,11 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
 
     if path is None or is_stream(path):
         return
-    if path.is_dir() or not _is_writable(path.absolute().parent):
-        fix = "it is a folder: name a file in it" if path.is_dir() else "name another file"
-        raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix=fix)
-    _refuse_history(path, option, history)
+    if path.is_dir():
+        raise ConfigError(f"{str(path)!r} is a folder", where=option, fix="name a file in it")
+    if not _is_writable(path.absolute().parent):
+        raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix="name a file in a writable folder")
+    _reject_history_file(path, option, history)
     if not path.is_file() or not path.stat().st_size or output_type.matches(path):
         return
     is_database = _read_head(path).startswith(SQLITE_HEAD)
@@ -98,7 +99,7 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
         if formats:
             raise ConfigError("--format needs --output", fix="add --output DIR")
         return []
-    _refuse_history(folder, "--output", history)
+    _reject_history_file(folder, "--output", history)
     check_folder(folder, "--output")
     selected = select_formats(formats)
     for each in selected:
@@ -109,14 +110,14 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
 def check_folder(folder: Path, option: str) -> None:
     """Reject a path that is not a writable folder and cannot become one."""
     if not _is_writable(folder):
+        existing = _existing_part(folder)
+        problem = "it is not writable" if existing.is_dir() else "it is a file"
         raise ConfigError(
-            f"cannot write to {str(_existing_part(folder))!r}: it is not a writable folder",
-            where=option,
-            fix="name another folder",
+            f"cannot write to {str(existing)!r}: {problem}", where=option, fix="name a folder that you can write to"
         )
 
 
-def refuse_twice(outputs: Iterable[Path]) -> None:
+def reject_duplicate_paths(outputs: Iterable[Path]) -> None:
     """Reject two outputs with the same path: the second would replace the first."""
     from proctor.reports.files import is_stream
 
@@ -129,20 +130,20 @@ def refuse_twice(outputs: Iterable[Path]) -> None:
         paths.add(path.resolve())
 
 
-def refuse_among(dataset: Any, outputs: Iterable[Path]) -> None:
+def reject_outputs_in_dataset(dataset: Any, outputs: Iterable[Path]) -> None:
     """Reject outputs inside the folder of recorded sessions: the next run would read them."""
     from proctor.datasets.sessions import SessionDataset
 
     for path in outputs:
         if isinstance(dataset, SessionDataset) and dataset.reads(path):
             raise ConfigError(
-                "it is in the folder of recorded sessions, and the next run would read it as one",
+                "this folder holds the recorded sessions: the next run would read the report as a session",
                 where=str(path),
                 fix="write to a separate folder",
             )
 
 
-def refuse_inputs(output: Path | None, inputs: Mapping[str, Path | None]) -> None:
+def reject_overwriting_inputs(output: Path | None, inputs: Mapping[str, Path | None]) -> None:
     """Reject an output that would overwrite an input; `inputs` are paths by option."""
     for option, path in inputs.items():
         if output is not None and path is not None and is_within(output, path):
@@ -170,7 +171,7 @@ def _is_writable(folder: Path) -> bool:
     return existing.is_dir() and os.access(existing, os.W_OK)
 
 
-def _refuse_history(path: Path, option: str, history: str | None) -> None:
+def _reject_history_file(path: Path, option: str, history: str | None) -> None:
     from proctor.wiring.open_history import history_file
 
     file = history_file(history)

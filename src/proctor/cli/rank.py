@@ -6,7 +6,7 @@ from typing import get_args
 
 import click
 
-from proctor.cli.options import common_options, option, print_json
+from proctor.cli.options import Choice, common_options, option, print_json
 from proctor.records.comparison import Order
 
 
@@ -16,11 +16,11 @@ from proctor.records.comparison import Order
 @option(
     "--order",
     "List the lowest value first (asc) or the highest (desc). Default: the best first.",
-    type=click.Choice(get_args(Order)),
+    type=Choice(get_args(Order)),
 )
 @common_options
 def command(metric: str, runs: tuple[str, ...], order: str | None, history: str | None, as_json: bool) -> None:
-    """Rank RUNS by METRIC, and say which ranks the evidence supports.
+    """Rank RUNS by METRIC, and show which ranks the evidence supports.
 
     For a single run, its configurations are ranked. METRIC is a number that every sample has:
     pass_rate, strict_pass_rate, mean_score, total_score (of rubrics), latency_ms.mean,

@@ -18,7 +18,10 @@ from proctor.errors import ConfigError
 @set_option
 @cli.option("--file FILE", "Use the evaluators of this eval file.")
 @plugin_option
-@cli.option("--name NAME", "Store the new run under this name. Default: the name of the old run.")
+@cli.option(
+    "--name NAME",
+    "Store the new run under this name. Default: the name of the old run; `proctor runs` marks it as rescored.",
+)
 @cli.tag_option
 @cli.budget_option
 @cli.report_options
@@ -47,7 +50,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from_file = evaluation.evaluators if evaluation else list(plugin_evaluators)
     evaluators = list(options["evaluator"]) or from_file
     if not evaluators:
-        raise ConfigError("no evaluators given", fix="add --evaluator NAME, --plugin, or --file eval.yaml")
+        raise ConfigError("there is no evaluator to score with", fix="add -e NAME, --plugin or --file eval.yaml")
     thresholds = {**(evaluation.fail_under if evaluation else {}), **parse_thresholds(options["fail_under"])}
     with cli.redirect_prints(options["as_json"]):
         report = bridge.run(

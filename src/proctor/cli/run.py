@@ -16,7 +16,7 @@ from proctor.cli.evaluation import (
     file_argument,
     limit_option,
     load_evaluation,
-    refuse_memory,
+    reject_memory_mailbox,
     retries_option,
     subject_options,
     timeout_option,
@@ -45,7 +45,7 @@ from proctor.cli.evaluation import (
 @cli.option(
     "--on-error",
     "Continue after a failed sample, or stop the run. Default: continue.",
-    type=click.Choice(["continue", "raise"]),
+    type=cli.Choice(["continue", "raise"]),
 )
 @cli.tag_option
 @cli.option("--cache", "Reuse the outputs of identical earlier calls.", default=None)
@@ -54,8 +54,10 @@ from proctor.cli.evaluation import (
 @cli.canary_option
 @cli.budget_option
 @cli.option("--workers ADDRESS", "Let workers run the samples. Example: --workers redis://host:6379/0/evals.")
-@cli.option("--patience SECONDS", "With --workers: wait this long for any worker. Default: 3600.")
-@cli.option("--on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
+@cli.option(
+    "--worker-timeout --patience SECONDS", "With --workers: fail if no worker answers within SECONDS. Default: 3600."
+)
+@cli.option("--cluster --on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
 @cli.resume_options
 @cli.report_options
 def command(file: Path | None, **options: Any) -> int:
@@ -66,12 +68,12 @@ def command(file: Path | None, **options: Any) -> int:
     proctor run eval.yaml
     proctor run --dataset qa.jsonl --target app.py:answer -e exact_match
 
-    Options override what FILE says. The history stores the run; --output also writes report.md
+    Options override FILE. The history stores the run; --output also writes report.md
     and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
     from proctor.cli.outcome import conclude
-    from proctor.cli.outputs import check_reports, refuse_among
+    from proctor.cli.outputs import check_reports, reject_outputs_in_dataset
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.wiring.evaluate import execute
@@ -87,13 +89,13 @@ def command(file: Path | None, **options: Any) -> int:
     with cli.redirect_prints(options["as_json"]):
         loaded = load_evaluation(file, options, registry)
     evaluation = loaded.evaluation
-    refuse_among(evaluation.dataset, report_files)
+    reject_outputs_in_dataset(evaluation.dataset, report_files)
     with cli.redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
         controls = RunControls(
             watch=cli.progress(options),
             allow_changes=options["allow_changes"],
             retry_errors=options["retry_errors"],
-            place=backend,
+            backend=backend,
         )
         history = open_history(options["history"])
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
@@ -107,22 +109,22 @@ def _show_detected_format(dataset: Any, report: Any) -> None:
 
     info = report.metadata.dataset
     if detected := describe_detected(dataset, info):
-        cli.complain(f"{info.name} is read as {detected}; --dataset-format selects another format", "dataset: ")
+        cli.echo_stderr(f"{info.name} is read as {detected}; --dataset-format selects another format", "dataset: ")
 
 
 def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> Any:
-    from proctor.wiring.evaluate import PATIENCE_SECONDS, open_backend
+    from proctor.wiring.evaluate import WORKER_TIMEOUT, open_backend
 
     if options["workers"]:
-        refuse_memory(options["workers"])
+        reject_memory_mailbox(options["workers"])
         ignored = [f"--{name}" for name in ("timeout", "concurrency", "retries") if options[name] is not None]
         if ignored:
-            cli.complain(f"ignored with --workers: {', '.join(ignored)}; set them on `proctor worker`")
+            cli.echo_stderr(f"ignored with --workers: {', '.join(ignored)}; set them on `proctor worker`")
     return open_backend(
         loaded.evaluation,
         workers=options["workers"],
-        on=options["on"],
-        patience=options["patience"] or PATIENCE_SECONDS,
+        cluster=options["cluster"],
+        worker_timeout=options["worker_timeout"] or WORKER_TIMEOUT,
         plugins=[*loaded.plugins, *options["plugin"]],
         modules=[file.parent] if file else [],
     )

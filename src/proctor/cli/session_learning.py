@@ -14,11 +14,11 @@ from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
-    from proctor.wiring.scoring.learning import Agreement, Learned
+    from proctor.wiring.scoring.learning import Agreement, LearningResult
     from proctor.wiring.scoring.manifest import ScoredSession
 
 
-@click.command("learn")
+@click.command("learn", short_help="Learn rubrics from sessions with known scores.")
 @cli.option("--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True)
 @cli.option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
 @judge_options("--judge MODEL", "Score the held-out sessions with this model. Default: the model of --model.")
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 @cli.option(
     "--held-out", "Check the rubrics on this share of the sessions. Example: 30%.", type=cli.Share(0, 0.9), default=0.3
 )
-@cli.option("--most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6)
+@cli.option("--max-rubrics --most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6, into="most")
 @cli.option("--rounds N", "Propose rubrics N times, each time from other sessions.", type=click.IntRange(1), default=5)
 @cli.option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
 @cli.option("--seed N", "Select the sessions with this random seed.", default=0)
-@cli.option("--resume", "Skip the proposals: check the rubrics that --output holds.")
+@cli.option("--check-only --resume", "Propose nothing: check the rubrics in the --output file.", into="resume")
 @cli.redact_option("secrets")
 @cli.quiet_option
 @cli.budget_option
@@ -43,8 +43,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
 
     The check is Kendall's tau between the known scores and the scores of the rubrics. With too few
-    sessions it proves nothing, and the command says so. The rubrics are written before the check:
-    after an interruption, continue with --resume.
+    sessions the check is inconclusive, and the output says so. The rubrics are written before the check:
+    after an interruption, continue with --check-only.
     """
     from proctor.evaluators.rubric_files import load_rubrics
     from proctor.records import codec
@@ -55,18 +55,18 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     is_saved = proposed is not None
 
     def describe_resume() -> str:
-        return "add --resume to the same command" if is_saved else "repeat the command"
+        return "add --check-only to the same command" if is_saved else "repeat the command"
 
     def save(rubrics: RubricSet) -> None:
         nonlocal is_saved
         is_saved = True
-        write_json(output, codec.plain(rubrics))
+        write_json(output, codec.to_plain(rubrics))
         if not (options["quiet"] or options["as_json"]):
             learned = rubrics.metadata["learned"]
             click.echo(
-                f"{format_count(len(rubrics), 'rubric')} proposed from "
-                f"{format_count(learned['learned_from'], 'session')}, to be checked with "
-                f"{format_count(learned['held_out'], 'other')}",
+                f"learned {format_count(len(rubrics), 'rubric')} from "
+                f"{format_count(learned['learned_from'], 'session')}; checking them on "
+                f"{format_count(learned['held_out'], 'held-out session')}",
                 err=True,
             )
 
@@ -75,20 +75,20 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
             known, warnings = _read_manifest(manifest, output)
             learned = _learn(known, options, proposed, save)
     except RunInterrupted:
-        click.echo(f"interrupted: the rubrics are in {output}; add --resume to continue", err=True)
+        click.echo(f"interrupted: the rubrics are in {output}; add --check-only to continue", err=True)
         return cli.INTERRUPTED
-    write_json(output, codec.plain(learned.rubrics))
+    write_json(output, codec.to_plain(learned.rubrics))
     learned = learned._replace(notes=(*warnings, *learned.notes))
     for note in learned.notes:
-        cli.complain(note)
+        cli.echo_stderr(note)
     _show_learned(learned, output, options)
     return 0
 
 
 def _check_output(output: Path, manifest: Path, history: str | None, *, overwrite: bool) -> None:
-    from proctor.cli.outputs import RUBRICS, check_file, refuse_inputs
+    from proctor.cli.outputs import RUBRICS, check_file, reject_overwriting_inputs
 
-    refuse_inputs(output, {"--manifest": manifest})
+    reject_overwriting_inputs(output, {"--manifest": manifest})
     if output.suffix.lower() != ".json":
         raise ConfigError("rubrics are written as .json", where=str(output), fix="end the name in .json")
     check_file(output, RUBRICS, "--output", history)
@@ -96,7 +96,7 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
         raise ConfigError(
             "the file already exists",
             where=f"--output {output}",
-            fix="name another file; --overwrite replaces it, --resume checks the rubrics in it",
+            fix="name another file; --overwrite replaces it, --check-only checks the rubrics in it",
         )
 
 
@@ -122,7 +122,7 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], l
     return known, warnings
 
 
-def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> Learned:
+def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> LearningResult:
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.records.rubric import DEFAULT_SCALE
@@ -131,7 +131,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     from proctor.wiring.scoring.manifest import Scoring
 
     display = cli.progress(options, outcomes=lambda _: [])
-    learned: Learned = bridge.run(
+    learned: LearningResult = bridge.run(
         learn_rubrics(
             known,
             options["model"],
@@ -141,10 +141,12 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
             scoring=Scoring(
                 max_concurrent=options["max_concurrent"],
                 budget=cli.parse_budget(options["budget"]),
-                judged=judge_settings(options),
+                judge_options=judge_settings(options),
                 redact=options["redact"],
             ),
-            **{name: options[name] for name in ("most", "rounds", "held_out", "seed", "embedder")},
+            max_rubrics=options["most"],
+            held_out_share=options["held_out"],
+            **{name: options[name] for name in ("rounds", "seed", "embedder")},
             scale=options["scale"] or DEFAULT_SCALE,
             proposed=proposed,
             save=save,
@@ -153,18 +155,19 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     return learned
 
 
-def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> None:
+def _show_learned(learned: LearningResult, output: Path, options: dict[str, Any]) -> None:
     from proctor.reports.rubrics import describe_judge_usage
 
     with cli.tolerate_closed_pipe():
         if options["as_json"]:
-            cli.print_json({**learned._asdict(), "asked": learned.asked.content(), "output": str(output)})
+            values = {**learned._asdict(), "output": str(output)}
+            cli.print_json({**values, "asked": values.pop("usage").content()})
         elif not options["quiet"]:
             for rubric in learned.rubrics:
                 agreement = _describe_agreement(learned.by_rubric[rubric.id])
                 click.echo(f"{cli.display_name(rubric.name)}: {agreement}")
             click.echo(f"total: {_describe_agreement(learned.total)}")
-            if usage := describe_judge_usage(learned.asked):
+            if usage := describe_judge_usage(learned.usage):
                 click.echo(f"models: {usage}")
             if learned.run_id:
                 click.echo(f"run {learned.run_id}")

@@ -43,12 +43,13 @@ def judge_options(declaration: str = "--model --judge MODEL", judge_help: str = 
         ),
         cli.option("--temperature --llm-temperature T", "Call the judge with this temperature.", default=0.1),
         cli.option("--max-tokens --llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
-        cli.option("--timeout SECONDS", "Stop scoring a rubric after this time.", default=60.0),
+        cli.option("--timeout SECONDS", "Time limit per rubric in seconds.", default=60.0),
         cli.option(
-            "--max-concurrent N",
+            "--judge-concurrency --max-concurrent N",
             "Run up to N judge calls concurrently, over all sessions and rubrics.",
             type=click.IntRange(1),
             default=10,
+            into="max_concurrent",
         ),
     )
 
@@ -57,12 +58,12 @@ def _check_scale(_context: Any, _option: Any, scale: tuple[float, float] | None)
     if scale and not scale[0] < scale[1]:
         low, high = sorted(scale)
         fix = f"--scale {low:g} {high:g}" if low < high else "--scale 1 5"
-        raise ConfigError("the lowest score comes first", where="--scale", fix=fix)
+        raise ConfigError("the lowest score must come first", where="--scale", fix=fix)
     return scale
 
 
 def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for calls of the judge; report all faults at once."""
+    """Return the settings for calls of the judge; report all errors at once."""
     problems = list(_find_problems(options))
     if problems:
         raise ConfigError("some options are invalid", problems=problems)
@@ -75,13 +76,13 @@ def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, least, expected in (
+    for name, minimum, expected in (
         ("--temperature", 0.0, "a number from 0 up"),
         ("--max-tokens", 1.0, "a whole number from 1 up"),
         ("--timeout", math.ulp(0.0), "seconds, more than 0"),
     ):
         value = options[name.strip("-").replace("-", "_")]
-        if not least <= value < math.inf:
+        if not minimum <= value < math.inf:
             yield Problem(name, f"expected {expected}, found {value:g}")
 
 
@@ -99,7 +100,7 @@ scoring_options = cli.combine(
     judge_options(),
     cli.option("--prompt --template FILE", "Use the prompt in this file for the judge."),
     log_format_option,
-    cli.option("--fresh", "Call the judge again for scores that earlier runs stored."),
+    cli.option("--no-cache --fresh", "Call the judge again for scores that earlier runs stored.", into="fresh"),
     cli.name_option,
     cli.redact_option("secrets"),
     cli.canary_option,
@@ -129,7 +130,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     from proctor.wiring.open_history import load_report, open_history
 
     _check_output(output, session, options)
-    dataset = SessionDataset.one(session, session_id, options["form"])
+    dataset = SessionDataset.for_session(session, session_id, options["form"])
     evaluation = _build_evaluation(dataset, options, session.stem)
     display = cli.progress(options, outcomes=lambda _: [])
     is_interrupted = False
@@ -149,7 +150,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     _show_outcome(report, options, result, "" if output is None else f"wrote {output}")
     if is_interrupted:
         return cli.INTERRUPTED
-    return 0 if result["summary"]["rubrics_evaluated"] else cli.TROUBLE
+    return 0 if result["summary"]["rubrics_evaluated"] else cli.ERROR
 
 
 @click.command("evaluate-batch")
@@ -171,10 +172,10 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     from proctor.reports.rubric_files import SUMMARY_FILE, FileNames, ResultFiles
     from proctor.wiring.scoring.manifest import ObservedSessions, rubric_columns
 
-    _refuse_folder(output_dir, sessions_dir, options["history"])
+    _reject_folder(output_dir, sessions_dir, options["history"])
     names = FileNames()
-    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.of)
-    _refuse_existing_files(output_dir, dataset, names)
+    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.make_unique)
+    _reject_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
     display = cli.progress(options, outcomes=files.describe_progress)
@@ -188,7 +189,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     message = f"wrote {output_dir / SUMMARY_FILE} and {format_count(len(files), 'result')}"
     _show_outcome(report, options, summary, message)
     _warn_of_other_runs(files, output_dir)
-    return 0 if summary["details"]["sessions_scored"] else cli.TROUBLE
+    return 0 if summary["details"]["sessions_scored"] else cli.ERROR
 
 
 @contextlib.contextmanager
@@ -201,7 +202,7 @@ def replace_resume_fix(describe: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def refuse_other_scale(rubrics: RubricSet, scale: tuple[float, float] | None) -> None:
+def reject_other_scale(rubrics: RubricSet, scale: tuple[float, float] | None) -> None:
     """Reject --scale when the rubric file names another scale: its criteria are written for that."""
     if scale and rubrics.scale is not None and tuple(rubrics.scale) != tuple(scale):
         low, high = rubrics.scale
@@ -223,15 +224,15 @@ def choose_judge(option: str | None) -> str:
 
 
 def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -> None:
-    from proctor.cli.outputs import RESULT, check_file, refuse_inputs
+    from proctor.cli.outputs import RESULT, check_file, reject_overwriting_inputs
     from proctor.evaluators.rubric_files import STARTER
 
     rubrics = None if options["rubrics"] == STARTER else Path(options["rubrics"])
-    refuse_inputs(output, {"--session": session, "--rubrics": rubrics, "--prompt": options["prompt"]})
+    reject_overwriting_inputs(output, {"--session": session, "--rubrics": rubrics, "--prompt": options["prompt"]})
     check_file(output, RESULT, "--output", options["history"])
 
 
-def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) -> None:
+def _reject_folder(output_dir: Path, sessions_dir: Path, history: str | None) -> None:
     """Reject a folder whose results would be overwritten, or read as sessions by the next batch."""
     from proctor.cli.outputs import SUMMARY, check_file, check_folder, is_within
     from proctor.reports.rubric_files import SUMMARY_FILE, find_foreign_result
@@ -249,29 +250,28 @@ def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) ->
     check_file(output_dir / SUMMARY_FILE, SUMMARY, "--output-dir", history)
 
 
-def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names: FileNames) -> None:
-    """Reject a folder where another file has the name of a result to write."""
+def _reject_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names: FileNames) -> None:
     from proctor.cli.outputs import RESULT, check_file
     from proctor.reports.rubric_files import RESULT_SUFFIX
 
     foreign = {path for path in output_dir.glob(f"*{RESULT_SUFFIX}") if not RESULT.matches(path)}
     for sample in sessions if foreign else ():
-        path = output_dir / f"{names.of(sample.id)}{RESULT_SUFFIX}"
+        path = output_dir / f"{names.make_unique(sample.id)}{RESULT_SUFFIX}"
         if path in foreign:
             check_file(path, RESULT, "--output-dir")
 
 
 def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
     for run_id in files.overwritten_runs():
-        cli.complain(f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them")
+        cli.echo_stderr(f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them")
     if foreign := files.foreign_files():
-        cli.complain(
+        cli.echo_stderr(
             f"{output_dir} also holds {format_count(len(foreign), 'result')} of other runs, such as "
             f"{foreign[0]}: move them, or write to a separate folder"
         )
 
 
-@click.command("rubrics")
+@click.command("rubrics", short_help="Check a rubric file and list its rubrics.")
 @click.argument("file", required=False)
 @cli.option("--text", "Print the content of the file.", into="as_text")
 @cli.json_option
@@ -288,7 +288,7 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     rubric_set = load_rubrics(file or STARTER)
     for record in (rubric_set, *rubric_set):
         if warning := describe_unknown_keys(record):
-            cli.complain(f"warning: {warning}")
+            cli.echo_stderr(f"warning: {warning}")
     if as_text:
         click.echo(read_rubric_text(file or STARTER), nl=False)
     elif as_json:
@@ -307,14 +307,14 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
 
     rubric_set = load_rubrics(options["rubrics"])
     if warning := describe_unknown_keys(rubric_set):
-        cli.complain(f"warning: {warning}")
-    refuse_other_scale(rubric_set, options["scale"])
+        cli.echo_stderr(f"warning: {warning}")
+    reject_other_scale(rubric_set, options["scale"])
     scoring = Scoring(
         concurrency=options.get("concurrency", 1),
         max_concurrent=options["max_concurrent"],
         budget=cli.parse_budget(options["budget"]),
         limit=options.get("limit"),
-        judged={"prompt": options["prompt"], **judge_settings(options)},
+        judge_options={"prompt": options["prompt"], **judge_settings(options)},
         redact=options["redact"],
         canary=options["canary"],
     )
@@ -358,4 +358,4 @@ def _show_outcome(report: EvalReport, options: dict[str, Any], content: Any, mes
             if message:
                 click.echo(message)
     for warning in general_warnings(report):
-        cli.complain(f"warning: {warning}")
+        cli.echo_stderr(f"warning: {warning}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.evaluation import pattern_option
-from proctor.cli.options import PATH, CommandGroup, combine, complain, json_option, print_json
+from proctor.cli.options import PATH, CommandGroup, combine, echo_stderr, json_option, print_json
 from proctor.cli.session_learning import learn
 from proctor.cli.session_scoring import evaluate, evaluate_batch, id_option, log_format_option, rubrics
 from proctor.records.formatting import format_count
@@ -17,7 +17,7 @@ from proctor.reports.format import single_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proctor.sessions.importers.json_values import ImportedSession
+    from proctor.sessions.importers.imported_session import ImportedSession
     from proctor.sessions.importers.session_files import SessionFiles
 
 MAX_PROBLEMS = 20
@@ -52,7 +52,7 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
     _show_problems(files)
     if as_json:
         details = {"id": name, "session_id": session.id, "problems": list(map(str, files.problems))}
-        print_json({**codec.plain(session), **details})
+        print_json({**codec.to_plain(session), **details})
         return
     for label, value in _describe_session(name, session):
         click.echo(f"{label}: {single_line(value, SOURCE_WIDTH)}")
@@ -122,8 +122,8 @@ def _describe_session(name: str, session: ImportedSession) -> Iterator[tuple[str
     if usage is not None and usage.total_tokens is not None:
         cached = f", {usage.cached_tokens:,} of them from a cache" if usage.cached_tokens else ""
         yield "tokens", f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,}{cached}"
-    if session.passed_over:
-        parts = ", ".join(f"{name} ({n})" for name, n in session.passed_over.items())
+    if session.unknown_parts:
+        parts = ", ".join(f"{name} ({n})" for name, n in session.unknown_parts.items())
         yield "unknown parts, stored unchanged", parts
 
 
@@ -140,12 +140,12 @@ def _build_row(name: str, session: ImportedSession) -> dict[str, Any]:
         "messages": len(session.session[Message]),
         "tool_calls": len(read_calls(session.session.view())),
         "tokens": session.session.usage.total_tokens,
-        "passed_over": session.passed_over,
+        "passed_over": session.unknown_parts,
     }
 
 
 def _show_problems(files: SessionFiles) -> None:
     for problem in files.read_problems.by_file[:MAX_PROBLEMS]:
-        complain(str(problem))
+        echo_stderr(str(problem))
     if (more := files.read_problems.files - MAX_PROBLEMS) > 0:
-        complain(f"… and {more:,} more files with problems")
+        echo_stderr(f"… and {more:,} more files with problems")

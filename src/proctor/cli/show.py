@@ -15,7 +15,7 @@ from proctor.records.trial import Outcome
 @click.argument("run", default="latest")
 @cli.option("--sample ID", "Show everything about this sample.")
 @cli.option("--session", "With --sample or --outcome: also show the messages of models and tools.")
-@cli.option("--outcome", "List only results with this outcome.", type=click.Choice(get_args(Outcome)))
+@cli.option("--outcome", "List only results with this outcome.", type=cli.Choice(get_args(Outcome)))
 @cli.option("--evaluator NAME", "Apply --outcome to this evaluator alone. Default outcome: failed.")
 @cli.option("--configuration NAME", "List only results of this configuration.")
 @cli.page_options("results")

@@ -14,6 +14,7 @@ from proctor.cli.evaluation import (
     file_argument,
     limit_option,
     load_evaluation,
+    open_mailbox,
     subject_options,
 )
 
@@ -37,9 +38,9 @@ def command(file: Path | None, **options: Any) -> int:
     proctor collect RUN --requests redis://localhost:6379/0/evals
 
     The history stores the run as submitted; `proctor collect` adds the results. Meanwhile no
-    process watches the run, so a budget or a limit of errors cannot stop it.
+    process watches the run, so a budget or an error limit cannot stop it.
     """
-    from proctor.models.connect import hide_credentials, mailbox
+    from proctor.models.connect import hide_credentials
     from proctor.records import codec
     from proctor.records.mail import EvalRequest
     from proctor.wiring.dispatch import submit
@@ -50,7 +51,7 @@ def command(file: Path | None, **options: Any) -> int:
     registry = Registry.standard()
     with cli.redirect_prints(options["as_json"]):
         evaluation = load_evaluation(file, options, registry).evaluation
-        requests = mailbox(options["requests"], EvalRequest)
+        requests = open_mailbox(options["requests"], EvalRequest)
         run = submit(evaluation, requests, open_history(options["history"]), registry=registry)
     stopping_options = {
         "budget": run.options.budget is not None,
@@ -58,7 +59,7 @@ def command(file: Path | None, **options: Any) -> int:
         "on_error": run.options.on_error != "continue",
     }
     if ignored := [name for name, is_set in stopping_options.items() if is_set]:
-        cli.complain(f"ignored, because no process watches a submitted run: {', '.join(ignored)}")
+        cli.echo_stderr(f"ignored, because no process watches a submitted run: {', '.join(ignored)}")
     if options["as_json"]:
         click.echo(codec.encode({"run_id": run.run_id, "submitted": run.total}))
     else:

@@ -13,11 +13,13 @@ from proctor.cli.evaluation import (
     concurrency_option,
     file_argument,
     load_evaluation,
+    open_mailbox,
     retries_option,
     subject_options,
     timeout_option,
 )
-from proctor.cli.options import complain, json_option, option, requests_option
+from proctor.cli.options import echo_stderr, json_option, option, requests_option
+from proctor.errors import ConfigError
 
 
 @click.command("worker")
@@ -59,7 +61,6 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.core import bridge
     from proctor.distributed.inbox import StopCondition
     from proctor.distributed.worker import Worker, WorkerConfig, worker_name
-    from proctor.models.connect import mailbox
     from proctor.records import codec
     from proctor.records.formatting import format_count
     from proctor.records.mail import EvalRequest
@@ -71,14 +72,21 @@ def command(file: Path | None, **options: Any) -> int:
     evaluation = load_evaluation(file, options, registry, ("target", "evaluator")).evaluation
     setup = prepare_setup(evaluation.target, evaluation.evaluators, evaluation.options, registry)
     name = options["name"] or worker_name()
-    requests = mailbox(options["requests"], EvalRequest, max_deliveries=options["max_deliveries"])
-    results = mailbox(options["results"], EvalResult) if options["results"] else None
-    # A wrong address fails here; a server that goes away later is waited for.
-    requests.approximate_count()
+    requests = open_mailbox(options["requests"], EvalRequest, max_deliveries=options["max_deliveries"])
+    results = open_mailbox(options["results"], EvalResult) if options["results"] else None
     alive_file = options["alive_file"]
     if alive_file:
         alive_file = alive_file.absolute()
-        alive_file.touch()
+        try:
+            alive_file.touch()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write the file {str(alive_file)!r}: {error.strerror}",
+                where="--alive-file",
+                fix="name a file in a writable folder",
+            ) from None
+    # A wrong address fails here; a server that goes away later is waited for.
+    requests.approximate_count()
     worker = Worker(setup, WorkerConfig(requests, results, options["lease"], name, alive_file, _log))
     _log(f"{name} runs {worker.expects} for {requests.name!r}")
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -96,4 +104,4 @@ def command(file: Path | None, **options: Any) -> int:
 def _log(text: str) -> None:
     # A worker keeps working after standard error is closed.
     with contextlib.suppress(OSError):
-        complain(text, "worker: ")
+        echo_stderr(text, "worker: ")

@@ -1,1 +1,1 @@
-"""Configurations side by side: differences with intervals, and places in a ranking."""
+"""Compare and rank runs and configurations."""

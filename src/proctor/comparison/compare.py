@@ -24,7 +24,7 @@ from proctor.comparison.statistics import list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
 from proctor.core.aliases import COMMON_NAMES
-from proctor.core.identity import is_other_scheme
+from proctor.core.identity import have_different_schemes
 from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
@@ -76,9 +76,9 @@ class OptionChange(NamedTuple):
 
 def diff_evaluators(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, ...]:
     """List the options that differ between two evaluators; empty if only their code may differ."""
-    changed_type = [OptionChange("it", a.uses, b.uses)] if a.uses != b.uses else []
+    changed_type = [OptionChange("the type", a.uses, b.uses)] if a.uses != b.uses else []
     options = [a.parameters, b.parameters]
-    if is_other_scheme(a.identity, b.identity):
+    if have_different_schemes(a.identity, b.identity):
         options = [_make_comparable(parameters) for parameters in options]
     return (*changed_type, *_diff_values("", *options))
 
@@ -103,11 +103,11 @@ def _diff_values(path: str, a: Any, b: Any) -> Iterator[OptionChange]:
 def _render_value(value: Any) -> str:
     if value is _UNSET:
         return "the default"
-    return value if isinstance(value, str) else codec.in_text(value)
+    return value if isinstance(value, str) else codec.to_text(value)
 
 
 def describe_code_change(evaluator: EvaluatorSpec) -> str:
-    """Say what may differ in an evaluator with equal options: its code, or a function it calls."""
+    """Describe what may differ in an evaluator with equal options: its code, or a function it calls."""
     texts = (value for value in evaluator.parameters.values() if isinstance(value, str))
     function = next((text for text in texts if text.startswith("python:")), "")
     return f"the code{f' of {function}' if function else ''}, or code that it uses"
@@ -116,27 +116,28 @@ def describe_code_change(evaluator: EvaluatorSpec) -> str:
 class EvaluatorChanges(NamedTuple):
     """The evaluators that two runs do not share, and those of the same name that differ.
 
-    `doubtful` evaluators have another code identity under another Python or Proctor version, which may be the only
-    difference. `weighed` rubrics differ in their weight only: the rubric is comparable and the total is not. `options`
-    lists the changed options of each evaluator, `code` describes a possible code change. `skipped` holds the rule for
-    skipped checks of each run if it differs. `uneven` names the evaluators that judged far fewer samples in one run.
+    `possibly_changed` evaluators have another code identity under another Python or Proctor version, which may be the
+    only difference. `reweighted` rubrics differ in their weight only: the rubric is comparable and the total is not.
+    `options` lists the changed options of each evaluator, `code_changes` describes a possible code change. `skipped`
+    holds the rule for skipped checks of each run if it differs. `uneven_coverage` names the evaluators that judged far
+    fewer samples in one run.
     """
 
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    doubtful: tuple[str, ...] = ()
-    weighed: tuple[str, ...] = ()
+    possibly_changed: tuple[str, ...] = ()
+    reweighted: tuple[str, ...] = ()
     options: Mapping[str, tuple[OptionChange, ...]] = MappingProxyType({})
-    code: Mapping[str, str] = MappingProxyType({})
+    code_changes: Mapping[str, str] = MappingProxyType({})
     skipped: tuple[Skipped, Skipped] | None = None
-    uneven: tuple[str, ...] = ()
+    uneven_coverage: tuple[str, ...] = ()
 
     def affects(self, metric: str) -> bool:
         """True if a metric measures something else in each run."""
         if metric in COMBINED_METRICS:
-            is_changed = self.only_a or self.only_b or self.changed or self.skipped or self.uneven
-            return bool(is_changed or (metric == TOTAL_SCORE and self.weighed))
+            is_changed = self.only_a or self.only_b or self.changed or self.skipped or self.uneven_coverage
+            return bool(is_changed or (metric == TOTAL_SCORE and self.reweighted))
         label = metric.removeprefix("field.")
         return any(each == name or each.startswith(f"{name}.") for name in self.changed for each in (metric, label))
 
@@ -147,7 +148,7 @@ class EvaluatorChanges(NamedTuple):
         by_change: dict[str, list[str]] = {}
         for name in self.changed:
             change = "; ".join(option.describe(a, b) for option in self.options.get(name, ()))
-            by_change.setdefault(change or self.code[name], []).append(name)
+            by_change.setdefault(change or self.code_changes[name], []).append(name)
         for change, changed in by_change.items():
             subject = "s {} are" if len(changed) > 1 else " {} is"
             yield f"the evaluator{subject.format(', '.join(changed))} not the same in both runs: {change}"
@@ -155,15 +156,15 @@ class EvaluatorChanges(NamedTuple):
             rule_a, rule_b = self.skipped
             yield f"a skipped check counts differently: skipped is {rule_a} in {a}, {rule_b} in {b}"
 
-    def describe_doubts(self, a: str, b: str) -> Iterator[str]:
+    def describe_minor_changes(self, a: str, b: str) -> Iterator[str]:
         """Describe the changes that do not make the evaluators themselves incomparable."""
-        for name in self.weighed:
+        for name in self.reweighted:
             (option,) = self.options[name]
             yield f"the weight of {name} is {option.a_value} in {a} and {option.b_value} in {b}"
-        if self.doubtful:
+        if self.possibly_changed:
             yield (
                 "the runs used different versions of Python or Proctor, so it is unknown whether the code "
-                f"of {', '.join(self.doubtful)} is the same"
+                f"of {', '.join(self.possibly_changed)} is the same"
             )
 
 
@@ -171,16 +172,19 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     specs_a, specs_b = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
     shared = [name for name in specs_a if name in specs_b]
     options = {name: diff_evaluators(specs_a[name], specs_b[name]) for name in shared}
-    # An identity covers the options too, so a changed weight says nothing about the code.
-    weighed = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
+    # An identity covers the options too, so a changed weight does not imply changed code.
+    reweighted = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
     identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
-    differing = [name for name in shared if len({*identities[name]}) > 1 and name not in weighed]
+    differing = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
     is_same_environment = _identity_environment(a) == _identity_environment(b)
     changed = [
         name
         for name in shared
-        if name not in weighed
-        and (options[name] or (name in differing and is_same_environment and not is_other_scheme(*identities[name])))
+        if name not in reweighted
+        and (
+            options[name]
+            or (name in differing and is_same_environment and not have_different_schemes(*identities[name]))
+        )
     ]
     rules = a.options.skipped, b.options.skipped
     has_several = max(len(a.evaluators), len(b.evaluators)) > 1
@@ -189,7 +193,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         tuple(name for name in specs_b if name not in specs_a),
         tuple(changed),
         tuple(name for name in differing if name not in changed),
-        tuple(weighed),
+        tuple(reweighted),
         options,
         {name: describe_code_change(specs_a[name]) for name in shared},
         rules if has_several and rules[0] != rules[1] else None,
@@ -220,9 +224,9 @@ def compare(
 
     `metrics` restricts the comparison, by name or as own metrics, and so the number of tests that p-values are
     corrected for.
-    `better` says for a field whether higher is better, if its name does not tell. `min_difference` is the
-    smallest relevant difference of a rate or score. Metrics that combine all evaluators are not
-    comparable if the runs have different evaluators, unless `accept_changes`.
+    `better` maps a field to True if higher values are better. `min_difference` is the smallest relevant difference of
+    a rate or score. Metrics that combine all evaluators are not comparable if the runs have different evaluators,
+    unless `accept_changes`.
     """
     [comparison] = compare_all(
         [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
@@ -241,9 +245,9 @@ def compare_all(
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
     if not 0 <= min_difference < 1:
         raise ConfigError(
-            f"the smallest relevant difference must be from 0 to below 1, got {min_difference!r}",
+            f"the smallest relevant difference must be at least 0 and less than 1, got {min_difference!r}",
             where="min_difference",
-            fix="write a share, such as 0.01 for one point",
+            fix="write 1% or 0.01",
         )
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
@@ -255,10 +259,10 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
     a, b = pair
     changes = EvaluatorChanges() if accept_changes else _find_changes(a, b)
     coverage = compute_coverage(a, b)
-    uneven = tuple(one.describe(a.name, b.name) for one in coverage if one.is_uneven)
+    uneven = tuple(entry.describe(a.name, b.name) for entry in coverage if entry.is_uneven)
     # The samples that a single evaluator skipped are in no pair, so its metrics stay comparable.
     if len(coverage) > 1 and not accept_changes:
-        changes = changes._replace(uneven=uneven)
+        changes = changes._replace(uneven_coverage=uneven)
     ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
     scales = find_total_scale(a.run), find_total_scale(b.run)
     comparison = Comparison(
@@ -279,8 +283,8 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         missing_a=_find_missing(*selected),
         missing_b=_find_missing(*reversed(selected)),
         notes=(*_find_notes(a, b), *uneven),
-        unlike=tuple(changes.describe(a.name, b.name)),
-        uneven=changes.uneven,
+        evaluator_differences=tuple(changes.describe(a.name, b.name)),
+        uneven=changes.uneven_coverage,
         other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
     )
@@ -343,7 +347,7 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
             yield f"{side.name} has {side.without_verdict:,} {trials} without a verdict"
         if partial := count_partial_totals(side):
             totals = f"{partial:,} of {len(side.metrics[TOTAL_SCORE]):,} totals"
-            yield f"{totals} of {side.name} lack a rubric that failed"
+            yield f"{totals} in {side.name} leave out a rubric that failed"
         if side.run is not None:
             yield from describe_incomplete_run(side.name, side.run)
             if side.run.cached_outputs is not None:
@@ -355,7 +359,7 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
     if note := describe_scale_difference({side.name: find_total_scale(side.run) for side in (a, b)}):
         yield note
     changes = _find_changes(a, b)
-    yield from (*changes.describe(a.name, b.name), *changes.describe_doubts(a.name, b.name))
+    yield from (*changes.describe(a.name, b.name), *changes.describe_minor_changes(a.name, b.name))
 
 
 def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:
@@ -371,8 +375,8 @@ def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:
 def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMetadata) -> Iterator[str]:
     fingerprints = run_a.dataset.fingerprint, run_b.dataset.fingerprint
     if all(fingerprints) and fingerprints[0] != fingerprints[1]:
-        doubt = "" if can_compare_contents(a, b) else ": samples with the same id may have different contents"
-        yield f"the datasets are not the same{doubt}"
+        consequence = "" if can_compare_contents(a, b) else ": samples with the same id may have different contents"
+        yield f"the datasets are not the same{consequence}"
     if (different := a.different_samples) and not a.unpaired:
         ids = ", ".join(sorted(different)[:MAX_LISTED_IDS]) + (", …" if len(different) > MAX_LISTED_IDS else "")
         samples = "sample has" if len(different) == 1 else "samples have"

@@ -28,7 +28,7 @@ _MAX_KEY_LENGTH = 32
 def count_failed_trials(side: Side, metric: str) -> Counter[str]:
     """Count the trials of each sample that lack a metric because of an error or a skip.
 
-    A total of rubrics lacks every rubric without a score, even if the others make up a number. Skips
+    A rubric without a score counts as missing from the total, even if the total can be computed without it. Skips
     do not count in a run that ignores them. Sides without results, and fields, have no count.
     """
     results = side.results
@@ -64,7 +64,7 @@ def _is_skipped_by_design(result: EvalResult, evaluator: str | None) -> bool:
 
 
 def count_partial_totals(side: Side) -> int:
-    """Count the samples whose total lacks a rubric without a score."""
+    """Count the samples whose total leaves out a rubric without a score."""
     totals = side.metrics.get(TOTAL_SCORE, {})
     return sum(name in totals for name in count_failed_trials(side, TOTAL_SCORE))
 
@@ -122,8 +122,8 @@ def content_key(sample: Sample[Any, Any]) -> bytes | None:
         user_events = (e for e in events if _read(e, "role") == "user") if _is_list(events) else ()
         content = [sample.input, *(_read(event, "content") for event in user_events)]
     try:
-        encoded = codec.canonical(content)
-    except codec.UNWRITABLE:
+        encoded = codec.encode_canonical(content)
+    except codec.ENCODE_ERRORS:
         return None
     # The representation of an object may contain its address, which differs in each process.
     if b'"$repr"' in encoded:

@@ -1,4 +1,4 @@
-"""Which evaluators judged fewer samples on one side than on the other.
+"""Find evaluators that judged fewer samples on one side than on the other.
 
 A metric over all evaluators changes its meaning if one of them stops judging: the remaining scores
 look as good as before, or better.
@@ -30,7 +30,7 @@ class Coverage(NamedTuple):
     evaluator: str
     a: int
     b: int
-    of: int
+    total: int
     lost: int
     gained: int
     unit: str = "samples"
@@ -41,24 +41,24 @@ class Coverage(NamedTuple):
         return _exceeds_limit(self.lost, self.b) or _exceeds_limit(self.gained, self.a)
 
     def describe(self, a: str, b: str) -> str:
-        first = f"{self.a:,} of {self.of:,} {self.unit} in {a}"
-        return f"{self.evaluator} judged {first}, and {self.b:,} of {self.of:,} in {b}"
+        first = f"{self.a:,} of {self.total:,} {self.unit} in {a}"
+        return f"{self.evaluator} judged {first}, and {self.b:,} of {self.total:,} in {b}"
 
 
 class _Verdicts(NamedTuple):
     """How many trials of each sample an evaluator judged, and how many it left without a verdict."""
 
     judged: Counter[str]
-    silent: Counter[str]
+    unjudged: Counter[str]
 
     def count_trials(self, samples: Iterable[str]) -> dict[str, int]:
-        return {sample: self.judged[sample] + self.silent[sample] for sample in samples}
+        return {sample: self.judged[sample] + self.unjudged[sample] for sample in samples}
 
     def merge_trials(self) -> _Verdicts:
         """Count one verdict per sample: judged if any of its trials was."""
         judged = Counter(name for name, count in self.judged.items() if count > 0)
-        silent = (name for name, count in self.silent.items() if count > 0 and name not in judged)
-        return _Verdicts(judged, Counter(silent))
+        unjudged = (name for name, count in self.unjudged.items() if count > 0 and name not in judged)
+        return _Verdicts(judged, Counter(unjudged))
 
 
 def compute_coverage(a: Side, b: Side) -> list[Coverage]:
@@ -87,20 +87,19 @@ def _list_evaluators(side: Side, figures: Figures) -> dict[str, None]:
 
 def _count_verdicts(side: Side, figures: Figures, evaluator: str) -> _Verdicts:
     judged: Counter[str] = Counter()
-    silent: Counter[str] = Counter()
+    unjudged: Counter[str] = Counter()
     values = figures.scores.get(evaluator) or [float("nan")] * len(figures.sample_ids)
     for name, value, outcome in zip(figures.sample_ids, values, figures.outcomes, strict=True):
         if value == value:
             judged[name] += 1
         elif outcome not in _ERRORS:
-            silent[name] += 1
-    if _exceeds_limit(silent.total(), silent.total() + judged.total()):
-        silent.subtract(_find_skipped_by_design(side, evaluator))
-    return _Verdicts(judged, silent)
+            unjudged[name] += 1
+    if _exceeds_limit(unjudged.total(), unjudged.total() + judged.total()):
+        unjudged.subtract(_find_skipped_by_design(side, evaluator))
+    return _Verdicts(judged, unjudged)
 
 
 def _find_skipped_by_design(side: Side, evaluator: str) -> Iterator[str]:
-    """Yield the sample of each trial that an evaluator skips by design."""
     results = side.results
     if results is None or side.run is None:
         return
@@ -114,27 +113,27 @@ def _find_skipped_by_design(side: Side, evaluator: str) -> Iterator[str]:
 
 def _compare_pairs(name: str, shared: set[str], a: _Verdicts, b: _Verdicts) -> Coverage:
     trials = a.count_trials(shared), b.count_trials(shared)
-    most = [max(counts.values(), default=0) for counts in trials]
+    max_trials = [max(counts.values(), default=0) for counts in trials]
     # Trials can be matched only if the samples have the same number of them on each side.
-    if most[0] != most[1]:
+    if max_trials[0] != max_trials[1]:
         a, b = a.merge_trials(), b.merge_trials()
-        trials, most = (a.count_trials(shared), b.count_trials(shared)), [1, 1]
+        trials, max_trials = (a.count_trials(shared), b.count_trials(shared)), [1, 1]
     return Coverage(
         name,
         sum(a.judged[sample] for sample in shared),
         sum(b.judged[sample] for sample in shared),
         sum(max(trials[0][sample], trials[1][sample]) for sample in shared),
-        sum(min(b.judged[s], max(0, a.silent[s] - b.silent[s])) for s in shared),
-        sum(min(a.judged[s], max(0, b.silent[s] - a.silent[s])) for s in shared),
-        "samples" if most[0] <= 1 else "trials",
+        sum(min(b.judged[s], max(0, a.unjudged[s] - b.unjudged[s])) for s in shared),
+        sum(min(a.judged[s], max(0, b.unjudged[s] - a.unjudged[s])) for s in shared),
+        "samples" if max_trials[0] <= 1 else "trials",
     )
 
 
 def _compare_groups(name: str, a: _Verdicts, b: _Verdicts) -> Coverage:
-    (a_judged, a_silent), (b_judged, b_silent) = ((v.judged.total(), v.silent.total()) for v in (a, b))
-    lost = b_judged if a_silent > 0 and not a_judged else 0
-    gained = a_judged if b_silent > 0 and not b_judged else 0
-    return Coverage(name, a_judged, b_judged, max(a_judged + a_silent, b_judged + b_silent), lost, gained)
+    (a_judged, a_unjudged), (b_judged, b_unjudged) = ((v.judged.total(), v.unjudged.total()) for v in (a, b))
+    lost = b_judged if a_unjudged > 0 and not a_judged else 0
+    gained = a_judged if b_unjudged > 0 and not b_judged else 0
+    return Coverage(name, a_judged, b_judged, max(a_judged + a_unjudged, b_judged + b_unjudged), lost, gained)
 
 
 def _exceeds_limit(number: int, total: int) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from proctor.comparison.evidence import Evidence, estimate_interval
-from proctor.comparison.sides import LOWER_IS_BETTER, Numbers, Side, find_clusters, is_latency_of_two_runs
+from proctor.comparison.sides import LOWER_IS_BETTER, Side, ValuesBySample, find_clusters, is_latency_of_two_runs
 from proctor.comparison.statistics import compare_statistic
 from proctor.comparison.verdicts import (
     DIFFERENT_MOMENTS,
@@ -41,14 +42,14 @@ class _Candidate(NamedTuple):
     pair: int
     group: str
     delta: MetricDelta
-    numbers: tuple[Numbers, Numbers]
+    numbers: tuple[ValuesBySample, ValuesBySample]
 
     def is_same_test(self, other: _Candidate) -> bool:
         a, b = self.delta, other.delta
         return (a.p, a.n, a.absolute) == (b.p, b.n, b.absolute) and self.numbers == other.numbers
 
 
-def collect_evidence(a: Side, b: Side, a_numbers: Numbers, b_numbers: Numbers) -> Evidence:
+def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: ValuesBySample) -> Evidence:
     """Pair the numbers of two sides by sample, or treat them as two groups if no sample is in both."""
     excluded = a.different_samples or ()
     shared = [name for name in a_numbers if name in b_numbers and name not in excluded]
@@ -61,7 +62,7 @@ def collect_evidence(a: Side, b: Side, a_numbers: Numbers, b_numbers: Numbers) -
     return Evidence([*a_numbers.values()], [*b_numbers.values()], False, *clusters)
 
 
-def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Numbers) -> MetricDelta:
+def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numbers: ValuesBySample) -> MetricDelta:
     """Compute the delta of one number, without its verdict: that depends on all other deltas."""
     evidence = collect_evidence(a, b, a_numbers, b_numbers)
     a_mean, b_mean = mean(evidence.first), mean(evidence.second)
@@ -73,7 +74,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Nu
         p, method = None, DIFFERENT_MOMENTS
     b_clusters = evidence.clusters if evidence.second_clusters is None else evidence.second_clusters
     clusters = None if evidence.clusters is None else len({*evidence.clusters, *(b_clusters or ())})
-    pairs = evidence.n if evidence.pairs else 0
+    pairs = evidence.n if evidence.paired else 0
     return MetricDelta(
         name,
         a_mean,
@@ -90,7 +91,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Nu
         method=method,
         only_a=len(a_numbers) - pairs,
         only_b=len(b_numbers) - pairs,
-        paired=evidence.pairs,
+        paired=evidence.paired,
         clusters=clusters,
         units=None if clusters is None else evidence.units,
     )
@@ -131,7 +132,7 @@ def compute_all_deltas(
     by_pair: list[dict[str, Deltas]] = [{"metric": {}, "score": {}, "field": {}} for _ in pairs]
     for candidate, delta in zip(candidates, adjust_deltas(deltas, tests), strict=True):
         by_pair[candidate.pair][candidate.group][delta.name] = delta
-    return [PairDeltas(of["metric"], of["score"], of["field"], test_count) for of in by_pair]
+    return [PairDeltas(groups["metric"], groups["score"], groups["field"], test_count) for groups in by_pair]
 
 
 def _number_tests(candidates: Sequence[_Candidate]) -> list[int]:
@@ -146,7 +147,6 @@ def _number_tests(candidates: Sequence[_Candidate]) -> list[int]:
 def _compute_statistic(
     index: int, a: Side, b: Side, name: str, better: Mapping[str, bool | None], min_difference: float
 ) -> _Candidate:
-    """Compute the delta of a metric without a number per sample."""
     delta = compare_statistic(a, b, name).make_delta(name)
     if is_latency_of_two_runs(name, a, b):
         delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
@@ -157,7 +157,6 @@ def _compute_statistic(
 
 
 def _find_kind(name: str, group: str) -> tuple[Kind, bool | None]:
-    """Return the kind of a number, and whether higher is better."""
     is_resource = group == "metric" and name.startswith(LOWER_IS_BETTER)
     if group == "field" or is_resource:
         return "number", False if is_resource else higher_is_better(name)
@@ -168,18 +167,19 @@ def _describe_scale(
     delta: MetricDelta, kind: Kind, direction: bool | None, better: Mapping[str, bool | None], min_difference: float
 ) -> MetricDelta:
     """Add the kind of a delta, its direction and smallest relevant difference; clip its intervals."""
+    # Latencies, tokens and costs cannot be negative; a field may be any number.
+    minimum = 0.0 if kind != "number" or delta.name.startswith(LOWER_IS_BETTER) else -math.inf
+    limits = minimum, math.inf if kind == "number" else 1.0
     return msgspec.structs.replace(
         delta,
         kind=kind,
         higher_is_better=better.get(delta.name, direction),
         min_difference=find_min_difference(kind, delta.b, min_difference),
-        interval=_clip(delta.interval, kind, -1.0),
-        a_interval=_clip(delta.a_interval, kind, 0.0),
-        b_interval=_clip(delta.b_interval, kind, 0.0),
+        interval=delta.interval if kind == "number" else _clip(delta.interval, -1.0, 1.0),
+        a_interval=_clip(delta.a_interval, *limits),
+        b_interval=_clip(delta.b_interval, *limits),
     )
 
 
-def _clip(interval: Interval | None, kind: Kind, minimum: float) -> Interval | None:
-    if interval is None or kind == "number":
-        return interval
-    return max(minimum, interval[0]), min(1.0, interval[1])
+def _clip(interval: Interval | None, minimum: float, maximum: float) -> Interval | None:
+    return interval and (max(minimum, interval[0]), min(maximum, interval[1]))

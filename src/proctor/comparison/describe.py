@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS
-from proctor.core.stats.intervals import FEWEST_CLUSTERS
+from proctor.core.stats.intervals import MIN_CLUSTERS
 from proctor.records import formatting
 from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Comparison, MetricDelta
 from proctor.records.formatting import Kind, format_count
@@ -16,18 +16,18 @@ from proctor.records.metric import MetricValue
 
 MAX_LISTED_NAMES = 4
 MAX_LISTED_IDS = 3
-# Nobody runs this many times as many samples.
-_HOPELESS_FACTOR = 1_000
+# Do not suggest more than this multiple of the current samples.
+_MAX_FEASIBLE_FACTOR = 1_000
 _OPENINGS = {"pass": "The gate passes", "fail": "The gate fails", "inconclusive": "The gate is inconclusive"}
 
 
 def describe_comparison(comparison: Comparison) -> str:
-    """Say which side is better, by how much and how surely, and what else changed.
+    """Describe which side is better, by how much and how surely, and what else changed.
 
     If the sides were judged by different evaluators, or an evaluator judged far fewer samples on one
     side, the answer starts with that.
     """
-    if comparison.unlike or comparison.uneven:
+    if comparison.evaluator_differences or comparison.uneven:
         return " ".join([_describe_changes(comparison), *_list_verdicts(comparison.essential())])
     strict, rate = comparison.metrics.get(STRICT_PASS_RATE), comparison.metrics.get(PASS_RATE)
     if strict is not None and rate is not None and strict.has_same_numbers(rate):
@@ -63,7 +63,7 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
 
 
 def _describe_values(name: str, a: float | None, b: float | None, kind: Kind) -> str:
-    return f"{name} {formatting.format_value(a, kind)} against {formatting.format_value(b, kind)}"
+    return f"{name} {formatting.format_value(a, kind)} vs. {formatting.format_value(b, kind)}"
 
 
 def _describe_needed(more: int, is_paired: bool) -> str:
@@ -85,11 +85,10 @@ def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
 def _describe_changes(comparison: Comparison) -> str:
     names = [delta.name for delta in comparison.essential() if delta.verdict == NOT_COMPARABLE]
     consequence = f", so {' and '.join(names)} cannot be compared" if names else ""
-    frequency = "" if comparison.unlike else "equally often "
-    return (
-        f"{comparison.a} and {comparison.b} were not scored {frequency}by the same evaluators"
-        f"{consequence}: {'; '.join((*comparison.unlike, *comparison.uneven))}."
-    )
+    problem = f"{comparison.a} and {comparison.b} were not scored by the same evaluators"
+    if not comparison.evaluator_differences:
+        problem = f"Some evaluators scored fewer samples in {comparison.a} or in {comparison.b}"
+    return f"{problem}{consequence}: {'; '.join((*comparison.evaluator_differences, *comparison.uneven))}."
 
 
 def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[str]:
@@ -102,7 +101,7 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
 
 
 def describe_grouping(comparison: Comparison) -> str:
-    """Say that two sides are compared without pairs, and why."""
+    """State that two sides are compared without pairs, and why."""
     if comparison.unpaired:
         return "All samples of both are compared, as two independent groups."
     same = "the same in both" if comparison.other_content else "in both"
@@ -118,14 +117,14 @@ def describe_gate(verdict: GateVerdict, checks: Sequence[Check], early: Early | 
     scope = f" in {count} checks" if len(checks) > 1 else ""
     hardest = deciding[0]
     if verdict == "inconclusive":
-        hardest = max(deciding, key=lambda check: math.inf if _is_hopeless(check) else check.more_samples or 0)
+        hardest = max(deciding, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
     configuration = f"{hardest.configuration}: " if hardest.configuration else ""
     stop = "" if early is None else f"; {describe_early(early, verdict)}"
     return f"{_OPENINGS[verdict]}{scope}: {configuration}{hardest.sentence}{stop}."
 
 
-def _is_hopeless(check: Check) -> bool:
-    return check.more_samples is None or check.more_samples > _HOPELESS_FACTOR * max(1, check.n)
+def _is_infeasible(check: Check) -> bool:
+    return check.more_samples is None or check.more_samples > _MAX_FEASIBLE_FACTOR * max(1, check.n)
 
 
 def describe_metric(
@@ -137,7 +136,7 @@ def describe_metric(
     """
     kind = delta.kind
     figures = _describe_values(check.name, check.value, check.baseline, kind)
-    gaps = f"; {format_count(missing, 'sample')} without a number left out" if missing and check.n else ""
+    gaps = f"; {format_count(missing, 'sample')} without a value ignored" if missing and check.n else ""
     margin = _describe_margin(check, delta)
     if check.interval is None:
         return f"{figures}, {_describe_no_interval(check, delta)} ({margin}){gaps}{_describe_more(check)}"
@@ -150,39 +149,43 @@ def describe_metric(
     if check.verdict == "fail":
         return f"{figures}, at least {highest} ({margin}){gaps}"
     is_beyond = high < -(check.margin or 0.0)
-    doubt = f", which is not certain enough for one of {family} metrics" if is_beyond else ""
+    caveat = f", which is not certain enough for one of {family} metrics" if is_beyond else ""
     more = _describe_more(check) if show_more else ""
-    return f"{figures}, from {lowest} to {highest} ({margin}){doubt}{gaps}{more}"
+    return f"{figures}, from {lowest} to {highest} ({margin}){caveat}{gaps}{more}"
 
 
 def describe_count(metric: MetricValue | None) -> str:
-    """Say how many values a metric is computed from, and how many it could not use."""
+    """Describe how many values a metric is computed from, and how many it could not use."""
     if metric is None:
         return ""
-    partial = f", {metric.partial:,} lack a rubric that failed" if metric.partial else ""
+    partial = f", {metric.partial:,} leave out a rubric that failed" if metric.partial else ""
     missing = f", {metric.errors:,} missing" if metric.errors else ""
     skipped = f", {metric.skipped:,} skipped" if metric.skipped else ""
     return f" (n = {metric.n:,}{partial}{missing}{skipped})"
 
 
 def describe_flips(lost: int, limit: int) -> str:
-    return f"{format_count(lost, 'sample')} {'was' if lost == 1 else 'were'} lost, at most {limit} may be"
+    return f"{format_count(lost, 'sample')} passed in the baseline and {_verb(lost, 'fail')} now; the limit is {limit}"
+
+
+def _verb(count: int, verb: str) -> str:
+    return f"{verb}s" if count == 1 else verb
 
 
 def describe_early(early: Early, verdict: GateVerdict) -> str:
-    """Say after how many samples a gate was decided, and how many samples that saved."""
-    total = "" if early.of is None else f" of {early.of:,}"
+    """Describe after how many samples a gate was decided, and how many samples that saved."""
+    total = "" if early.total is None else f" of {early.total:,}"
     if verdict == "inconclusive":
         return (
             f"not decided after {early.n:,}{total} samples, because checking after every sample "
             "needs a wider interval than checking once at the end"
         )
-    saved = f"; {early.saved:,} saved" if early.of is not None else ""
+    saved = f"; {early.saved:,} saved" if early.total is not None else ""
     return f"decided after {early.n:,}{total} samples{saved}"
 
 
 def describe_unmatched(comparison: Comparison) -> Iterator[str]:
-    """Say which samples have no partner and are left out, or that no sample has one."""
+    """Describe which samples have no partner and are left out, or that no sample has one."""
     a, b = comparison.a, comparison.b
     if not comparison.samples:
         grouping = describe_grouping(comparison)
@@ -198,8 +201,8 @@ def describe_unmatched(comparison: Comparison) -> Iterator[str]:
 def _describe_no_interval(check: Check, delta: MetricDelta) -> str:
     reason = delta.method.removesuffix(DIFFERENT_MOMENTS).removesuffix("; ") if delta.p is None else ""
     if not check.n and not reason:
-        return "no sample has this number in both"
-    if delta.clusters is not None and delta.clusters < FEWEST_CLUSTERS:
+        return "no sample has this value in both runs"
+    if delta.clusters is not None and delta.clusters < MIN_CLUSTERS:
         return f"the difference cannot be estimated from {delta.clusters} clusters of samples"
     if reason:
         return f"{reason}, so the difference cannot be estimated"
@@ -220,12 +223,12 @@ def _describe_margin(check: Check, delta: MetricDelta) -> str:
 
 def _describe_more(check: Check) -> str:
     more = check.more_samples
-    if more is not None and not _is_hopeless(check):
+    if more is not None and not _is_infeasible(check):
         return _describe_needed(more, check.baseline_n is None)
     if check.interval is None or not check.n:
         return ""
     if not check.margin and not check.difference:
-        return "; with a margin of 0 equal systems never pass"
+        return "; with a margin of 0, identical systems cannot pass: use --margin 1% or more"
     distance = abs(abs(check.difference or 0.0) - (check.margin or 0.0))
     if more is None and distance > 1e-9:
         return ""
@@ -233,7 +236,7 @@ def _describe_more(check: Check) -> str:
 
 
 def _describe_difference(kind: Kind, number: float, margin: float | None) -> str:
-    """Say how much better or worse; a number that rounds to the margin gets more digits."""
+    """Describe how much better or worse; a number that rounds to the margin gets more digits."""
     text = _format_size(kind, abs(number))
     looks_like_margin = margin is not None and text == _format_size(kind, margin)
     if kind == "rate" and looks_like_margin and abs(abs(number) - (margin or 0.0)) > 1e-9:

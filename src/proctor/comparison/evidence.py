@@ -20,7 +20,7 @@ MCNEMAR = "exact McNemar test"
 class Evidence:
     """The difference of the first side minus the second, and its certainty.
 
-    `first` and `second` are numbers of the same samples if `pairs`, else of two groups. The
+    `first` and `second` are numbers of the same samples if `paired`, else of two groups. The
     clusters are None if all samples are independent.
     """
 
@@ -28,13 +28,13 @@ class Evidence:
         self,
         first: Sequence[float],
         second: Sequence[float],
-        pairs: bool = True,
+        paired: bool = True,
         clusters: Sequence[str] | None = None,
         second_clusters: Sequence[str] | None = None,
     ) -> None:
         self.first = first
         self.second = second
-        self.pairs = pairs
+        self.paired = paired
         self.clusters = clusters
         self.second_clusters = second_clusters
 
@@ -59,9 +59,9 @@ class Evidence:
         return all(0 <= value <= 1 for side in (self.first, self.second) for value in side)
 
     @cached_property
-    def too_few_clusters(self) -> str:
+    def cluster_problem(self) -> str:
         """Why there are too few clusters for an estimate; empty if there are none, or enough."""
-        return next(filter(None, map(intervals.too_few_clusters, self._all_clusters)), "")
+        return next(filter(None, map(intervals.find_cluster_problem, self._all_clusters)), "")
 
     @cached_property
     def units(self) -> float:
@@ -75,7 +75,7 @@ class Evidence:
     @cached_property
     def difference(self) -> float | None:
         """The mean of the first side minus the mean of the second."""
-        if self.pairs:
+        if self.paired:
             return mean(self._differences)
         first, second = mean(self.first), mean(self.second)
         return None if first is None or second is None else differences.paired_differences([first], [second])[0]
@@ -87,7 +87,7 @@ class Evidence:
         binary groups Newcombe's, which hold even if all numbers are equal. Other numbers get
         Student's t, which allows for rare values if they are scores from 0 to 1.
         """
-        if self.too_few_clusters:
+        if self.cluster_problem:
             return None
         if self._clustered is not None:
             return self._clustered.interval(confidence)
@@ -95,14 +95,14 @@ class Evidence:
         if len(first) < 2 or len(second) < 2:
             return None
         if self._is_binary_by_unit:
-            if self.pairs:
+            if self.paired:
                 up, down = (min(self.units, self.units * f / len(first)) for f in self._flips)
                 return differences.paired_rate_interval(up, down, self.units, confidence)
             return differences.rate_difference_interval(sum(first), len(first), sum(second), len(second), confidence)
-        has_spread = self.pairs or (_has_spread(first) and _has_spread(second))
+        has_spread = self.paired or (_has_spread(first) and _has_spread(second))
         if not has_spread or self._student is None:
             return None
-        if self.pairs and self.are_scores:
+        if self.paired and self.are_scores:
             return intervals.skew_adjusted_interval(self._unit_differences, confidence)
         return self._student.interval(confidence)
 
@@ -111,16 +111,16 @@ class Evidence:
 
         Binary pairs get the exact McNemar test, few numbers a permutation test, many Student's t.
         """
-        if self.too_few_clusters:
-            return None, self.too_few_clusters
+        if self.cluster_problem:
+            return None, self.cluster_problem
         if self._clustered is not None:
             return self._clustered.p(), "cluster-robust t-test"
         first, second = self._units
         if not first or not second or len(first) + len(second) < 3:
             return None, ""
-        if self.pairs and self._is_binary_by_unit:
+        if self.paired and self._is_binary_by_unit:
             return sign_test(*self._flips), MCNEMAR
-        if self.pairs:
+        if self.paired:
             p, _, method = differences.paired_test(self._unit_differences, self._student)
             return p, method
         test = differences.compare_groups(first, second)
@@ -129,11 +129,11 @@ class Evidence:
     @cached_property
     def error(self) -> float | None:
         """The standard error of the difference; None if it is unknown or 0."""
-        if self.too_few_clusters:
+        if self.cluster_problem:
             return None
         if self._clustered is not None:
             return self._clustered.error
-        if self.pairs and self._unit_differences and self._is_binary_by_unit:
+        if self.paired and self._unit_differences and self._is_binary_by_unit:
             (up, down), n = self._flips, len(self._unit_differences)
             return math.sqrt(up + down - (up - down) ** 2 / n) / n or None
         return None if self._student is None else self._student.error
@@ -141,7 +141,7 @@ class Evidence:
     @property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""
-        effect = (effects.measure_paired_effect if self.pairs else effects.measure_effect)(self.first, self.second)
+        effect = (effects.measure_paired_effect if self.paired else effects.measure_effect)(self.first, self.second)
         return None if effect is None else effect.g
 
     @cached_property
@@ -163,14 +163,14 @@ class Evidence:
 
     @cached_property
     def _student(self) -> differences.TEstimate | None:
-        return differences.t_of_differences(self._unit_differences) if self.pairs else differences.welch_t(*self._units)
+        return differences.difference_t(self._unit_differences) if self.paired else differences.welch_t(*self._units)
 
     @cached_property
     def _clustered(self) -> differences.TEstimate | None:
         """The estimate for clustered samples; None without clusters, or if they do not differ."""
         if self.clusters is None:
             return None
-        if self.pairs:
+        if self.paired:
             return effects.clustered_paired_t(self.first, self.second, self.clusters)
         if self.second_clusters is None:
             return None
@@ -196,7 +196,7 @@ def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = 
     if len(values) < 2:
         return None
     if clusters is not None:
-        if intervals.too_few_clusters(clusters):
+        if intervals.find_cluster_problem(clusters):
             return None
         if _has_spread(values):
             return intervals.clustered_mean_interval(values, clusters)

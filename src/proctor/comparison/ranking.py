@@ -1,4 +1,4 @@
-"""Rank several configurations or runs by one number, and say which places are decided."""
+"""Rank configurations or runs by one metric, and report which ranks are statistically certain."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 
 from proctor.comparison.deltas import collect_evidence
 from proctor.comparison.evidence import estimate_interval
-from proctor.comparison.sides import Numbers, Side, find_clusters
+from proctor.comparison.sides import Side, ValuesBySample, find_clusters
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, LEVEL
 from proctor.core.stats.descriptive import mean
 from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.effects import holm
-from proctor.core.stats.intervals import too_few_clusters
+from proctor.core.stats.intervals import find_cluster_problem
 from proctor.core.stats.ranks import best_probabilities
-from proctor.errors import ConfigError, suggest_name
+from proctor.errors import ConfigError
 from proctor.records.comparison import Order, RankedPlace, Ranking
 
 DIFFERENT_SAMPLES = "They do not have the same samples"
@@ -30,7 +30,7 @@ class RankingEntry(NamedTuple):
     `run` is set if the numbers are latencies: those of different runs are not comparable.
     """
 
-    numbers: Numbers
+    numbers: ValuesBySample
     clusters: dict[str, str] | None = None
     missing: int = 0
     run: str = ""
@@ -39,13 +39,13 @@ class RankingEntry(NamedTuple):
 def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking:
     """Rank configurations by a number: "asc" puts the lowest first, "desc" the highest.
 
-    Configurations with equal numbers are in order of their names, those without a number come last.
-    If they do not have the same samples, and the common samples contradict the order, only the
-    common samples are used. The order of latencies of different runs is never decided.
+    Ties are sorted by name; configurations without a number come last. If the configurations do not have the same
+    samples, and the common samples contradict the order, only the common samples are used. Latencies of different runs
+    never have certain ranks.
     """
     if order not in get_args(Order):
         raise ConfigError(
-            f"there is no order {order!r}: {suggest_name(str(order), get_args(Order))}",
+            f"there is no order {order!r}",
             where=f"rank_by {field}",
             fix='choose "asc" for the lowest first, or "desc" for the highest first',
         )
@@ -55,13 +55,13 @@ def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking
 def _rank_with_note(order: str, by_name: Mapping[str, RankingEntry]) -> tuple[tuple[RankedPlace, ...], str]:
     places = _rank_all(order, by_name)
     if len({entry.run for entry in by_name.values() if entry.numbers}) > 1:
-        return _undecide(places), f"{DIFFERENT_MOMENTS[0].upper()}{DIFFERENT_MOMENTS[1:]}."
+        return _clear_ranks(places), f"{DIFFERENT_MOMENTS[0].upper()}{DIFFERENT_MOMENTS[1:]}."
     if all(place.ranks is None or place.ranks[0] <= place.rank <= place.ranks[1] for place in places):
         return places, ""
     samples = [set(entry.numbers) for entry in by_name.values() if entry.numbers]
     shared = set.intersection(*samples) if samples else set()
     if not shared:
-        return _undecide(places), f"{DIFFERENT_SAMPLES}."
+        return _clear_ranks(places), f"{DIFFERENT_SAMPLES}."
     narrowed = {
         name: entry._replace(numbers={s: v for s, v in entry.numbers.items() if s in shared})
         for name, entry in by_name.items()
@@ -70,7 +70,7 @@ def _rank_with_note(order: str, by_name: Mapping[str, RankingEntry]) -> tuple[tu
     return _rank_all(order, narrowed), note
 
 
-def _undecide(places: Sequence[RankedPlace]) -> tuple[RankedPlace, ...]:
+def _clear_ranks(places: Sequence[RankedPlace]) -> tuple[RankedPlace, ...]:
     count = sum(place.value is not None for place in places)
     return tuple(
         msgspec.structs.replace(place, ranks=place.ranks and (1, count), chance_of_best=None) for place in places
@@ -135,7 +135,7 @@ def _find_chances(names: Sequence[str], by_name: Mapping[str, RankingEntry], *, 
     columns = [[by_name[name].numbers[sample] for sample in samples] for name in names]
     clusters = find_clusters(samples, *(by_name[name].clusters for name in names))
     if clusters is not None:
-        if too_few_clusters(clusters):
+        if find_cluster_problem(clusters):
             return {}
         # The samples of a cluster are resampled together.
         columns = [_sum_by_cluster(column, clusters) for column in columns]

@@ -13,7 +13,15 @@ import msgspec
 
 from proctor.comparison.compare import compare, compare_all
 from proctor.comparison.ranking import RankingEntry, rank
-from proctor.comparison.sides import Numbers, Reading, Side, Table, average_by_sample, is_latency, make_side
+from proctor.comparison.sides import (
+    SampleValue,
+    Side,
+    ValuesByMetric,
+    ValuesBySample,
+    average_by_sample,
+    is_latency,
+    make_side,
+)
 from proctor.comparison.totals import find_total_scale, share_to_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, FieldMissing, suggest_name
@@ -32,12 +40,10 @@ from proctor.records.score import SKIPPED_BY_DESIGN, Score, read_parts
 from proctor.records.trial import EvalResult
 
 MetricTable = Mapping[str, MetricValue]
-ByConfiguration = dict[str, list[Reading]]
+ByConfiguration = dict[str, list[SampleValue]]
 
 
 class _Readings(NamedTuple):
-    """The numbers of fields and scores, by name and configuration."""
-
     fields: dict[str, ByConfiguration]
     scores: dict[str, ByConfiguration]
 
@@ -129,7 +135,7 @@ class EvalReport:
 
     @cached_property
     def mean_latency_ms(self) -> float | None:
-        """The mean latency of a trial in milliseconds, failures included."""
+        """The mean latency of a trial in milliseconds, failed calls included; `latency_ms.mean` leaves them out."""
         values = self.results.latencies().values
         return _divide(fsum(values), len(values))
 
@@ -210,8 +216,8 @@ class EvalReport:
         """Compare configuration `a` with `b`: pass rates, scores, fields, times and costs.
 
         Deltas are a minus b, percentages are relative to b. `metrics` restricts the comparison,
-        `better` says for a field whether higher is better if its name does not tell, and `min_difference` is
-        the smallest relevant difference.
+        `better` maps a field to True if higher values are better, and `min_difference` is the smallest relevant
+        difference.
         """
         return compare(self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference)
 
@@ -232,7 +238,7 @@ class EvalReport:
             )
         side = make_side(
             name or selected,
-            self.results.only(selected),
+            self.results.for_configuration(selected),
             self.metadata,
             fields=_average_table(self._readings.fields, selected),
             # The scores inside a field's score are only in the results themselves.
@@ -244,7 +250,7 @@ class EvalReport:
         if len(self.configurations) == 1:
             return self.configurations[0]
         if not self.configurations:
-            raise ConfigError("the report has no results to compare")
+            raise ConfigError("the report has no results to compare", fix="compare runs that have results")
         raise ConfigError(
             f"run {self.run_id} has {len(self.configurations)} configurations",
             fix=f"name one of: {', '.join(self.configurations)}",
@@ -273,12 +279,12 @@ class EvalReport:
                     entries[name] = RankingEntry(numbers, side.clusters, len(side.samples) - len(numbers), run)
                 return entries
             readings = self._read_unselected_path(field)
-        every = [value for values in readings.values() for _, value in values]
-        if every and all(value is None for value in every):
+        all_values = [value for values in readings.values() for _, value in values]
+        if all_values and all(value is None for value in all_values):
             raise ConfigError(
                 f"the field {field!r} has no numbers to rank by", fix=f"rank by one of: {', '.join(self._names)}"
             )
-        sides = {name: make_side(name, self.results.only(name), self.metadata) for name in readings}
+        sides = {name: make_side(name, self.results.for_configuration(name), self.metadata) for name in readings}
         run = self.run_id if is_latency(field, *sides.values()) else ""
         return {
             name: RankingEntry(
@@ -287,7 +293,7 @@ class EvalReport:
             for name, values in readings.items()
         }
 
-    def _scale_totals(self, metric: str, numbers: Numbers) -> Numbers:
+    def _scale_totals(self, metric: str, numbers: ValuesBySample) -> ValuesBySample:
         scale = find_total_scale(self.metadata)
         if scale is None or TOTAL_SCORE not in list_aliases(metric):
             return numbers
@@ -298,8 +304,12 @@ class EvalReport:
             return self._read_path(path)
         except FieldMissing as missing:
             suggestion = suggest_name(path, self._names)
-            fix = f"{suggestion}; {missing.fix}" if missing.fix else suggestion
-            raise FieldMissing(missing.what, where=missing.where, fix=fix) from None
+            if path in self.metrics:
+                # A percentile or a sum.
+                what = f"{path} has no value per sample, so it cannot be ranked"
+                raise FieldMissing(what, where=missing.where, fix=suggestion) from None
+            fields = f"; fields: {missing.fix.removeprefix('there are: ')}" if missing.fix else ""
+            raise FieldMissing(missing.what, where=missing.where, fix=f"{suggestion}{fields}") from None
 
     @property
     def _names(self) -> list[str]:
@@ -383,13 +393,12 @@ def _was_evaluated(score: Score | None) -> bool:
     return score is not None and any(part.ok for part in read_parts(score).values())
 
 
-def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> Table:
+def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> ValuesByMetric:
     table = {name: average_by_sample(each.get(configuration, ())) for name, each in readings.items()}
     return {name: numbers for name, numbers in table.items() if numbers}
 
 
 def _list_scores(result: EvalResult) -> Iterator[tuple[str, Score]]:
-    """Yield the scores of a result, and the scores that they are combined from."""
     for name, score in result.scores.items():
         yield name, score
         for part, part_score in read_parts(score).items():

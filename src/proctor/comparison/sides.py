@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.totals import compute_total_shares
+from proctor.metrics.builtin import read_answer_latencies
 from proctor.records.comparison import list_aliases
 from proctor.records.metric import MetricValue
 from proctor.records.results import Figures, Results
@@ -17,12 +18,10 @@ from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES
 
-# The sample of a trial, and its number if it has one.
-Reading = tuple[str, float | None]
-# By sample: the mean over the sample's epochs.
-Numbers = dict[str, float]
-# By metric.
-Table = dict[str, Numbers]
+SampleValue = tuple[str, float | None]
+# The mean over the epochs of each sample.
+ValuesBySample = dict[str, float]
+ValuesByMetric = dict[str, ValuesBySample]
 
 PASS_RATE, STRICT_PASS_RATE, MEAN_SCORE = "pass_rate", "strict_pass_rate", "mean_score"
 _PASS_RATE_SUFFIX = ".pass_rate"
@@ -47,9 +46,9 @@ class Side(msgspec.Struct, frozen=True):
     """
 
     name: str
-    metrics: Table = {}
-    scores: Table = {}
-    fields: Table = {}
+    metrics: ValuesByMetric = {}
+    scores: ValuesByMetric = {}
+    fields: ValuesByMetric = {}
     clusters: dict[str, str] | None = None
     samples: tuple[str, ...] = ()
     without_verdict: int = 0
@@ -61,7 +60,7 @@ class Side(msgspec.Struct, frozen=True):
     own_metrics: tuple[Any, ...] = ()
     statistics: dict[str, Any] = {}
 
-    def find(self, metric: str) -> Numbers | None:
+    def find(self, metric: str) -> ValuesBySample | None:
         """Return the numbers of a metric, score or field, also by the name a report uses."""
         for alias in list_aliases(metric):
             for table in (self.metrics, self.scores, self.fields):
@@ -80,8 +79,8 @@ def make_side(
     results: Results,
     run: RunMetadata | None = None,
     *,
-    fields: Table | None = None,
-    scores: Table | None = None,
+    fields: ValuesByMetric | None = None,
+    scores: ValuesByMetric | None = None,
 ) -> Side:
     """Make a side from the results of one configuration.
 
@@ -105,20 +104,20 @@ def make_side(
     )
 
 
-def average_by_sample(readings: Iterable[Reading]) -> Numbers:
+def average_by_sample(readings: Iterable[SampleValue]) -> ValuesBySample:
     """Average the numbers of each sample, so that more epochs do not give it more weight."""
     known = [(name, value) for name, value in readings if value is not None]
     return _average([name for name, _ in known], [value for _, value in known])
 
 
-def _read_metrics(figures: Figures, run: RunMetadata | None) -> Table:
+def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
     columns: dict[str, Sequence[float] | array[float] | None] = {
         PASS_RATE: [_PASS_VALUES[outcome] for outcome in figures.outcomes],
         STRICT_PASS_RATE: [_STRICT_VALUES[outcome] for outcome in figures.outcomes],
         MEAN_SCORE: figures.values,
         # Compared as a share from 0 to 1, and shown on its scale.
         TOTAL_SCORE: compute_total_shares(figures, run),
-        LATENCY: figures.latencies,
+        LATENCY: read_answer_latencies(figures),
         TOKENS: figures.tokens,
         COST: figures.costs,
     }
@@ -126,16 +125,15 @@ def _read_metrics(figures: Figures, run: RunMetadata | None) -> Table:
     return {name: numbers for name, numbers in table.items() if numbers}
 
 
-def _read_scores(figures: Figures) -> Table:
-    table: Table = {}
+def _read_scores(figures: Figures) -> ValuesByMetric:
+    table: ValuesByMetric = {}
     for name, values in figures.scores.items():
         table[name] = _average(figures.sample_ids, values)
         table[f"{name}{_PASS_RATE_SUFFIX}"] = _average(figures.sample_ids, figures.passes[name])
     return {name: numbers for name, numbers in table.items() if numbers}
 
 
-def _average(ids: Sequence[str], values: Sequence[float] | array[float]) -> Numbers:
-    """Return the mean of each sample's numbers, without NaN."""
+def _average(ids: Sequence[str], values: Sequence[float] | array[float]) -> ValuesBySample:
     last = {name: value for name, value in zip(ids, values, strict=True) if value == value}
     if len(set(ids)) == len(ids):
         return last

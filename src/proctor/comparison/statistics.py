@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.comparison.sides import Numbers, Side, find_clusters
+from proctor.comparison.sides import Side, ValuesBySample, find_clusters
 from proctor.core.stats.bootstrap import Resampled, resample
 from proctor.core.stats.intervals import Interval, effective_clusters
 from proctor.metrics.registry import MetricRegistry, compute_metric
@@ -27,16 +27,16 @@ from proctor.records.numbers import higher_is_better
 from proctor.records.results import ResultList, Results
 from proctor.records.trial import EvalResult
 
-# Fewer samples or clusters vary too little when they are drawn again.
-FEWEST_UNITS = 20
+# Fewer samples or clusters vary too little when they are resampled.
+MIN_UNITS = 20
 # A quantile needs this many values on either side.
-FEWEST_BEYOND = 10
+MIN_VALUES_BEYOND = 10
 RESAMPLES = 1_000
 # More resamples without a value leave the interval undefined.
 MAX_UNDEFINED = 0.01
 NO_CODE = (
-    "only the value of this metric is stored, so its certainty is unknown: pass the metric itself (--plugin "
-    "module:metric, or metrics=[metric] in Python)"
+    "only the value of this metric is stored, so it has no interval: load the metric with --plugin module:metric "
+    "(in Python: metrics=[metric])"
 )
 SINGLE_SAMPLES = "a maximum or minimum depends on single samples"
 UNPAIRED_TOTAL = "totals of two groups depend on how many samples each has: compare the mean instead"
@@ -46,9 +46,9 @@ Unit = tuple[Sequence[str], Sequence[str]]
 
 
 class Statistic:
-    """A number of one side, and how it is computed from some of its samples, which may be repeated.
+    """A number of one side, and a function that computes it from some of its samples, which may be repeated.
 
-    `problem` says why it cannot be resampled. `share` is that of a quantile.
+    `problem` is the reason why it cannot be resampled; `share` is set for a quantile.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Statistic:
         self._compute = compute
         self._evidence: dict[int, BootstrapEvidence] = {}
 
-    def of(self, samples: Sequence[str]) -> float | None:
+    def compute_for(self, samples: Sequence[str]) -> float | None:
         """Compute the number from these samples; without code it stays as it is stored."""
         return self.value.value if self._compute is None else self._compute(samples)
 
@@ -89,10 +89,10 @@ class BootstrapEvidence:
         self._statistics = first, second
         excluded = a.different_samples or ()
         shared = sorted(name for name in first.samples if name in second.samples and name not in excluded)
-        self.pairs = bool(shared) or not first.samples or not second.samples
-        self._samples = (shared, shared) if self.pairs else (sorted(first.samples), sorted(second.samples))
+        self.paired = bool(shared) or not first.samples or not second.samples
+        self._samples = (shared, shared) if self.paired else (sorted(first.samples), sorted(second.samples))
         named = [a.clusters, b.clusters]
-        by_side = [named, named] if self.pairs else [named[:1], named[1:]]
+        by_side = [named, named] if self.paired else [named[:1], named[1:]]
         clusters = [find_clusters(ids, *names) for ids, names in zip(self._samples, by_side, strict=True)]
         self.clusters = [names or ids for names, ids in zip(clusters, self._samples, strict=True)]
         self.is_clustered = any(clusters)
@@ -117,7 +117,7 @@ class BootstrapEvidence:
         """The number of each side, over the pairs if there are any."""
         if not self.n:
             first, second = self._statistics
-            return first.of([*first.samples]), second.of([*second.samples])
+            return first.compute_for([*first.samples]), second.compute_for([*second.samples])
         return self._compute([self._samples])
 
     @cached_property
@@ -132,9 +132,9 @@ class BootstrapEvidence:
         if any(share in (0.0, 1.0) for share in shares):
             return SINGLE_SAMPLES
         noun = "clusters" if self.is_clustered else "samples"
-        if self.units < FEWEST_UNITS:
-            return f"{self.units:.3g} {noun} are too few for a bootstrap, which needs at least {FEWEST_UNITS}"
-        fewest = max((FEWEST_BEYOND / min(share, 1 - share) for share in shares), default=0.0)
+        if self.units < MIN_UNITS:
+            return f"{self.units:.3g} {noun} are too few for a bootstrap, which needs at least {MIN_UNITS}"
+        fewest = max((MIN_VALUES_BEYOND / min(share, 1 - share) for share in shares), default=0.0)
         if self.n < fewest - 1e-9:
             percent = f"{100 * shares[0]:g}th percentile"
             return f"{self.n} samples are too few for a bootstrap of the {percent}, which needs {fewest:.0f}"
@@ -146,7 +146,7 @@ class BootstrapEvidence:
         if self.problem or not self.n:
             return self.problem
         count = len({*self.clusters[0], *self.clusters[1]}) if self.is_clustered else None
-        sizes = dict.fromkeys(f"{size:,}" for size in self.sizes) if not self.pairs else [f"{self.n:,}"]
+        sizes = dict.fromkeys(f"{size:,}" for size in self.sizes) if not self.paired else [f"{self.n:,}"]
         return f"{BOOTSTRAP} {add_clusters(' and '.join(sizes) + ' samples', count)}"
 
     def interval(self, confidence: float = 0.95, factor: float = 1.0) -> Interval | None:
@@ -158,7 +158,7 @@ class BootstrapEvidence:
     def make_delta(self, name: str) -> MetricDelta:
         """Return the delta, without its verdict: that depends on all other deltas."""
         a, b = self.values
-        pairs = self.n if self.pairs else 0
+        pairs = self.n if self.paired else 0
         delta = MetricDelta(
             name,
             a,
@@ -170,7 +170,7 @@ class BootstrapEvidence:
             method=self.method,
             only_a=len(self._statistics[0].samples) - pairs,
             only_b=len(self._statistics[1].samples) - pairs,
-            paired=self.pairs,
+            paired=self.paired,
             clusters=len({*self.clusters[0], *self.clusters[1]}) if self.is_clustered else None,
             units=self.units if self.is_clustered else None,
         )
@@ -220,14 +220,14 @@ class BootstrapEvidence:
     def _strata(self) -> list[list[Unit]]:
         """The units that are drawn together; two groups without a common cluster are drawn separately."""
         first, second = (_group(*side) for side in zip(self._samples, self.clusters, strict=True))
-        if self.pairs or first.keys() & second.keys():
+        if self.paired or first.keys() & second.keys():
             return [[(first.get(name, ()), second.get(name, ())) for name in {**first, **second}]]
         return [[(ids, ()) for ids in first.values()], [((), ids) for ids in second.values()]]
 
     def _compute(self, units: Iterable[Unit]) -> tuple[float | None, float | None]:
         drawn = list(units)
         a, b = (
-            statistic.of(list(chain.from_iterable(unit[i] for unit in drawn)))
+            statistic.compute_for(list(chain.from_iterable(unit[i] for unit in drawn)))
             for i, statistic in enumerate(self._statistics)
         )
         return a, b
@@ -296,7 +296,7 @@ class _Source:
                 by_sample.setdefault(sample, []).append(value)
         return by_sample, numbers.statistic
 
-    def read_numbers(self) -> Numbers | None:
+    def read_numbers(self) -> ValuesBySample | None:
         """Return the number of each sample if the metric is a mean or a total of one number per trial."""
         if self._by_sample is None or isinstance(self._by_sample[1], float):
             return None
@@ -330,7 +330,6 @@ def _make_registry(side: Side) -> MetricRegistry:
 
 
 def _find_source(side: Side, name: str) -> _Source | None:
-    """Find a metric that has a value on a side."""
     stored = side.stored.get(name)
     by_value = None if stored is None or stored.value is None else _Source(name, stored)
     if side.results is None:
@@ -344,7 +343,7 @@ def _find_source(side: Side, name: str) -> _Source | None:
 
 
 def _add_numbers(
-    a: Side, b: Side, name: str, sources: Sequence[_Source | None], numbers: Sequence[Numbers | None]
+    a: Side, b: Side, name: str, sources: Sequence[_Source | None], numbers: Sequence[ValuesBySample | None]
 ) -> tuple[Side, Side]:
     first, second = (each or {} for each in numbers)
     if any(source is not None and source.value.kind == "count" for source in sources):

@@ -66,7 +66,7 @@ def scale_width(delta: MetricDelta) -> float:
 
 
 def describe_scale_difference(scales: Mapping[str, Scale | None]) -> str:
-    """Say that totals are on different scales; empty if they are on one."""
+    """State that totals are on different scales; empty if they are on one."""
     known = {name: ends for name, ends in scales.items() if ends is not None}
     if len(set(known.values())) < 2:
         return ""

@@ -26,8 +26,8 @@ _MAX_FACTOR = 10**9
 MIN_DIFFERENCE = 0.01
 _MIN_RELATIVE_DIFFERENCE = 0.05
 DIFFERENT_MOMENTS = (
-    "the latencies of two runs were measured at different moments: samples cannot tell a slower system "
-    "from a slower hour"
+    "the latencies of two runs were measured at different times: the difference may come from the machine or "
+    "the time of day"
 )
 # From this number on, samples whose numbers are all equal count as no difference.
 MIN_EQUAL_SAMPLES = 30
@@ -44,9 +44,10 @@ class SampleGroup(NamedTuple):
 class DifferenceEvidence(NamedTuple):
     """The difference of n samples, its standard error, and the smallest relevant difference.
 
-    `level` is the highest p-value of a difference. `step` is how many more samples an exact binary test needs than
-    Student's t. `jump` is how far one sample unlike all known ones may move the difference. For two groups, n and the
-    error are those of the smaller one and `other_group` is the other: both grow by the same number of samples.
+    `level` is the highest p-value of a difference. `exact_test_correction` is how many more samples an exact binary
+    test needs than Student's t. `max_single_effect` is how far one sample that differs from all others may move the
+    difference. For two groups, n and the error are those of the smaller one and `other_group` is the other: both grow
+    by the same number of samples.
     """
 
     n: int
@@ -54,16 +55,16 @@ class DifferenceEvidence(NamedTuple):
     error: float
     min_difference: float
     level: float
-    step: float = 0.0
-    jump: float = 0.0
+    exact_test_correction: float = 0.0
+    max_single_effect: float = 0.0
     other_group: SampleGroup | None = None
 
     def chance(self, total: int) -> float:
         """Return the probability of a verdict after `total` samples, including the known ones."""
         error, deviation = project_error(self.n, self.error, total, self.other_group)
-        different = normal_quantile(1 - self.level / 2) * error + self.step / total
+        different = normal_quantile(1 - self.level / 2) * error + self.exact_test_correction / total
         # Rare samples that are missing among `total` may move the mean this far (Wilson).
-        unseen = self.jump * _Z * _Z / (total + _Z * _Z)
+        unseen = self.max_single_effect * _Z * _Z / (total + _Z * _Z)
         equal = self.min_difference - max(_Z * error, unseen)
         if equal >= different:
             return 1.0
@@ -76,35 +77,39 @@ class DifferenceEvidence(NamedTuple):
 
 
 class MarginEvidence(NamedTuple):
-    """The distance of n samples from a margin (`room`, above 0 is better), and its standard error.
+    """The distance of n samples from a margin (above 0 is better), and its standard error.
 
-    `passes` and `fails` are the allowed error rates of each verdict, `other_group` is as in
-    `DifferenceEvidence`. `halves` returns how far the interval of a number of samples reaches to the
-    worse and to the better side if the others are like these; by default that of a normal mean.
+    `passes` and `fails` are the allowed error rates of each verdict, `other_group` is as in `DifferenceEvidence`.
+    `half_widths` returns how far the interval of a number of samples extends to the worse and to the better side,
+    assuming the same distribution; by default that of a normal mean.
     """
 
     n: int
-    room: float
+    distance_to_margin: float
     error: float
     passes: float
     fails: float
     other_group: SampleGroup | None = None
-    halves: Callable[[int], tuple[float, float]] | None = None
+    half_widths: Callable[[int], tuple[float, float]] | None = None
 
     def chance(self, total: int) -> float:
         """Return the probability of a verdict after `total` samples, including the known ones."""
-        worse, better = self._reach(total)
+        worse, better = self._half_widths(total)
         _, deviation = project_error(self.n, self.error, total, self.other_group)
-        return 1 - _chance_below(worse, self.room, deviation) + _chance_below(-better, self.room, deviation)
+        return (
+            1
+            - _chance_below(worse, self.distance_to_margin, deviation)
+            + _chance_below(-better, self.distance_to_margin, deviation)
+        )
 
     def is_decided(self, total: int) -> bool:
-        """True if `total` samples lead to a verdict if the others are like these."""
-        worse, better = self._reach(total)
-        return self.room > worse or self.room < -better
+        """True if `total` samples would lead to a verdict, assuming the same distribution."""
+        worse, better = self._half_widths(total)
+        return self.distance_to_margin > worse or self.distance_to_margin < -better
 
-    def _reach(self, total: int) -> tuple[float, float]:
-        if self.halves is not None:
-            return self.halves(total)
+    def _half_widths(self, total: int) -> tuple[float, float]:
+        if self.half_widths is not None:
+            return self.half_widths(total)
         error, _ = project_error(self.n, self.error, total, self.other_group)
         return normal_quantile(1 - self.passes) * error, normal_quantile(1 - self.fails) * error
 
@@ -115,8 +120,8 @@ def estimate_more_samples(
     """Estimate how many more samples lead to a verdict in four of five cases.
 
     The estimate does not assume that the true difference is the observed one: the mean of all
-    samples will lie around it. `is_decided` says whether a total number of samples would lead to a
-    verdict if the others were like these; fewer samples than that are never enough.
+    samples will lie around it. `is_decided` returns whether a total number of samples would lead to a
+    verdict, assuming the same distribution; fewer samples are never enough.
     """
 
     def is_enough(total: int) -> bool:
@@ -140,8 +145,8 @@ def project_error(n: int, error: float, total: int, other_group: SampleGroup | N
     return math.sqrt(then), math.sqrt(max(0.0, now - then))
 
 
-def _chance_below(limit: float, centre: float, deviation: float) -> float:
-    return normal_cdf((limit - centre) / deviation) if deviation else float(centre <= limit)
+def _chance_below(limit: float, center: float, deviation: float) -> float:
+    return normal_cdf((limit - center) / deviation) if deviation else float(center <= limit)
 
 
 def find_min_difference(kind: Kind, b: float | None, min_difference: float = MIN_DIFFERENCE) -> float:
@@ -152,7 +157,7 @@ def find_min_difference(kind: Kind, b: float | None, min_difference: float = MIN
 def adjust_deltas(deltas: Sequence[MetricDelta], tests: Sequence[Hashable]) -> list[MetricDelta]:
     """Add corrected p-values and verdicts to deltas.
 
-    `tests` says which deltas are the same test. Equal deltas are one test, and a test of pairs that
+    `tests` identifies the deltas that are the same test. Equal deltas are one test, and a test of pairs that
     all agree cannot find a difference (Tarone 1990); the correction covers all other tests.
     """
     p_values: dict[Hashable, float] = {}
@@ -219,7 +224,7 @@ def widen_for_rare_samples(
 ) -> Interval:
     """Widen the interval of a score difference to at least that of n binary samples.
 
-    Scores that are all near to each other do not rule out rare samples that fall to 0.
+    Similar scores in a sample do not rule out rare scores of 0.
     """
     (a, b), share = means, _max_unseen_share(n, confidence)
     return (min(interval[0], a - b - share * max(a, 1 - b)), max(interval[1], a - b + share * max(b, 1 - a)))
@@ -240,7 +245,6 @@ def _max_unseen_share(n: float, confidence: float = CONFIDENCE) -> float:
 
 
 def _estimate_more(delta: MetricDelta, tests: int) -> int | None:
-    """Estimate how many more samples lead to a verdict; None if that is unknown."""
     if delta.n < 2 or delta.absolute is None or (delta.p is None and delta.method):
         return None
     level = LEVEL / max(1, tests)
@@ -256,10 +260,12 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     if groups is None or delta.interval is None:
         return None
     group, other = groups[0], groups[1] if len(groups) > 1 else None
-    step = 1.0 if delta.method == MCNEMAR else 0.0
+    exact_test_correction = 1.0 if delta.method == MCNEMAR else 0.0
     a, b = delta.a or 0.0, delta.b or 0.0
-    jump = max(a, b, 1 - a, 1 - b) if needs_rare_allowance(delta) else 0.0
-    evidence = DifferenceEvidence(delta.n, difference, group.error, delta.min_difference, level, step, jump, other)
+    max_single_effect = max(a, b, 1 - a, 1 - b) if needs_rare_allowance(delta) else 0.0
+    evidence = DifferenceEvidence(
+        delta.n, difference, group.error, delta.min_difference, level, exact_test_correction, max_single_effect, other
+    )
     fewest = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
     # The normal approximation claims a verdict that the exact test did not find.
     if fewest <= 0 and evidence.chance(delta.n) >= POWER:
@@ -294,7 +300,6 @@ def split_groups(delta: MetricDelta) -> tuple[SampleGroup, ...] | None:
 
 
 def _estimate_error(n: int, mean: float | None, interval: Interval | None, kind: Kind) -> float | None:
-    """Return the standard error of a group's mean, from the width of its interval."""
     if mean is None or (interval is None and kind == "number"):
         return None
     width = _max_unseen_share(n) * max(mean, 1 - mean) if interval is None else interval[1] - interval[0]

@@ -1,4 +1,4 @@
-"""One name for one option: the spellings of the specifications become the common names."""
+"""Aliases of option names: the spellings of the specifications are mapped to the common names."""
 
 from __future__ import annotations
 
@@ -9,56 +9,48 @@ from typing import Any, TypedDict, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Other spelling -> common name. A callable that has an option of the other spelling keeps it.
+# Alias -> common name. A function that has an option with the alias as its name keeps it.
 COMMON_NAMES: Mapping[str, str] = {
     "adapter": "model",
     "judge": "model",
     "min_score": "threshold",
     "at_least": "threshold",
     "parallel": "concurrency",
+    "on": "cluster",
+    "patience": "worker_timeout",
     "template": "prompt",
     "timeout_seconds": "timeout",
 }
 
 
 class AdapterAlias(TypedDict, total=False):
-    """For type checkers, where the specification calls by the other name."""
+    """The alias of `model`, for type checkers."""
 
     adapter: Any
 
 
 class TimeoutAlias(TypedDict, total=False):
-    """For type checkers, where the specification calls by the other name."""
+    """The alias of `timeout`, for type checkers."""
 
     timeout_seconds: float | None
 
 
-def common_name(name: str, known: Container[str]) -> str:
-    """Return the common name of an option, if the known options contain that instead.
-
-    >>> common_name("adapter", ["model", "criterion"]), common_name("judge", ["judge", "model"])
-    ('model', 'judge')
-    """
+def common_name(name: str, option_names: Container[str]) -> str:
+    """Return the common name of an option if only that one is known."""
     common = COMMON_NAMES.get(name, name)
-    return common if name not in known and common in known else name
+    return common if name not in option_names and common in option_names else name
 
 
-def use_common_names(options: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Rename the options with another spelling; one that is also given by its common name stays."""
-    names = {name: common_name(name, known) for name in options}
+def use_common_names(options: Mapping[str, Any], option_names: Container[str]) -> dict[str, Any]:
+    """Replace aliases with common names, unless an option is given under both names."""
+    names = {name: common_name(name, option_names) for name in options}
     return {name if names[name] in options else names[name]: value for name, value in options.items()}
 
 
 def accept_aliases(function: F) -> F:
-    """Let a function take the other spellings of its options too.
+    """Let a function accept the aliases of its options.
 
-    Its parameter `**_aliases` declares them for type checkers, and receives nothing.
-
-    >>> @accept_aliases
-    ... def connect(model, *, timeout=30.0):
-    ...     return model, timeout
-    >>> connect(adapter="local:smollm2", timeout_seconds=5)
-    ('local:smollm2', 5)
+    Its parameter `**_aliases` declares them for type checkers and is always empty.
     """
     parameters = inspect.signature(function).parameters
     is_closed = "_aliases" in parameters

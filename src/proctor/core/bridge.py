@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 # How long cancelled tasks may take to end before the loop is closed.
-LEFTOVER_SECONDS = 1.0
+SHUTDOWN_SECONDS = 1.0
 
 
 def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -38,7 +38,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Like `asyncio.run`, but a task that ignores its cancellation cannot block the end."""
+    """Like `asyncio.run`, but a task that ignores its cancellation cannot block shutdown."""
     loop = asyncio.new_event_loop()
     main: asyncio.Task[T] | None = None
     try:
@@ -57,12 +57,12 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
         for task in leftovers:
             task.cancel()
         if leftovers:
-            _, stubborn = loop.run_until_complete(asyncio.wait(leftovers, timeout=LEFTOVER_SECONDS))
-            for task in stubborn:
-                # It ignored its cancellation; asyncio need not log that it was destroyed.
+            _, still_running = loop.run_until_complete(asyncio.wait(leftovers, timeout=SHUTDOWN_SECONDS))
+            for task in still_running:
+                # The task ignored its cancellation; do not log that it was destroyed.
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
         generators = loop.create_task(loop.shutdown_asyncgens())
-        loop.run_until_complete(asyncio.wait({generators}, timeout=LEFTOVER_SECONDS))
+        loop.run_until_complete(asyncio.wait({generators}, timeout=SHUTDOWN_SECONDS))
         # User code may have set an event-loop policy that fails here.
         with contextlib.suppress(Exception):
             asyncio.set_event_loop(None)

@@ -15,7 +15,7 @@ def unwrap_partial(function: Any) -> Any:
     return function
 
 
-def code_of(function: Any) -> Any:
+def get_function(function: Any) -> Any:
     """Return the function that a partial or a callable object runs."""
     function = unwrap_partial(function)
     return function if inspect.isroutine(function) else type(function).__call__
@@ -23,15 +23,15 @@ def code_of(function: Any) -> Any:
 
 def is_async_callable(function: Callable[..., Any]) -> bool:
     """Return True if calling it returns a coroutine, also for partials and callable objects."""
-    return inspect.iscoroutinefunction(code_of(function))
+    return inspect.iscoroutinefunction(get_function(function))
 
 
 def is_generator_callable(function: Callable[..., Any]) -> bool:
     """Return True if calling it returns a generator, sync or async."""
-    code = code_of(function)
+    code = get_function(function)
     return inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code)
 
 
 def resolve_hints(function: Callable[..., Any], *, include_extras: bool = False) -> dict[str, Any]:
     """Return the annotations of a callable by parameter; raises NameError or TypeError."""
-    return get_type_hints(code_of(function), include_extras=include_extras)
+    return get_type_hints(get_function(function), include_extras=include_extras)

@@ -14,15 +14,12 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the wall time, in UTC and timezone-aware."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds for durations and deadlines; they never run backwards."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait without blocking the event loop."""
-        ...
 
 
 class SystemClock:

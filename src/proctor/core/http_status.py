@@ -1,4 +1,4 @@
-"""Whether a host is this machine, and how long a server asks to wait."""
+"""Detect loopback hosts and parse Retry-After values."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def seconds_until(text: str, now: datetime) -> float | None:
-    """Return the seconds that a Retry-After value asks to wait: a number, a duration or a date."""
+def parse_retry_after(text: str, now: datetime) -> float | None:
+    """Return the seconds to wait for a Retry-After value: a number, a duration or a date; None if unknown."""
     text = text.strip()
     if _PLAIN.fullmatch(text):
         number = float(text)

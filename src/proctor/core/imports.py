@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def import_object(address: str) -> Any:
-    """Import the object at `module:attribute` or `file.py:attribute`; the current folder counts."""
+    """Import the object at `module:attribute` or `file.py:attribute`; modules may be in the current folder."""
     module_name, colon, attributes = address.rpartition(":")
     if not (module_name and colon and attributes):
-        raise UsageError(f"{address!r} is not an address", fix="write it as module:attribute")
+        raise UsageError(f"{address!r} is not an address", fix="write module:attribute or file.py:attribute")
     value: Any = import_module(module_name)
     parent = module_name
     for attribute in attributes.split("."):
@@ -41,9 +41,9 @@ def import_object(address: str) -> Any:
 def import_module(name: str) -> ModuleType:
     """Import a module by its dotted name or by the path of its file."""
     if name.endswith(".py"):
-        return _from_file(Path(name))
+        return _import_file(Path(name))
     if name.startswith("."):
-        raise UsageError(f"{name!r} is not a module's full name", fix="leave out the leading dot")
+        raise UsageError(f"{name!r} is a relative module name", fix="write the full name, without the leading dot")
     here = add_folder(Path.cwd())
     try:
         return importlib.import_module(name)
@@ -69,11 +69,11 @@ def add_folder(folder: Path) -> str:
     return full
 
 
-def _from_file(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {str(path)!r}", fix="check the path")
     add_folder(path.parent)
-    name = _name_for(path)
+    name = _choose_module_name(path)
     previous = sys.modules.get(name)
     spec = importlib.util.spec_from_file_location(name, path, loader=_UncachedLoader(name, str(path)))
     assert spec is not None
@@ -98,16 +98,16 @@ def _from_file(path: Path) -> ModuleType:
 class _UncachedLoader(SourceFileLoader):
     """Compile the file each time.
 
-    Python's bytecode cache compares size and time to the second, so a file that a script has just
-    changed would run in its old version.
+    Python's bytecode cache compares the size and the time in seconds, so it may return the old version of a
+    file that has just been changed.
     """
 
     def get_code(self, fullname: str) -> CodeType | None:  # noqa: ARG002
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
-def _name_for(path: Path) -> str:
-    """Return the file's name, or a variation of it: `json.py` must not replace the module json."""
+def _choose_module_name(path: Path) -> str:
+    """Return the file's stem, with underscores if needed: `json.py` must not replace the module json."""
     name = path.stem
     while name in sys.modules and not _is_file_of(path, sys.modules[name]):
         name = f"_{name}"
@@ -155,11 +155,11 @@ METRICS = "proctor.metrics"
 
 def entry_points(group: str) -> Iterable[EntryPoint]:
     """Return all entry points of a group; for equal names, Proctor's own comes first."""
-    return _installed(group, tuple(sys.path))
+    return _list_installed(group, tuple(sys.path))
 
 
 @functools.cache
-def _installed(group: str, _paths: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+def _list_installed(group: str, _paths: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     # Scanning all installed packages takes milliseconds, and every call may look up a model.
     from importlib.metadata import entry_points
 

@@ -1,7 +1,7 @@
 """Run user code in its own task and context, so that it cannot affect the caller's.
 
 A target or an evaluator may cancel `asyncio.current_task()`, set context variables, keep a
-reference to its task, or raise any exception. The effects end with its task.
+reference to its task, or raise any exception. These effects end with its task.
 """
 
 from __future__ import annotations
@@ -35,9 +35,6 @@ def is_interrupt(error: BaseException) -> bool:
 
     Python raises it for Ctrl-C only in the main thread, and only under its default handler. A run
     replaces that handler, so a KeyboardInterrupt during a run comes from user code.
-
-    >>> is_interrupt(ValueError())
-    False
     """
     return (
         isinstance(error, KeyboardInterrupt)
@@ -52,13 +49,7 @@ def hide(task: asyncio.Task[Any]) -> None:
 
 
 def outside_task(function: Callable[..., T], *args: Any) -> T:
-    """Call a function in a copy of the context, with no current task that it could cancel.
-
-    >>> async def main() -> object:
-    ...     return outside_task(asyncio.current_task)
-    >>> asyncio.run(main()) is None
-    True
-    """
+    """Call a function in a copy of the context, with no current task that it could cancel."""
     run: Callable[..., T] = copy_context().run
     return without_task(run, function, *args)
 
@@ -167,16 +158,6 @@ class UserCall(_EagerTask):
 
     Afterwards `value` is the return value or `error` the exception, including a cancellation. `give_up` ends the wait
     even if the task keeps running. `ended_at` is the time of the end on the clock of the event loop.
-
-    >>> async def main() -> tuple[object, object]:
-    ...     async def answer() -> int:
-    ...         asyncio.current_task().cancel()
-    ...         await asyncio.sleep(0)
-    ...     call = UserCall(answer)
-    ...     await call.wait()
-    ...     return call.value, type(call.error)
-    >>> asyncio.run(main())
-    (None, <class 'asyncio.exceptions.CancelledError'>)
     """
 
     value: Any = None
@@ -237,7 +218,7 @@ class UserCall(_EagerTask):
         """Cancel the call if it has not ended, and stop waiting for it."""
         if self.ended or self.done():
             return
-        # Registered again, so that closing the loop finds it.
+        # Register it again, so that closing the loop finds it.
         _register_task(self)
         _abandoned.add(self)
         self.add_done_callback(_abandoned.discard)
@@ -261,7 +242,7 @@ async def settle_abandoned(seconds: float) -> int:
 
 
 def _detach(task: asyncio.Task[Any]) -> None:
-    """Never wait for a task again that ignores its cancellation, not even at the end of the process.
+    """Never wait again for a task that ignores its cancellation, not even when the process exits.
 
     Python closes a suspended coroutine before it frees it. A coroutine that catches every exception in a loop would
     then never end: on a closed event loop each `await` raises at once. An additional reference prevents that.

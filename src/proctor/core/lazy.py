@@ -10,23 +10,20 @@ from importlib import import_module
 def lazy_names(
     package: str, exports: Mapping[str, Iterable[str]], listed: Iterable[str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package whose names live in modules of `proctor`.
+    """Return `__getattr__` and `__dir__` of a package whose names are defined in modules of `proctor`.
 
     `exports` maps a module, without the leading `proctor.`, to its names. `listed` is what `dir`
-    shows; by default all of them.
+    shows; by default all names.
     """
-    home_of = {name: home for home, listed_names in exports.items() for name in listed_names}
-    shown = sorted(home_of if listed is None else listed)
+    modules = {name: module for module, names in exports.items() for name in names}
+    shown = sorted(modules if listed is None else listed)
 
     def load(name: str) -> object:
-        home = home_of.get(name)
-        if home is None:
+        module = modules.get(name)
+        if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(import_module(f"proctor.{home}"), name)
+        value: object = getattr(import_module(f"proctor.{module}"), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    def names() -> list[str]:
-        return shown
-
-    return load, names
+    return load, lambda: shown

@@ -1,7 +1,7 @@
 """Resources shared by all calls in one event loop: opened on first use, closed by the last user.
 
 A connection belongs to the event loop that opened it. A call or a run keeps the connections open
-with `in_use`; the last one to leave closes them.
+with `ResourceScope`; the last one to leave closes them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class _LoopResources:
 _LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopResources] = WeakKeyDictionary()
 
 
-class in_use:  # noqa: N801 - used like a function
-    """Keep the resources opened inside open; the last user to leave closes all of them."""
+class ResourceScope:
+    """Keep shared resources open; the last scope to end closes all of them."""
 
     __slots__ = ("_loop_resources",)
 
@@ -56,11 +56,11 @@ async def _close_quietly(resource: Any, close: Close) -> None:
 def open_shared(key: Hashable, make: Callable[[], T], close: Close) -> T:
     """Return the resource for a key in the running loop; open it on first use.
 
-    Only inside `in_use`, which closes it.
+    Only inside `ResourceScope`, which closes it.
     """
     shared = _LOOPS.get(asyncio.get_running_loop())
     if shared is None or shared.users == 0:
-        raise RuntimeError("shared resources can only be opened inside `async with in_use()`")
+        raise RuntimeError("shared resources can only be opened inside `async with ResourceScope()`")
     if key not in shared.resources:
         shared.resources[key] = (make(), close)
     resource: T = shared.resources[key][0]

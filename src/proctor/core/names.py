@@ -18,7 +18,7 @@ class UniqueNames:
         # The last number used for each name, so that many repeats do not count from 1 again.
         self._numbers: dict[str, int] = {}
 
-    def of(self, name: str) -> str:
+    def make_unique(self, name: str) -> str:
         """Return the name, with the next free number if it is taken."""
         key = self._key(name)
         unique, number = name, self._numbers.get(key, 1)

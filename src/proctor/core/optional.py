@@ -1,4 +1,4 @@
-"""Import optional packages, or say which extra to install."""
+"""Import optional packages, or raise an error that names the extra to install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copy values before user code gets them, so that its changes affect nobody else."""
+"""Copy values before user code receives them, so that it cannot change the originals."""
 
 from __future__ import annotations
 

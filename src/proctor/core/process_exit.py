@@ -21,7 +21,7 @@ _SYSTEM = sys.modules.get(os.name, os)
 
 
 class ProcessExitBlocked(SystemExit):
-    """User code tried to end or replace the process; the message says how."""
+    """User code tried to end or replace the process; the message names the call."""
 
 
 class _Block:
@@ -51,7 +51,7 @@ def exit_blocked(report: Callable[[str], object] | None = None) -> Iterator[None
                 _restore()
 
 
-def exit_with_code_of(command: Callable[[], int]) -> NoReturn:
+def run_and_exit(command: Callable[[], int]) -> NoReturn:
     """Run a command and end the process with its exit code, which user code cannot change.
 
     Functions that run at the end of the process (`atexit`) and threads may still call
@@ -74,7 +74,7 @@ def _start(report: Callable[[str], object] | None) -> _Block:
 def _install() -> None:
     for name in _NAMES:
         _real[name] = getattr(os, name)
-        blocked = _blocked(name, _real[name])
+        blocked = _make_blocked(name, _real[name])
         for module in (os, _SYSTEM):
             setattr(module, name, blocked)
 
@@ -87,8 +87,8 @@ def _restore() -> None:
                 setattr(module, name, function)
 
 
-def _blocked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+def _make_blocked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def blocked(*args: Any, **kwargs: Any) -> Any:
         pid = os.getpid()
         active = [block for block in _blocks if block.pid == pid]
         if not active:
@@ -97,14 +97,14 @@ def _blocked(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
             real(active[-1].exit_code or args[0])
         call = f"os._exit({args[0] if args else ''})" if name == "_exit" else f"os.{name}(…)"
         text = (
-            f"{call} was called, which ends the process in the middle of the run; Proctor blocked "
-            "it. Fix: raise an exception, or call it in a separate process"
+            f"{call} would end the process in the middle of the run, so Proctor blocked it. "
+            "Fix: raise an exception, or call it in a separate process"
         )
         for block in active:
             if block.report is not None:
                 block.report(text)
         raise ProcessExitBlocked(text)
 
-    refuse._real = real  # type: ignore[attr-defined]
-    refuse.__name__ = name
-    return refuse
+    blocked._real = real  # type: ignore[attr-defined]
+    blocked.__name__ = name
+    return blocked

@@ -25,7 +25,7 @@ def text(*parts: str) -> str:
     return path(*parts).read_text(encoding="utf-8")
 
 
-# The most likely encoding of a file that is not UTF-8: spreadsheets write it.
+# The most likely encoding of a file that is not UTF-8: many spreadsheets use it.
 GUESSED_ENCODING = "Windows-1252"
 
 
@@ -40,24 +40,24 @@ def describe_byte(data: bytes, position: int) -> str:
     return f"byte 0x{byte.hex()}{hint}"
 
 
-def describe_error(error: UnicodeDecodeError) -> str:
-    r"""Name the first line of a text that is not UTF-8."""
+def describe_decode_error(error: UnicodeDecodeError) -> str:
+    """Describe the first line of a text that is not UTF-8."""
     data = bytes(error.object)
     line = data.count(b"\n", 0, error.start) + 1
     return f"line {line} is not UTF-8 text: {describe_byte(data, error.start)}"
 
 
-def how_to_convert(encoding: str = GUESSED_ENCODING, file: str = "FILE") -> str:
-    """Return the command that converts a file to UTF-8."""
+def describe_conversion(encoding: str = GUESSED_ENCODING, file: str = "FILE") -> str:
+    """Describe how to convert a file to UTF-8, with a command."""
     new = "NEW_FILE" if file == "FILE" else f"utf8-{file.rpartition('/')[2]}"
     return f"convert the file to UTF-8, for example: iconv -f {encoding} -t UTF-8 {file} > {new}"
 
 
-# Up to this size the compression ratio does not matter.
-ALWAYS_BYTES = 64 * 1024 * 1024
-LARGEST_RATIO = 200
+# The ratio limits only files that unpack into more than this.
+MIN_LIMIT_BYTES = 64 * 1024 * 1024
+MAX_RATIO = 200
 # Errors from reading a damaged or oversized file.
-UNREADABLE = (OSError, EOFError, zlib.error)
+READ_ERRORS = (OSError, EOFError, zlib.error)
 
 Explain = Callable[[Exception], Exception]
 
@@ -67,7 +67,7 @@ class _BoundedGzip(io.RawIOBase):
 
     def __init__(self, path: Path, explain: Explain) -> None:
         self._unpacked = gzip.open(path, "rb")  # noqa: SIM115 - closed with this stream
-        self._limit = max(ALWAYS_BYTES, path.stat().st_size * LARGEST_RATIO)
+        self._limit = max(MIN_LIMIT_BYTES, path.stat().st_size * MAX_RATIO)
         self._explain = explain
 
     def readable(self) -> bool:
@@ -85,10 +85,10 @@ class _BoundedGzip(io.RawIOBase):
             if self._unpacked.tell() > self._limit:
                 raise OSError(
                     errno.EFBIG,
-                    f"it unpacks into more than {self._limit / 1024**2:,.0f} MB, more than "
-                    f"{LARGEST_RATIO} times its size; unpack the file first if its size is intended",
+                    f"the file unpacks into more than {self._limit / 1024**2:,.0f} MB, more than "
+                    f"{MAX_RATIO} times its size. Fix: unpack it first, if the size is intended",
                 )
-        except UNREADABLE as error:
+        except READ_ERRORS as error:
             raise self._explain(error) from None
         return count
 
@@ -100,6 +100,6 @@ class _BoundedGzip(io.RawIOBase):
 def open_gzip(path: Path, explain: Explain = lambda error: error) -> BinaryIO:
     """Open a gzip file for reading, with a size limit.
 
-    Reading a damaged or oversized file raises the exception that `explain` returns; by default one of `UNREADABLE`.
+    Reading a damaged or oversized file raises the exception that `explain` returns; by default one of `READ_ERRORS`.
     """
     return cast(BinaryIO, io.BufferedReader(_BoundedGzip(path, explain), 1 << 16))

@@ -1,4 +1,4 @@
-"""The one retry policy: which failures are retried, and how long to wait before the next attempt.
+"""The retry policy: which failures are retried, and how long to wait before the next attempt.
 
 Targets, models and SDK clients use it; docs/running.md describes it.
 """
@@ -32,7 +32,7 @@ _CONNECTION_ERRORS = (ConnectionError, TimeoutError, socket.gaierror)
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often to retry, the first delay between attempts, and the timeout of one request.
 
-    `timeout` also limits a pause that the server asks for. Without it the limit is 120 seconds, or the time that the
+    `timeout` also limits a pause that the server requests. Without it the limit is 120 seconds, or the time that the
     run or the evaluator allows the whole call, if that is longer. If the caller limits the whole call, 429 is retried
     until that time is over, even beyond `retries`, unless `retries` is 0.
     """
@@ -47,16 +47,17 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def make_retry_policy(retries: Any, retry_delay: Any, timeout: Any, *, where: str) -> RetryPolicy:
-    """Check the options and report all faults at once."""
+    """Check the options and report all problems at once."""
     problems = []
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        problems.append(Problem("retries", f"expected a whole number of 0 or more, not {retries!r}"))
+        problems.append(Problem("retries", f"must be a whole number of 0 or more, got {retries!r}"))
     if not _is_number(retry_delay) or retry_delay < 0:
-        problems.append(Problem("retry_delay", f"expected 0 or more seconds, not {retry_delay!r}"))
+        problems.append(Problem("retry_delay", f"must be 0 or more seconds, got {retry_delay!r}"))
     if timeout is not None and (not _is_number(timeout) or timeout <= 0):
-        problems.append(Problem("timeout", f"expected more than 0 seconds, not {timeout!r}"))
+        problems.append(Problem("timeout", f"must be more than 0 seconds, got {timeout!r}"))
     if problems:
-        raise ModelError("its options do not fit", where=where, problems=problems)
+        fix = "write, for example, retries=4, retry_delay=0.5, timeout=60"
+        raise ModelError("the options of the model are invalid", where=where, problems=problems, fix=fix)
     return RetryPolicy(retries, float(retry_delay), None if timeout is None else float(timeout))
 
 
@@ -86,16 +87,16 @@ def is_retryable_error(error: BaseException) -> bool:
     return is_sdk_error or issubclass(type(error), _CONNECTION_ERRORS)
 
 
-def backoff_seconds(attempt: int, delay: float, chance: random.Random, longest: float = MAX_BACKOFF_SECONDS) -> float:
+def backoff_seconds(attempt: int, delay: float, rng: random.Random, max_seconds: float = MAX_BACKOFF_SECONDS) -> float:
     """Return the seconds to wait after an attempt: doubled each time, with jitter, at most `longest`."""
     # Powers above 1023 do not fit into a float.
-    most = min(longest, delay * 2.0 ** min(attempt - 1, 1000))
-    return chance.uniform(most / 2, most)
+    limit = min(max_seconds, delay * 2.0 ** min(attempt - 1, 1000))
+    return rng.uniform(limit / 2, limit)
 
 
-def trial_backoff_seconds(attempt: int, delay: float, error: BaseException, chance: random.Random) -> float:
+def trial_backoff_seconds(attempt: int, delay: float, error: BaseException, rng: random.Random) -> float:
     """Return the seconds to wait before a trial is tried again: at least the error's `retry_after`."""
-    seconds = backoff_seconds(attempt, delay, chance, MAX_TRIAL_BACKOFF_SECONDS)
+    seconds = backoff_seconds(attempt, delay, rng, MAX_TRIAL_BACKOFF_SECONDS)
     try:
         retry_after = getattr(error, "retry_after", None)
         if isinstance(retry_after, int | float) and math.isfinite(retry_after):

@@ -16,7 +16,7 @@ Work = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "asyncio.
 class CallThreads:
     """Run blocking calls in daemon threads.
 
-    Python cannot stop a thread, so a cancelled call (after a timeout, say) keeps its thread until it
+    Python cannot stop a thread, so a cancelled call (for example after a timeout) keeps its thread until it
     returns. Nothing waits for that thread: it cannot hang the run or the exit.
     """
 

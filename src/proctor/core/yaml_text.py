@@ -1,7 +1,7 @@
-"""Read YAML with line numbers, and refuse documents that unfold into something enormous.
+"""Read YAML with line numbers, and reject documents that expand into too many values.
 
 An alias repeats a part of the document. A few lines of aliases of aliases describe billions of
-values ("billion laughs"): parsing them is quick, and the first loop over the result never ends.
+values ("billion laughs"): parsing them is quick, but a loop over the result never ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EntryPath = tuple[str | int, ...]
 
 
 class InvalidYAML(ValueError):
-    """What is wrong with a YAML document, the line if it is known, and how to fix it."""
+    """An error in a YAML document, with its line if it is known."""
 
     def __init__(self, what: str, line: int | None = None, fix: str = "") -> None:
         super().__init__(what if line is None else f"{what} (line {line})")
@@ -47,14 +47,14 @@ class SourceLines:
         if node is not None:
             self._visit(node, ())
 
-    def _visit(self, node: Any, at: EntryPath) -> None:
-        self._lines.setdefault(at, node.start_mark.line + 1)
+    def _visit(self, node: Any, path: EntryPath) -> None:
+        self._lines.setdefault(path, node.start_mark.line + 1)
         for index, child in enumerate(node.value if isinstance(node.value, list) else ()):
             if not isinstance(child, tuple):
-                self._visit(child, (*at, index))
+                self._visit(child, (*path, index))
                 continue
             key, value = child
-            entry, line = (*at, str(key.value)), key.start_mark.line + 1
+            entry, line = (*path, str(key.value)), key.start_mark.line + 1
             is_repeated = entry in self._lines
             self._lines[entry] = line
             if is_repeated:
@@ -62,7 +62,7 @@ class SourceLines:
             else:
                 self._visit(value, entry)
 
-    def of(self, entry: EntryPath) -> int | None:
+    def find_line(self, entry: EntryPath) -> int | None:
         """Return the line of an entry, or of the nearest entry that contains it."""
         containers = (entry[:n] for n in range(len(entry), -1, -1))
         return next((self._lines[container] for container in containers if container in self._lines), None)
@@ -70,7 +70,7 @@ class SourceLines:
     def describe(self, entry: EntryPath, where: str) -> str:
         """Return the file, line and path of an entry, for an error message."""
         path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in entry)
-        line = self.of(entry)
+        line = self.find_line(entry)
         location = f"{where}:{line}" if line is not None else ""
         return ", ".join(text for text in (location, path.lstrip(".")) if text)
 
@@ -82,7 +82,7 @@ def read_yaml(text: str) -> tuple[Any, SourceLines]:
 
 
 def read_lines(text: str) -> SourceLines:
-    """Return the lines of a document that another parser reads, such as JSON; none if it is invalid."""
+    """Return the lines of a document that another parser reads, such as JSON; empty if it is invalid."""
     try:
         return read_yaml(text.replace("\t", " "))[1]
     except InvalidYAML:
@@ -125,16 +125,16 @@ def _explain(error: MarkedYAMLError) -> InvalidYAML:
     line = None if mark is None else mark.line + 1
     if "'\\t'" not in problem:
         return InvalidYAML(problem, line, "put texts that contain : ? # , [ or { in quotes")
-    before = ""
+    indentation = ""
     if mark is not None and mark.buffer is not None:
-        before = mark.buffer[: mark.pointer].rpartition("\n")[2]
-    what = "there is a tab" if before.strip() else "the line is indented with a tab"
+        indentation = mark.buffer[: mark.pointer].rpartition("\n")[2]
+    what = "there is a tab" if indentation.strip() else "the line is indented with a tab"
     return InvalidYAML(what, line, "replace tabs with spaces: YAML allows no tabs in indentation")
 
 
 @functools.cache
 def _loader_class() -> type[SafeLoader]:
-    """Return a safe loader that refuses deep nesting while it scans the text.
+    """Return a safe loader that rejects deep nesting while it scans the text.
 
     The scanner looks at every open bracket again for each token, so checking the depth of the
     parsed document comes too late.
@@ -158,7 +158,7 @@ def _loader_class() -> type[SafeLoader]:
 
 
 def _check_size(top: Node) -> None:
-    """Count the values of the unfolded document; each node is visited once."""
+    """Reject a document whose aliases expand into too many values; each node is visited once."""
     sizes: dict[int, int] = {}
     open_nodes: set[int] = set()
 
@@ -178,7 +178,7 @@ def _check_size(top: Node) -> None:
                     total += size_of(part, depth + 1)
             open_nodes.discard(key)
         if total > MAX_VALUES:
-            raise InvalidYAML(f"its aliases unfold into more than {MAX_VALUES:,} values")
+            raise InvalidYAML(f"the aliases expand into more than {MAX_VALUES:,} values")
         sizes[key] = total
         return total
 

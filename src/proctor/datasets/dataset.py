@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from proctor.datasets.faults import WHOLE_DATASET, Fault, dataset_error, sample_error
 from proctor.datasets.formats import open_file
-from proctor.datasets.inspection import DatasetInspection, IdTable, duplicate_id_fault
+from proctor.datasets.inspection import DatasetInspection, IdTable, duplicate_id_problem
+from proctor.datasets.problems import WHOLE_DATASET, dataset_error, sample_error
 from proctor.datasets.record import RecordReader, Rules, check_sample, read_items, read_typed
-from proctor.errors import DatasetError
+from proctor.errors import DatasetError, Problem
 from proctor.ports import DatasetLike, SampleSource
 from proctor.records import codec
 from proctor.records.run import DatasetInfo
@@ -35,8 +35,8 @@ class Dataset(Generic[InputT, ExpectedT]):
         self._name = name
         self._info: DatasetInfo | None = None
         self._null_input = False
-        if faults := list(_find_faults(self._samples)):
-            raise dataset_error(name, faults)
+        if problems := list(_find_problems(self._samples)):
+            raise dataset_error(name, problems)
 
     @overload
     @staticmethod
@@ -159,17 +159,17 @@ def _checked_dataset(samples: tuple[Sample[Any, Any], ...], name: str, null_inpu
     return dataset
 
 
-def _find_faults(samples: Iterable[Any]) -> Iterator[tuple[str, Fault]]:
+def _find_problems(samples: Iterable[Any]) -> Iterator[tuple[str, Problem]]:
     first_positions: dict[str, int] = {}
     for index, sample in enumerate(samples):
         if not isinstance(sample, Sample):
             what = f"expected a Sample, found {type_name(sample)}"
-            yield _locate(index), Fault("", what, "use Dataset.of for dicts and other objects")
+            yield _locate(index), Problem("", what, "use Dataset.of for dicts and other objects")
             continue
-        faults = check_sample(sample)
-        yield from ((_locate(index), fault) for fault in faults)
-        if not faults and (first := first_positions.setdefault(sample.id, index)) != index:
-            yield _locate(index), duplicate_id_fault(sample.id, _locate(first))
+        problems = check_sample(sample)
+        yield from ((_locate(index), problem) for problem in problems)
+        if not problems and (first := first_positions.setdefault(sample.id, index)) != index:
+            yield _locate(index), duplicate_id_problem(sample.id, _locate(first))
 
 
 def _locate(index: int) -> str:
@@ -200,7 +200,7 @@ class IteratorDataset:
         name: str = "iterator",
     ) -> None:
         if length is not None and length < 0:
-            raise DatasetError(f"length must be 0 or more, got {length}", where=name)
+            raise DatasetError(f"expected a length of at least 0, found {length}", where=name, fix="leave out length")
         self._reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
         self._items = iter(iterable)
         self._length = length
@@ -242,8 +242,8 @@ class IteratorDataset:
             # Earlier items are gone, so only hashes can be compared: with a million ids, the chance of a
             # false duplicate is 1 in 30 million.
             if not ids.add(hash(sample.id)):
-                fault = Fault("id", f"{sample.id!r} was used before", "give every sample a unique id")
-                raise sample_error(self._locate(index), [fault])
+                problem = Problem("id", f"{sample.id!r} is already used", "give every sample a unique id")
+                raise sample_error(self._locate(index), [problem])
             yield sample
             count += 1
         self._length = count
@@ -276,7 +276,7 @@ class UserDataset:
     def inspect(self) -> DatasetInfo:
         """Read, check and describe the dataset."""
         user_info = getattr(self._dataset, "info", None)
-        details = codec.plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
+        details = codec.to_plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
         info = DatasetInfo(
             str(details.get("name", self._name)), source=str(details.get("source", self._name)), details=details
         )

@@ -7,7 +7,7 @@ import difflib
 import errno
 import gzip
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,11 +15,11 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.core.resources import describe_byte, how_to_convert, open_gzip
-from proctor.datasets.faults import Fault, ReportFaults, SharedLine
+from proctor.core.resources import describe_byte, describe_conversion, open_gzip
 from proctor.datasets.inspection import DatasetInspection
+from proctor.datasets.problems import ReportProblems, SharedLine
 from proctor.datasets.record import RecordReader, Rules, read_typed
-from proctor.errors import DatasetError
+from proctor.errors import DatasetError, Problem
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 
@@ -50,7 +50,7 @@ class FileDataset:
         # Facts about the format; a pass over the file may set them.
         self.details: dict[str, str] = {}
 
-    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    def _rows(self, report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
@@ -135,16 +135,16 @@ def open_data(path: Path) -> BinaryIO:
         file.close()
         file = open_gzip(path, partial(_explain_gzip_error, path))
     start = file.read(4)
-    if encoding := _other_encoding(start):
+    if encoding := _detect_other_encoding(start):
         file.close()
         raise DatasetError(
-            f"the file is {encoding}, not UTF-8", where=str(path), fix=how_to_convert(encoding, str(path))
+            f"the file is {encoding}, not UTF-8", where=str(path), fix=describe_conversion(encoding, str(path))
         )
     file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
     return file
 
 
-def _other_encoding(start: bytes) -> str:
+def _detect_other_encoding(start: bytes) -> str:
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "UTF-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -166,7 +166,7 @@ def _explain_gzip_error(path: Path, error: Exception) -> DatasetError:
     return DatasetError(what, where=str(path), fix=fix)
 
 
-def numbered_lines(file: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | None]]:
+def read_numbered_lines(file: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | None]]:
     """Yield the lines of a file with their numbers; None for a line that is too long."""
     number = 0
     while line := file.readline(max_line_bytes + 1):
@@ -180,40 +180,42 @@ def numbered_lines(file: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iter
         yield number, None
 
 
-def decode_line(line: bytes) -> str | Fault:
-    """Decode a line as UTF-8, or return the fault with its position."""
+def decode_line(line: bytes) -> str | Problem:
+    """Decode a line as UTF-8, or return the problem with its position."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        return encoding_fault(line, error.start, error.start)
+        return encoding_problem(line, error.start, error.start)
 
 
-def encoding_fault(data: bytes, position: int, offset: int) -> Fault:
-    """Return the fault of a byte that is not UTF-8, `offset` bytes into its line."""
+def encoding_problem(data: bytes, position: int, offset: int) -> Problem:
+    """Return the problem of a byte that is not UTF-8, `offset` bytes into its line."""
     what = f"not UTF-8: at offset {offset} of the line is {describe_byte(data, position)}"
-    return Fault("", what, how_to_convert())
+    return Problem("", what, describe_conversion())
 
 
-def long_line_fault(max_line_bytes: int = MAX_LINE_BYTES) -> Fault:
-    """Return the fault of a line that is too long."""
+def long_line_problem(max_line_bytes: int = MAX_LINE_BYTES) -> Problem:
+    """Return the problem of a line that is too long."""
     what = f"the line is longer than {max_line_bytes:,} bytes"
-    return Fault("", what, "write one sample per line, or give JSONLDataset a larger max_line_bytes")
+    return Problem("", what, "write one sample per line, or give JSONLDataset a larger max_line_bytes")
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> DatasetError:
     where = str(path)
     if isinstance(error, FileNotFoundError):
-        return DatasetError("there is no such file", where=where, fix=_suggest_file(path))
+        return DatasetError("there is no such file", where=where, fix=suggest_file(path))
     if isinstance(error, PermissionError):
         return DatasetError("no permission to read it", where=where, fix="check the file's permissions")
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return DatasetError(f"the file cannot be read: {reason}", where=where, fix="check the path")
 
 
-def _suggest_file(path: Path) -> str:
+def suggest_file(path: Path, suffixes: Sequence[str] = ()) -> str:
+    """Suggest a file of the folder with a similar stem, and one of the suffixes if there are any."""
     try:
-        names = [entry.name for entry in islice(path.parent.iterdir(), MAX_NAMES_SEARCHED)]
+        files = sorted(islice(path.parent.iterdir(), MAX_NAMES_SEARCHED))
     except OSError:
         return f"check the folder: there is no {str(path.parent)!r}"
-    close = difflib.get_close_matches(path.name, sorted(names), n=1)
-    return f"did you mean {str(path.parent / close[0])!r}?" if close else "check the path"
+    stems = {file.name.partition(".")[0]: file for file in files if not suffixes or file.suffix in suffixes}
+    close = difflib.get_close_matches(path.name.partition(".")[0], stems, n=1)
+    return f"did you mean {str(stems[close[0]])!r}?" if close else "check the path"

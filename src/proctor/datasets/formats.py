@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.core import imports as plugins
-from proctor.datasets.faults import WHOLE_DATASET, ReportFaults
 from proctor.datasets.files import MAX_LINE_BYTES, FileDataset, check_file, open_data
 from proctor.datasets.json_document import RECORD_KEYS, JSONDataset
 from proctor.datasets.jsonl import JSONLDataset
+from proctor.datasets.problems import WHOLE_DATASET, ReportProblems
 from proctor.datasets.record import Rules, read_items
 from proctor.datasets.table import CSVDataset
 from proctor.errors import DatasetError, Problem, suggest_name
@@ -36,7 +36,7 @@ class RecordFile(FileDataset):
         super().__init__(path, **options)
         self._read = read
 
-    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    def _rows(self, report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
         yield from read_items(self._read_records(), self._reader)(report)
 
     def _read_records(self) -> Iterator[Any]:
@@ -131,7 +131,7 @@ def format_suffix(path: Path) -> str:
 
 
 def is_json_lines(path: Path, *, expects_lines: bool) -> bool:
-    """Tell whether a JSON file has one value per line rather than being one document.
+    """Return True if a JSON file has one value per line, False if it is one document.
 
     `expects_lines`, from the suffix, decides where the content is ambiguous.
     """
@@ -161,7 +161,7 @@ def _next_line(file: BinaryIO) -> bytes | None:
 
 
 def _spans_lines(start: bytes) -> bool:
-    """Tell whether the first JSON value of a text is complete and spans several lines."""
+    """Return True if the first JSON value of a text is complete and spans several lines."""
     text = start.decode("utf-8", "replace").lstrip()
     try:
         _, end = json.JSONDecoder().raw_decode(text)

@@ -1,4 +1,4 @@
-"""Inspect a dataset in one pass: count and fingerprint its samples and collect all faults."""
+"""Inspect a dataset in one pass: count and fingerprint its samples and collect all problems."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proctor.datasets.faults import Fault, InvalidRecord, Locate, Rows, dataset_error
+from proctor.datasets.problems import InvalidRecord, Locate, Rows, dataset_error
 from proctor.datasets.record import Fingerprint, RecordReader
+from proctor.errors import Problem
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample
 
@@ -16,7 +17,7 @@ SEGMENTS = 64
 SEGMENT_BITS = 6
 MIN_SEGMENT_SIZE = 16
 MASK_64 = (1 << 64) - 1
-MAX_FAULTS = 1000
+MAX_PROBLEMS = 1000
 
 
 class IdTable:
@@ -83,11 +84,11 @@ class DatasetInspection:
         self._rows = rows
         self._reader = reader
         self._hash_id = hash_id
-        self._faults: list[tuple[int, Fault]] = []
+        self._problems: list[tuple[int, Problem]] = []
         self._repeated_hashes: set[int] = set()
 
     def run(self, info: DatasetInfo, locate: Locate, samples: list[Sample[Any, Any]] | None = None) -> DatasetInfo:
-        """Return `info` with length and fingerprint, or raise one error with all faults.
+        """Return `info` with length and fingerprint, or raise one error with all problems.
 
         Every sample is appended to `samples`, if given.
         """
@@ -97,60 +98,60 @@ class DatasetInspection:
             length = self._read(fingerprint, samples)
             if self._repeated_hashes:
                 self._find_duplicates(locate)
-        except _TooManyFaults:
+        except _TooManyProblems:
             stopped = True
-        if self._faults:
-            faults = [(locate(n), fault) for n, fault in sorted(self._faults, key=lambda f: f[0])]
-            raise dataset_error(info.name, faults, stopped=stopped)
+        if self._problems:
+            problems = [(locate(n), problem) for n, problem in sorted(self._problems, key=lambda f: f[0])]
+            raise dataset_error(info.name, problems, stopped=stopped)
         return DatasetInfo(info.name, info.source, length, fingerprint.hexdigest(), details=info.details)
 
     def _read(self, fingerprint: Fingerprint, samples: list[Sample[Any, Any]] | None) -> int:
         length = 0
         ids = IdTable()
-        types_declared = self._reader.types_declared
-        for position, sample in self._rows(self._add_faults):
+        has_types = self._reader.has_types
+        for position, sample in self._rows(self._add_problems):
             length += 1
             id_hash = self._hash_id(sample.id)
             if not ids.add(id_hash):
                 self._repeated_hashes.add(id_hash)
-                if len(self._repeated_hashes) == MAX_FAULTS:
+                if len(self._repeated_hashes) == MAX_PROBLEMS:
                     break
             try:
                 fingerprint.add(sample)
-                typed = self._reader.typed(sample) if types_declared else sample
+                converted = self._reader.convert_types(sample) if has_types else sample
             except InvalidRecord as invalid:
-                self._add_faults(position, invalid.faults)
+                self._add_problems(position, invalid.problems)
                 continue
             if samples is not None:
-                samples.append(typed)
+                samples.append(converted)
         return length
 
-    def _add_faults(self, position: int, faults: Sequence[Fault]) -> None:
-        self._faults += [(position, fault) for fault in faults]
-        if len(self._faults) >= MAX_FAULTS:
-            raise _TooManyFaults
+    def _add_problems(self, position: int, problems: Sequence[Problem]) -> None:
+        self._problems += [(position, problem) for problem in problems]
+        if len(self._problems) >= MAX_PROBLEMS:
+            raise _TooManyProblems
 
     def _find_duplicates(self, locate: Locate) -> None:
         first_positions: dict[str, int] = {}
-        # The first pass has reported all other faults.
-        for position, sample in self._rows(lambda _position, _faults: None):
+        # The first pass has reported all other problems.
+        for position, sample in self._rows(lambda _position, _problems: None):
             if self._hash_id(sample.id) not in self._repeated_hashes:
                 continue
             # Positions on a shared line are equal, so the id decides.
             if sample.id in first_positions:
                 earlier = locate(first_positions[sample.id])
-                self._add_faults(position, [duplicate_id_fault(sample.id, earlier)])
+                self._add_problems(position, [duplicate_id_problem(sample.id, earlier)])
             else:
                 first_positions[sample.id] = position
 
 
-def duplicate_id_fault(sample_id: str, earlier: str) -> Fault:
-    """Return the fault of an id that an earlier sample has."""
+def duplicate_id_problem(sample_id: str, earlier: str) -> Problem:
+    """Return the problem of an id that an earlier sample has."""
     fix = "give every sample a unique id"
     if sample_id.startswith("auto-"):
         fix = "give samples with equal inputs different ids, or remove the repetition"
-    return Fault("id", f"{sample_id!r} is already used at {earlier}", fix)
+    return Problem("id", f"{sample_id!r} is already used at {earlier}", fix)
 
 
-class _TooManyFaults(Exception):
-    """Raised to stop reading after many faults."""
+class _TooManyProblems(Exception):
+    """Raised to stop reading after many problems."""

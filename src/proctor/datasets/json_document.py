@@ -8,11 +8,11 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, SharedLine, shorten
-from proctor.datasets.files import FileDataset, encoding_fault, open_data
+from proctor.datasets.files import FileDataset, encoding_problem, open_data
 from proctor.datasets.jsonl import EMPTY_FILE, explain_decode_error, read_record, reject_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
-from proctor.errors import MAX_ITEMS, suggest_name
+from proctor.datasets.problems import InvalidRecord, ReportProblems, SharedLine, shorten
+from proctor.errors import MAX_ITEMS, Problem, suggest_name
 from proctor.records.sample import Sample
 
 # The keys under which an object may hold its list of records.
@@ -40,27 +40,27 @@ class JSONDataset(FileDataset):
     >>> folder.cleanup()
     """
 
-    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    def _rows(self, report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
         keys = MappedKeys(self._reader.paths)
         for line, text in self._records(report):
             try:
                 data = text.encode("utf-8", "surrogatepass")
                 record = read_record(data, "write every sample as a JSON object")
-                keys.see(line, record)
+                keys.add(line, record)
                 sample = self._reader.sample(record)
             except InvalidRecord as invalid:
-                report(line, invalid.faults)
+                report(line, invalid.problems)
                 continue
             yield line, sample
-        for line, faults in keys.faults(dataset_position=0):
-            report(line, faults)
+        for line, problems in keys.problems(dataset_position=0):
+            report(line, problems)
 
-    def _records(self, report: ReportFaults) -> Iterator[tuple[int, str]]:
+    def _records(self, report: ReportProblems) -> Iterator[tuple[int, str]]:
         """Yield the text of each record with its first line."""
         try:
             yield from self._find_records(_Document(self._read_text()))
         except _InvalidDocument as invalid:
-            report(invalid.line, [invalid.fault])
+            report(invalid.line, [invalid.problem])
 
     def _find_records(self, document: _Document) -> Iterator[tuple[int, str]]:
         start = document.skip_blank(0)
@@ -76,14 +76,14 @@ class JSONDataset(FileDataset):
             return
         name = _find_list_key(value)
         if name is None:
-            raise _InvalidDocument(0, _missing_list_fault(value, self.path))
+            raise _InvalidDocument(0, _missing_list_problem(value, self.path))
         if others := _similar_lists(value, name):
-            raise _InvalidDocument(0, _several_lists_fault(value, [name, *others], self.path))
+            raise _InvalidDocument(0, _several_lists_problem(value, [name, *others], self.path))
         recognized = f"a JSON object with a list under {name!r}"
         if others := [str(key) for key in value if key != name]:
             recognized += f"; other keys are ignored: {_join_names(others)}"
         self.details = {"format": "json", "recognised": recognized}
-        yield from document.items(document.start_of(name, start))
+        yield from document.items(document.find_value_start(name, start))
 
     def _is_record(self, value: Any) -> bool:
         fields = {*FIELDS, *self._reader.paths}
@@ -95,14 +95,14 @@ class JSONDataset(FileDataset):
         if len(data) > MAX_DOCUMENT_BYTES:
             what = f"the document is larger than {MAX_DOCUMENT_BYTES:,} bytes"
             fix = "write JSON Lines, which is read line by line: .jsonl"
-            raise _InvalidDocument(0, Fault("", what, fix))
+            raise _InvalidDocument(0, Problem("", what, fix))
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
             start = data.rfind(b"\n", 0, error.start) + 1
             line = data.count(b"\n", 0, error.start) + 1
-            fault = encoding_fault(data, error.start, error.start - start)
-            raise _InvalidDocument(line, fault) from None
+            problem = encoding_problem(data, error.start, error.start - start)
+            raise _InvalidDocument(line, problem) from None
         if not text.strip(_BLANK):
             raise _InvalidDocument(0, EMPTY_FILE)
         return text
@@ -111,10 +111,10 @@ class JSONDataset(FileDataset):
 class _InvalidDocument(Exception):
     """Raised where a document cannot be read further; `line` 0 means the whole file."""
 
-    def __init__(self, line: int, fault: Fault) -> None:
-        super().__init__(fault)
+    def __init__(self, line: int, problem: Problem) -> None:
+        super().__init__(problem)
         self.line = line
-        self.fault = fault
+        self.problem = problem
 
 
 class _Document:
@@ -160,7 +160,7 @@ class _Document:
         """Yield the line and text of each item of the list at a position; return the end of the list."""
         position = self.skip_blank(start + 1)
         if self.text.startswith("]", position):
-            raise _InvalidDocument(0, Fault("", "no samples: the list is empty"))
+            raise _InvalidDocument(0, Problem("", "no samples: the list is empty"))
         while True:
             _, end = self.value(position)
             comma = self.skip_blank(end)
@@ -180,7 +180,7 @@ class _Document:
             yield self.sample(position, end, following if following < len(self.text) else None)
             position = following
 
-    def start_of(self, name: str, position: int) -> int:
+    def find_value_start(self, name: str, position: int) -> int:
         """Return the start of a key's value in the object that starts at a position."""
         position = self.skip_blank(position + 1)
         start: int | None = None
@@ -191,7 +191,7 @@ class _Document:
             if key == name:
                 if start is not None:
                     what = f"the key {name!r} is repeated"
-                    raise _InvalidDocument(key_line, Fault("", what, "keep all samples in one list"))
+                    raise _InvalidDocument(key_line, Problem("", what, "keep all samples in one list"))
                 start = position
             _, end = self.value(position)
             position = self.skip_blank(end)
@@ -206,15 +206,15 @@ class _Document:
         if position < len(self.text):
             rest = shorten(repr(self.text[position : position + 80]))
             what = f"not JSON: there is more text after the end of the list: {rest}"
-            raise _InvalidDocument(self.line(position), Fault("", what, "keep all samples in one list"))
+            raise _InvalidDocument(self.line(position), Problem("", what, "keep all samples in one list"))
 
     def _explain(self, error: json.JSONDecodeError) -> _InvalidDocument:
         if error.pos >= self._length or error.msg.startswith("Unterminated"):
-            fault = Fault("", "the file ends before its JSON does", "check that the file is complete")
+            problem = Problem("", "the file ends before its JSON does", "check that the file is complete")
         else:
             what = f"not JSON: {error.msg.lower()}, at character {error.colno} of the line"
-            fault = Fault("", what, "correct the JSON at this position")
-        return _InvalidDocument(error.lineno, fault)
+            problem = Problem("", what, "correct the JSON at this position")
+        return _InvalidDocument(error.lineno, problem)
 
 
 def _find_list_key(value: Any) -> str | None:
@@ -239,11 +239,11 @@ def _similar_lists(value: Mapping[str, Any], name: str) -> list[str]:
     return [key for key, item in lists.items() if key != name and keys & item[0].keys()]
 
 
-def _several_lists_fault(value: Mapping[str, Any], names: Sequence[str], path: Path) -> Fault:
+def _several_lists_problem(value: Mapping[str, Any], names: Sequence[str], path: Path) -> Problem:
     lists = _record_lists(value)
     counts = _join_names(f"{name!r} ({len(lists[name]):,})" for name in names)
     what = f"several lists of the object could be the samples: {counts}"
-    return Fault("", what, _extraction_command(names[0], path))
+    return Problem("", what, _extraction_command(names[0], path))
 
 
 def _join_names(names: Iterable[str]) -> str:
@@ -262,9 +262,9 @@ def _extraction_command(name: str, path: Path) -> str:
     )
 
 
-def _missing_list_fault(value: Any, path: Path) -> Fault:
+def _missing_list_problem(value: Any, path: Path) -> Problem:
     if not isinstance(value, dict):
-        return Fault("", "no samples: the document is neither a list nor an object")
+        return Problem("", "no samples: the document is neither a list nor an object")
     keys = _join_names(map(str, value)) or "none"
     suggestion = next((hint for key in value if "did you" in (hint := suggest_name(key, RECORD_KEYS))), "")
     fix = f"put the samples into a list, at the top level or under {', '.join(RECORD_KEYS)}"
@@ -277,4 +277,4 @@ def _missing_list_fault(value: Any, path: Path) -> Fault:
         )
         command = _extraction_command(next(iter(lists)), path)
         fix = f"{command}; if the file holds chats or traces, name their format: --dataset-format NAME"
-    return Fault("", what, f"{suggestion} {fix}".strip())
+    return Problem("", what, f"{suggestion} {fix}".strip())

@@ -9,17 +9,24 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
-from proctor.datasets.files import MAX_LINE_BYTES, FileDataset, decode_line, long_line_fault, numbered_lines, open_data
+from proctor.datasets.files import (
+    MAX_LINE_BYTES,
+    FileDataset,
+    decode_line,
+    long_line_problem,
+    open_data,
+    read_numbered_lines,
+)
 from proctor.datasets.mapping import MappedKeys
+from proctor.datasets.problems import InvalidRecord, ReportProblems, describe_value, shorten
 from proctor.errors import Problem
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, find_metadata_problems
 
 CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
 OBJECT_PER_LINE = "write one complete JSON object on each line"
-EMPTY_FILE = Fault("", "no samples: the file is empty", "check that it is the right file")
-NUMBER_OUT_OF_RANGE = Fault("", "a number is out of range", "write it as a string")
-NESTED_TOO_DEEP = Fault("", "the JSON is nested too deep")
+EMPTY_FILE = Problem("", "no samples: the file is empty", "check that it is the right file")
+NUMBER_OUT_OF_RANGE = Problem("", "a number is out of range", "write it as a string")
+NESTED_TOO_DEEP = Problem("", "the JSON is nested too deep")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -52,15 +59,15 @@ class JSONLDataset(FileDataset):
         super().__init__(path, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
         self._max_line_bytes = max_line_bytes
 
-    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    def _rows(self, report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
         decode_sample = self._sample_decoder()
         keys = MappedKeys(self._reader.paths)
         empty = True
         with open_data(self._file) as file:
-            for number, line in numbered_lines(file, self._max_line_bytes):
+            for number, line in read_numbered_lines(file, self._max_line_bytes):
                 if line is None:
                     empty = False
-                    report(number, [long_line_fault(self._max_line_bytes)])
+                    report(number, [long_line_problem(self._max_line_bytes)])
                     continue
                 sample = decode_sample(line)
                 if sample is None:
@@ -68,18 +75,18 @@ class JSONLDataset(FileDataset):
                         continue
                     try:
                         record = read_record(line)
-                        keys.see(number, record)
+                        keys.add(number, record)
                         sample = self._reader.sample(record)
                     except InvalidRecord as invalid:
                         empty = False
-                        report(number, invalid.faults)
+                        report(number, invalid.problems)
                         continue
                 empty = False
                 yield number, sample
         if empty:
             report(0, [EMPTY_FILE])
-        for number, faults in keys.faults(dataset_position=0):
-            report(number, faults)
+        for number, problems in keys.problems(dataset_position=0):
+            report(number, problems)
 
     def _sample_decoder(self) -> Callable[[bytes], Sample[Any, Any] | None]:
         """Return a fast decoder for lines that need no mapping or checks; it returns None for others."""
@@ -104,7 +111,7 @@ class JSONLDataset(FileDataset):
 
 
 def may_repeat_keys(line: bytes, value: Any) -> bool:
-    """Tell whether a JSON text may have keys that are missing in the value decoded from it.
+    """Return True if a JSON text may have keys that are missing in the value decoded from it.
 
     Every key has one colon, and colons in strings are also in the value. So the text has more colons than the
     encoded value if decoding dropped a key, and rarely for another reason.
@@ -118,8 +125,8 @@ def may_repeat_keys(line: bytes, value: Any) -> bool:
         return True
 
 
-def find_repeated_keys(text: str) -> list[Fault]:
-    """Return a fault for every key that one object of a JSON text repeats."""
+def find_repeated_keys(text: str) -> list[Problem]:
+    """Return a problem for every key that one object of a JSON text repeats."""
     repeated: dict[str, None] = {}
 
     def check(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -132,30 +139,30 @@ def find_repeated_keys(text: str) -> list[Fault]:
 
     json.loads(text, object_pairs_hook=check)
     fix = "keep one of the values, or rename one of the keys"
-    return [Fault("", f"the key {shorten(repr(key))} is repeated in one object", fix) for key in repeated]
+    return [Problem("", f"the key {shorten(repr(key))} is repeated in one object", fix) for key in repeated]
 
 
 def read_record(line: bytes, fix: str = OBJECT_PER_LINE) -> Mapping[str, Any]:
-    """Return the JSON object on a line; raise `InvalidRecord` with all faults if there is none."""
+    """Return the JSON object on a line; raise `InvalidRecord` with all problems if there is none."""
     try:
         record = msgspec.json.decode(line)
     except (ValueError, RecursionError):
         raise InvalidRecord([_explain_invalid_json(line)]) from None
     if not isinstance(record, dict):
         what = f"expected a mapping (a JSON object), found {describe_value(record)}"
-        raise InvalidRecord([Fault("", what, fix)])
+        raise InvalidRecord([Problem("", what, fix)])
     if may_repeat_keys(line, record):
         try:
-            faults = find_repeated_keys(line.decode())
+            problems = find_repeated_keys(line.decode())
         except (ValueError, RecursionError):
             # Python reads fewer levels and digits than msgspec.
-            faults = []
-        if faults:
-            raise InvalidRecord(faults)
+            problems = []
+        if problems:
+            raise InvalidRecord(problems)
     return record
 
 
-def _explain_invalid_json(line: bytes) -> Fault:
+def _explain_invalid_json(line: bytes) -> Problem:
     """Explain why a line is not JSON; the standard library names the position best."""
     text = decode_line(line)
     if isinstance(text, Problem):
@@ -165,27 +172,27 @@ def _explain_invalid_json(line: bytes) -> Fault:
         value = json.loads(text, parse_constant=reject_constant)
     except json.JSONDecodeError as error:
         if error.pos >= len(text) or error.msg.startswith("Unterminated"):
-            return Fault("", "the line ends before its JSON does", OBJECT_PER_LINE)
+            return Problem("", "the line ends before its JSON does", OBJECT_PER_LINE)
         what = f"not JSON: {error.msg.lower()}, at character {error.pos + 1} of the line"
-        return Fault("", what, OBJECT_PER_LINE)
+        return Problem("", what, OBJECT_PER_LINE)
     except (ValueError, RecursionError) as error:
         return explain_decode_error(error)
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         what = f"\\u{ord(error.object[error.start]):04x} is half of a surrogate pair, not a character"
-        return Fault("", what, "write the complete pair, or the character itself")
+        return Problem("", what, "write the complete pair, or the character itself")
     return NUMBER_OUT_OF_RANGE
 
 
 def reject_constant(name: str) -> NoReturn:
     """Reject NaN and Infinity, which Python accepts in JSON but the standard does not."""
     what, fix = f"not JSON: {name} is not a number", "write null, or leave the key out"
-    raise InvalidRecord([Fault("", what, fix)])
+    raise InvalidRecord([Problem("", what, fix)])
 
 
-def explain_decode_error(error: Exception) -> Fault:
+def explain_decode_error(error: Exception) -> Problem:
     """Explain why the standard library cannot decode a JSON text without syntax errors."""
     if isinstance(error, InvalidRecord):
-        return error.faults[0]
+        return error.problems[0]
     return NESTED_TOO_DEEP if isinstance(error, RecursionError) else NUMBER_OUT_OF_RANGE

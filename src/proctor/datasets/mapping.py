@@ -7,7 +7,6 @@ import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.datasets.faults import Fault
 from proctor.errors import DatasetError, Problem, suggest_name
 from proctor.records.sample import CLUSTER, CONTEXT, LABELS, TAGS
 
@@ -58,16 +57,16 @@ def find_missing_keys(paths: Mapping[str, FieldPath], keys: Collection[str]) -> 
     return [(key, suggest_name(key, keys)) for key in paths if key not in keys]
 
 
-def missing_key_fault(key: str, keys: Sequence[str], what: str) -> Fault:
-    """Return the fault of a mapping that names a key or column that does not exist."""
+def missing_key_problem(key: str, keys: Sequence[str], what: str) -> Problem:
+    """Return the problem of a mapping that names a key or column that does not exist."""
     existing = ", ".join(keys) or "none"
-    return Fault("mapping", f"there is no {what} {key!r}; there are: {existing}", suggest_name(key, keys))
+    return Problem("mapping", f"there is no {what} {key!r}; there are: {existing}", suggest_name(key, keys))
 
 
 class MappedKeys:
     """Checks during one pass whether the records have the keys of a mapping.
 
-    A key that no record has is a fault of the mapping. A key that a single record lacks is a missing value,
+    A key that no record has is a problem of the mapping. A key that a single record lacks is a missing value,
     unless the record has a similar key that is not mapped: a typo.
     """
 
@@ -79,7 +78,7 @@ class MappedKeys:
         # Pairs of keys that occur together, so neither is a typo of the other.
         self._pairs: set[tuple[str, str]] = set()
 
-    def see(self, position: int, record: Mapping[str, Any]) -> None:
+    def add(self, position: int, record: Mapping[str, Any]) -> None:
         """Register the keys of a record."""
         if not self._paths:
             return
@@ -103,17 +102,17 @@ class MappedKeys:
             ):
                 self._typos.append((position, key, other))
 
-    def faults(self, *, dataset_position: int) -> Iterator[tuple[int, list[Fault]]]:
-        """Yield the faults after the last record; `dataset_position` is that of the dataset itself."""
+    def problems(self, *, dataset_position: int) -> Iterator[tuple[int, list[Problem]]]:
+        """Yield the problems after the last record; `dataset_position` is that of the dataset itself."""
         if not self._present and not self._typos:
             return
         keys = list(self._present)
         if missing := [key for key in self._paths if key in self._unseen]:
-            yield dataset_position, [missing_key_fault(key, keys, "key") for key in missing]
+            yield dataset_position, [missing_key_problem(key, keys, "key") for key in missing]
         for position, key, other in self._typos:
             if key not in self._unseen and (key, other) not in self._pairs:
                 what = f"is not a known name; did you mean {key!r}?"
-                yield position, [Fault(other, what, f"rename it: {other} to {key}")]
+                yield position, [Problem(other, what, f"rename it: {other} to {key}")]
 
 
 @functools.lru_cache(maxsize=4096)

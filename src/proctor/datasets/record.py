@@ -9,26 +9,26 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from proctor.datasets.faults import (
+from proctor.datasets.mapping import FIELDS, MappedKeys, find_missing_keys, guess_field, read_mapping
+from proctor.datasets.problems import (
     WHOLE_DATASET,
-    Fault,
     InvalidRecord,
     Locate,
-    ReportFaults,
+    ReportProblems,
     Rows,
     describe_value,
     sample_error,
 )
-from proctor.datasets.mapping import FIELDS, MappedKeys, find_missing_keys, guess_field, read_mapping
-from proctor.datasets.typed import Reader, accepts_null, make_reader
+from proctor.datasets.type_readers import Reader, accepts_null, make_reader
+from proctor.errors import Problem
 from proctor.records import codec
-from proctor.records.sample import Sample, find_metadata_problems, type_name
+from proctor.records.sample import Sample, find_metadata_problems
 
 AUTO_ID_DIGITS = 12
 
 
 class Fingerprint:
-    """A SHA-256 over samples in their order; it is the same for the same content from any source.
+    """A SHA-256 of samples in their order; the same content from any source has the same fingerprint.
 
     It covers the content as written, before conversion to declared types.
     """
@@ -60,25 +60,26 @@ def generate_id(value: Any) -> str:
     text = canonical_json(value)
     if _is_unstable(text):
         what = f"{type(value).__name__} has no content from which an id can be made"
-        raise InvalidRecord([Fault("input", what, "give the sample an id")])
+        raise InvalidRecord([Problem("input", what, "give the sample an id")])
     return "auto-" + hashlib.sha256(text).hexdigest()[:AUTO_ID_DIGITS]
 
 
 def canonical_json(value: Any) -> bytes:
     """Return a value as canonical JSON; raise `InvalidRecord` if JSON cannot hold it."""
     try:
-        return codec.canonical(value)
+        return codec.encode_canonical(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidRecord([Fault("", f"the sample cannot be written as JSON: {error}")]) from None
+        raise InvalidRecord([Problem("", f"the sample cannot be written as JSON: {error}")]) from None
 
 
 def _is_unstable(text: bytes) -> bool:
-    """Tell whether the text has a memory address, which differs between processes."""
+    """Return True if the text has a memory address, which differs between processes."""
     return b'"$repr"' in text and b" at 0x" in text
 
 
-GIVE_IDS = "give every sample an id, or generate ids: generate_ids=True (--generate-ids)"
-GIVE_INPUTS = "give every sample an input, or map a key to it"
+ID_FIX = "give every sample an id, or generate ids: generate_ids=True (--generate-ids)"
+INPUT_FIX = "give every sample an input, or map a key to it"
+SAMPLE_FIX = 'write each sample as {"id": "1", "input": "2 + 2", "expected": "4"}'
 # Keys of chats and traces, which can be read as recorded sessions.
 LOG_KEYS = frozenset(("messages", "message", "role", "payload", "traj", "sessionId", "resourceSpans", "events"))
 
@@ -109,62 +110,62 @@ class RecordReader:
         self._null_expected = accepts_null(self._expected)
 
     @property
-    def types_declared(self) -> bool:
-        """Whether `typed` converts anything."""
+    def has_types(self) -> bool:
+        """True if `convert_types` converts anything."""
         return self._input is not None or self._expected is not None
 
     def record(self, item: Any) -> Sample[Any, Any] | Mapping[str, Any]:
         """Return a sample unchanged, or the fields of a mapping or object; may raise `InvalidRecord`."""
         if isinstance(item, Sample):
-            if faults := check_sample(item, null_input=self.null_input):
-                raise InvalidRecord(faults)
+            if problems := check_sample(item, null_input=self.null_input):
+                raise InvalidRecord(problems)
             return item
         return item if isinstance(item, Mapping) else _object_fields(item)
 
     def sample(self, record: Mapping[str, Any]) -> Sample[Any, Any]:
         """Convert a record to a sample without converting its values; may raise `InvalidRecord`."""
-        faults: list[Fault] = []
-        fields = self._arrange(record, faults)
+        problems: list[Problem] = []
+        fields = self._arrange(record, problems)
         value, expected = fields.get("input"), fields.get("expected")
         has_input = value is not None or ("input" in fields and self.null_input)
-        sample_id = self._read_id(fields.get("id"), value, has_input, faults)
+        sample_id = self._read_id(fields.get("id"), value, has_input, problems)
         if not has_input:
-            faults += self._missing_input(record, "input" in fields)
-        metadata = _merge_metadata(fields, faults)
-        if faults:
-            # Conversion has no sample to work on later, so its faults are reported now.
-            self._convert_values(value, expected, faults, has_input)
-            raise InvalidRecord(faults)
+            problems += self._missing_input(record, "input" in fields)
+        metadata = _merge_metadata(fields, problems)
+        if problems:
+            # Conversion has no sample to work on later, so its problems are reported now.
+            self._convert_values(value, expected, problems, has_input)
+            raise InvalidRecord(problems)
         return Sample(sample_id, value, expected, metadata)
 
-    def typed(self, sample: Sample[Any, Any]) -> Sample[Any, Any]:
+    def convert_types(self, sample: Sample[Any, Any]) -> Sample[Any, Any]:
         """Convert input and expected to the declared types; may raise `InvalidRecord`."""
-        faults: list[Fault] = []
-        value, expected = self._convert_values(sample.input, sample.expected, faults)
-        if faults:
-            raise InvalidRecord(faults)
+        problems: list[Problem] = []
+        value, expected = self._convert_values(sample.input, sample.expected, problems)
+        if problems:
+            raise InvalidRecord(problems)
         return Sample(sample.id, value, expected, sample.metadata)
 
     def _convert_values(
-        self, value: Any, expected: Any, faults: list[Fault], has_input: bool = True
+        self, value: Any, expected: Any, problems: list[Problem], has_input: bool = True
     ) -> tuple[Any, Any]:
         if self._input is not None and has_input:
-            value = _convert(self._input, value, faults)
+            value = _convert(self._input, value, problems)
         if self._expected is None or (expected is None and self._null_expected):
             return value, expected
         if expected is None:
-            faults.append(_missing_expected(self._expected))
+            problems.append(_missing_expected(self._expected))
             return value, None
-        return value, _convert(self._expected, expected, faults)
+        return value, _convert(self._expected, expected, problems)
 
-    def _arrange(self, record: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    def _arrange(self, record: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
         """Return the values of a record by field; "extras" are single keys of metadata."""
         fields: dict[str, Any] = {}
         for key, value in record.items():
             path = self.paths.get(key)
             if path is None:
-                if key_faults := self.key_faults(key, record):
-                    faults += key_faults
+                if key_problems := self.find_key_problems(key, record):
+                    problems += key_problems
                     continue
                 path = (key,) if key in FIELDS else ("metadata", key)
             if len(path) > 1 and path[0] == "metadata":
@@ -175,56 +176,56 @@ class RecordReader:
             target[path[-1]] = value
         return fields
 
-    def key_faults(self, key: Any, keys: Container[str]) -> list[Fault]:
-        """Return the faults of a key that is not mapped.
+    def find_key_problems(self, key: Any, keys: Container[str]) -> list[Problem]:
+        """Return the problems of a key that is not mapped.
 
         Most unknown keys are metadata; a key that is similar to a missing field is a typo.
         """
         if key in self._mapped_fields:
-            return [Fault(key, "is given both by this key and by the mapping")]
+            return [Problem(key, "is given both by this key and by the mapping")]
         if key in FIELDS:
             return []
         if not isinstance(key, str):
-            return [Fault("", f"keys must be strings, found {describe_value(key)}")]
+            return [Problem("", f"keys must be strings, found {describe_value(key)}")]
         field = guess_field(key)
         if field is None or field in keys or field in self._mapped_fields:
             return []
         fix = f"rename it, or map it: {key} to {field}"
-        return [Fault(key, f"is not a known name; did you mean {field!r}?", fix)]
+        return [Problem(key, f"is not a known name; did you mean {field!r}?", fix)]
 
-    def _missing_input(self, record: Mapping[str, Any], is_null: bool) -> list[Fault]:
+    def _missing_input(self, record: Mapping[str, Any], is_null: bool) -> list[Problem]:
         if not is_null:
             return [self._absent_input(record)]
         if self._input is None:
-            return [Fault("input", "expected a value, found null")]
-        faults: list[Fault] = []
-        _convert(self._input, None, faults)
-        return faults
+            return [Problem("input", "expected a value, found null")]
+        problems: list[Problem] = []
+        _convert(self._input, None, problems)
+        return problems
 
-    def _absent_input(self, record: Mapping[str, Any]) -> Fault:
+    def _absent_input(self, record: Mapping[str, Any]) -> Problem:
         for key, suggestion in find_missing_keys(self.paths, [str(key) for key in record]):
             if self.paths[key][0] == "input":
-                return Fault("input", f"is missing: there is no {key!r}, which is mapped to it", suggestion)
-        fix = GIVE_INPUTS
+                return Problem("input", f"is missing: there is no {key!r}, which is mapped to it", suggestion)
+        fix = INPUT_FIX
         if not LOG_KEYS.isdisjoint(record):
             fix += "; for recorded sessions, add --dataset-format auto (in Python: SessionDataset)"
-        return Fault("input", "is missing", fix)
+        return Problem("input", "is missing", fix)
 
-    def _read_id(self, sample_id: Any, value: Any, has_input: bool, faults: list[Fault]) -> str:
+    def _read_id(self, sample_id: Any, value: Any, has_input: bool, problems: list[Problem]) -> str:
         if sample_id is None:
             if not self.rules.generate_ids:
-                faults.append(Fault("id", "is missing", GIVE_IDS))
+                problems.append(Problem("id", "is missing", ID_FIX))
             elif has_input:
                 return generate_id(value)
         elif not isinstance(sample_id, int) or isinstance(sample_id, bool):
-            faults += check_id(sample_id)
+            problems += check_id(sample_id)
         return str(sample_id)
 
 
 def read_items(items: Iterable[Any], reader: RecordReader) -> Rows:
     """Return a function that reads items in memory, with their index from 0."""
 
-    def rows(report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    def rows(report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
         keys = MappedKeys(reader.paths)
         for index, item in enumerate(items):
             try:
@@ -232,14 +233,14 @@ def read_items(items: Iterable[Any], reader: RecordReader) -> Rows:
                 if isinstance(record, Sample):
                     sample = record
                 else:
-                    keys.see(index, record)
+                    keys.add(index, record)
                     sample = reader.sample(record)
             except InvalidRecord as invalid:
-                report(index, invalid.faults)
+                report(index, invalid.problems)
                 continue
             yield index, sample
-        for index, faults in keys.faults(dataset_position=WHOLE_DATASET):
-            report(index, faults)
+        for index, problems in keys.problems(dataset_position=WHOLE_DATASET):
+            report(index, problems)
 
     return rows
 
@@ -247,67 +248,67 @@ def read_items(items: Iterable[Any], reader: RecordReader) -> Rows:
 def read_typed(rows: Rows, reader: RecordReader, locate: Locate) -> Iterator[tuple[int, Sample[Any, Any]]]:
     """Yield converted samples with their positions; the first invalid one raises an error."""
 
-    def report(position: int, faults: Sequence[Fault]) -> NoReturn:
-        raise sample_error(locate(position), faults) from None
+    def report(position: int, problems: Sequence[Problem]) -> NoReturn:
+        raise sample_error(locate(position), problems) from None
 
-    if not reader.types_declared:
+    if not reader.has_types:
         yield from rows(report)
         return
     for position, sample in rows(report):
         try:
-            typed = reader.typed(sample)
+            converted = reader.convert_types(sample)
         except InvalidRecord as invalid:
-            report(position, invalid.faults)
-        yield position, typed
+            report(position, invalid.problems)
+        yield position, converted
 
 
-def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Fault]:
-    """Return the faults of a sample that was made in code."""
-    faults = check_id(sample.id)
+def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Problem]:
+    """Return the problems of a sample that was made in code."""
+    problems = check_id(sample.id)
     metadata: Any = sample.metadata
     if sample.input is None and not null_input:
-        faults.append(Fault("input", "expected a value, found null"))
+        problems.append(Problem("input", "expected a value, found null"))
     if not isinstance(metadata, Mapping):
-        faults.append(Fault("metadata", f"expected a mapping, found {describe_value(metadata)}"))
+        problems.append(Problem("metadata", f"expected a mapping, found {describe_value(metadata)}"))
     else:
-        faults += [Fault(*fault) for fault in find_metadata_problems(metadata)]
-    return faults
+        problems += [Problem(*problem) for problem in find_metadata_problems(metadata)]
+    return problems
 
 
-def check_id(sample_id: Any) -> list[Fault]:
-    """Return the faults of an id."""
+def check_id(sample_id: Any) -> list[Problem]:
+    """Return the problems of an id."""
     if not isinstance(sample_id, str):
-        return [Fault("id", f"expected a string, found {describe_value(sample_id)}")]
-    return [] if sample_id.strip() else [Fault("id", "must not be empty")]
+        return [Problem("id", f"expected a string, found {describe_value(sample_id)}")]
+    return [] if sample_id.strip() else [Problem("id", "must not be empty")]
 
 
-def _merge_metadata(fields: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+def _merge_metadata(fields: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
     """Merge the metadata of a record with its other keys."""
     own, extras = fields.get("metadata"), fields.get("extras", {})
     if own is not None and not isinstance(own, Mapping):
-        faults.append(Fault("metadata", f"expected a mapping, found {describe_value(own)}"))
+        problems.append(Problem("metadata", f"expected a mapping, found {describe_value(own)}"))
         return {}
     metadata = {**(own or {}), **extras}
     if not metadata:
         return metadata
-    faults += [Fault(f"metadata.{key}", "is given twice") for key in extras if key in (own or {})]
-    faults += [Fault(*fault) for fault in find_metadata_problems(metadata)]
+    problems += [Problem(f"metadata.{key}", "is given twice") for key in extras if key in (own or {})]
+    problems += [Problem(*problem) for problem in find_metadata_problems(metadata)]
     return metadata
 
 
-def _missing_expected(read: Reader) -> Fault:
-    faults: list[Fault] = []
-    _convert(read, None, faults)
-    requirement = faults[0].what.removesuffix(", found null") if faults else "expected a value"
+def _missing_expected(read: Reader) -> Problem:
+    problems: list[Problem] = []
+    _convert(read, None, problems)
+    requirement = problems[0].what.removesuffix(", found null") if problems else "expected a value"
     fix = "give every sample an expected value, or declare its type as optional, such as str | None"
-    return Fault("expected", f"{requirement}, but it is missing or null", fix)
+    return Problem("expected", f"{requirement}, but it is missing or null", fix)
 
 
-def _convert(read: Reader, value: Any, faults: list[Fault]) -> Any:
+def _convert(read: Reader, value: Any, problems: list[Problem]) -> Any:
     try:
         return read(value)
     except InvalidRecord as invalid:
-        faults += invalid.faults
+        problems += invalid.problems
         return None
 
 
@@ -315,8 +316,9 @@ def _object_fields(item: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, struct, pydantic model or other object as a record."""
     record = {name: getattr(item, name) for name in _field_names(item) if hasattr(item, name)}
     if not record:
-        what = f"expected a mapping, a Sample or an object with an input, found {type_name(item)}"
-        raise InvalidRecord([Fault("", what)])
+        found = "a tuple" if isinstance(item, tuple) else describe_value(item)
+        what = f"expected a mapping, a Sample or an object with an input, found {found}"
+        raise InvalidRecord([Problem("", what, SAMPLE_FIX)])
     return {name: value for name, value in record.items() if value is not None}
 
 

@@ -33,7 +33,7 @@ def recorded_configurations(source: SampleSource) -> tuple[str, ...]:
             elif not names:
                 break
     except DatasetError:
-        # The inspection before the run reports all faults together.
+        # The inspection before the run reports all problems together.
         return ()
     return tuple(names)
 

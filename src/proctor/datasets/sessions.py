@@ -10,21 +10,21 @@ from typing import Any
 import msgspec
 
 from proctor.core.names import UniqueNames
-from proctor.datasets.faults import ReportFaults
 from proctor.datasets.inspection import DatasetInspection
+from proctor.datasets.problems import ReportProblems
 from proctor.datasets.record import RecordReader, Rules
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import CLUSTER, Sample, find_metadata_problems
 from proctor.sessions import current as sessions
-from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
 
-PROBLEMS_SHOWN = 20
+MAX_PROBLEMS = 20
 # A warning gives the reasons for the first unreadable files, and only the names of further ones.
-REASONS_WARNED = 3
-FILES_WARNED = 50
-IDS_SHOWN = 20
+MAX_REASONS = 3
+MAX_FILES = 50
+MAX_IDS = 20
 # Metadata keys with a meaning of their own; recorded values with these names get a prefix.
 _RESERVED = (
     "output", "session", "usage", "format", "source", "session_id", "passed_over",
@@ -40,7 +40,7 @@ class SessionDataset:
 
     The metadata has `output`, `session` and `usage`, which a run without a target uses, and other recorded values
     (scores, model, title, times). The path is a file or a folder, compressed or not. The format is detected for each
-    file, unless `format` names it. Repeated ids get a number; `only` selects the session with one id.
+    file, unless `format` names it. Repeated ids get a number; `session_id` selects one session.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -60,24 +60,24 @@ class SessionDataset:
         format: str | None = None,  # noqa: A002 - public name
         *,
         pattern: str | None = None,
-        only: str | None = None,
+        session_id: str | None = None,
     ) -> None:
         self._files = SessionFiles(path, format, pattern=pattern)
         self.format = format
-        self._only = only
+        self._session_id = session_id
         self._info: DatasetInfo | None = None
         self._formats: Counter[str] = Counter()
-        self._passed_over: Counter[str] = Counter()
+        self._unknown_parts: Counter[str] = Counter()
 
     @staticmethod
-    def one(
+    def for_session(
         path: str | Path,
         session_id: str | None = None,
         format: str | None = None,  # noqa: A002 - public name
     ) -> SessionDataset:
         """Make a dataset of one session: the one with an id, or the only one."""
         name, _ = select_session(SessionFiles(path, format), session_id)
-        return SessionDataset(path, format, only=name)
+        return SessionDataset(path, format, session_id=name)
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
         if self._info is not None:
@@ -93,7 +93,7 @@ class SessionDataset:
         return f"SessionDataset({str(self._files.path)!r})"
 
     def reads(self, file: Path) -> bool:
-        """Tell whether the dataset reads a file, even one that does not exist yet."""
+        """Return True if the dataset reads this file, even if the file does not exist yet."""
         return self._files.reads(file)
 
     @property
@@ -124,24 +124,24 @@ class SessionDataset:
     def _details(self) -> dict[str, Any]:
         files = self._files
         details: dict[str, Any] = {"files": files.files, "formats": dict(self._formats)}
-        if self._passed_over:
-            details["passed_over"] = dict(self._passed_over)
+        if self._unknown_parts:
+            details["passed_over"] = dict(self._unknown_parts)
         if files.problem_count:
             damage = files.read_problems
             details["damaged"] = damage.count
-            details["problems"] = [str(problem) for problem in damage.by_file[:PROBLEMS_SHOWN]]
+            details["problems"] = [str(problem) for problem in damage.by_file[:MAX_PROBLEMS]]
             details["damaged_files"] = damage.files
-            details["unread"] = damage.names(files.path)[:FILES_WARNED]
+            details["unread"] = damage.names(files.path)[:MAX_FILES]
         return details
 
-    def _rows(self, _report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    def _rows(self, _report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
         yield from enumerate(self._samples())
 
     def _samples(self) -> Iterator[Sample[Any, Any]]:
-        self._formats, self._passed_over = Counter(), Counter()
+        self._formats, self._unknown_parts = Counter(), Counter()
         for name, imported in name_sessions_uniquely(self._files):
-            if self._only in (None, name):
-                self._passed_over.update(imported.passed_over)
+            if self._session_id in (None, name):
+                self._unknown_parts.update(imported.unknown_parts)
                 self._formats[imported.format] += 1
                 yield make_sample(imported, name)
 
@@ -150,7 +150,7 @@ def name_sessions_uniquely(sessions: Iterable[ImportedSession]) -> Iterator[tupl
     """Yield recorded sessions with unique ids; repeated ids get a number."""
     names = UniqueNames()
     for imported in sessions:
-        yield names.of(imported.id.strip() or "session"), imported
+        yield names.make_unique(imported.id.strip() or "session"), imported
 
 
 def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, ImportedSession]:
@@ -164,14 +164,14 @@ def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, Im
         if session_id in (None, name):
             match = match or (name, imported)
         ids.append(name)
-        if session_id is None and len(ids) > IDS_SHOWN:
+        if session_id is None and len(ids) > MAX_IDS:
             break
     if match is None:
         raise ConfigError(
             f"there is no session {session_id!r}", where=str(files.path), fix=suggest_name(session_id or "", ids)
         )
     if session_id is None and len(ids) > 1:
-        examples = ", ".join(ids[:IDS_SHOWN]) + (", …" if len(ids) > IDS_SHOWN else "")
+        examples = ", ".join(ids[:MAX_IDS]) + (", …" if len(ids) > MAX_IDS else "")
         raise ConfigError(
             "there are several sessions in it", where=str(files.path), fix=f"name one with --id: {examples}"
         )
@@ -190,8 +190,8 @@ def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
     usage = imported.session.known_usage()
     if usage is not None:
         metadata["usage"] = {key: n for key, n in msgspec.structs.asdict(usage).items() if n is not None}
-    if imported.passed_over:
-        metadata["passed_over"] = dict(imported.passed_over)
+    if imported.unknown_parts:
+        metadata["passed_over"] = dict(imported.unknown_parts)
     metadata |= _rename_reserved(imported.recorded)
     if CLUSTER not in metadata and (cluster := _find_cluster(imported.recorded, name)):
         metadata[CLUSTER] = cluster
@@ -203,8 +203,8 @@ def _rename_reserved(recorded: Mapping[str, Any]) -> dict[str, Any]:
     reserved = {name for name, value in recorded.items() if name in _RESERVED or find_metadata_problems({name: value})}
     names = UniqueNames("_")
     # Unchanged names come first, so that they stay unchanged.
-    unchanged = {name: names.of(name) for name in recorded if name not in reserved}
-    new_names = unchanged | {name: names.of(f"recorded_{name}") for name in recorded if name in reserved}
+    unchanged = {name: names.make_unique(name) for name in recorded if name not in reserved}
+    new_names = unchanged | {name: names.make_unique(f"recorded_{name}") for name in recorded if name in reserved}
     return {new_names[name]: value for name, value in recorded.items()}
 
 
@@ -237,8 +237,8 @@ def _warnings(details: Mapping[str, Any]) -> Iterator[str]:
 
 def _list_unread(details: Mapping[str, Any]) -> str:
     """Give the reasons for the first unreadable files, and the names of the others."""
-    text = "; ".join(details["problems"][:REASONS_WARNED])
-    if others := details["unread"][REASONS_WARNED:]:
+    text = "; ".join(details["problems"][:MAX_REASONS])
+    if others := details["unread"][MAX_REASONS:]:
         text += f"; and {', '.join(others)}"
     more = details["damaged_files"] - len(details["unread"])
     return text + (f" and {more:,} more" if more > 0 else "")

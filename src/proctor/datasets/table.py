@@ -10,12 +10,19 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
-from proctor.datasets.files import MAX_LINE_BYTES, FileDataset, decode_line, long_line_fault, numbered_lines, open_data
+from proctor.datasets.files import (
+    MAX_LINE_BYTES,
+    FileDataset,
+    decode_line,
+    long_line_problem,
+    open_data,
+    read_numbered_lines,
+)
 from proctor.datasets.jsonl import EMPTY_FILE
-from proctor.datasets.mapping import FieldPath, find_missing_keys, missing_key_fault
-from proctor.datasets.record import GIVE_IDS, Rules
-from proctor.datasets.typed import Reader, field_type, make_reader
+from proctor.datasets.mapping import FieldPath, find_missing_keys, missing_key_problem
+from proctor.datasets.problems import InvalidRecord, ReportProblems, describe_value, shorten
+from proctor.datasets.record import ID_FIX, Rules
+from proctor.datasets.type_readers import Reader, field_type, make_reader
 from proctor.errors import DatasetError, Problem
 from proctor.records.sample import LABELS, TAGS, Sample
 
@@ -47,13 +54,13 @@ def _typed_cell_reader(read: Reader) -> CellReader:
         try:
             read(text)
         except InvalidRecord:
-            return _json_or_text(text)
+            return _parse_json_or_text(text)
         return text
 
     return read_cell
 
 
-def _json_or_text(text: str) -> Any:
+def _parse_json_or_text(text: str) -> Any:
     # Text that is not JSON stays text; converting it to the type explains what is wrong.
     try:
         return msgspec.json.decode(text)
@@ -63,18 +70,18 @@ def _json_or_text(text: str) -> Any:
 
 def _json_mapping_reader(field: str) -> CellReader:
     def read_cell(text: str) -> Any:
-        value = _json_or_text(text)
+        value = _parse_json_or_text(text)
         if isinstance(value, dict):
             return value
         fix = 'write it as JSON: {"key": "value"}'
-        raise InvalidRecord([Fault(field, f"expected a JSON mapping in the cell, found {describe_value(text)}", fix)])
+        raise InvalidRecord([Problem(field, f"expected a JSON mapping in the cell, found {describe_value(text)}", fix)])
 
     return read_cell
 
 
 def _parse_tags(text: str) -> Any:
     if text.lstrip().startswith("["):
-        return _json_or_text(text)
+        return _parse_json_or_text(text)
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
@@ -114,13 +121,13 @@ class CSVDataset(FileDataset):
             )
         self._delimiter = delimiter
 
-    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    def _rows(self, report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
         has_unreadable_lines = False
 
-        def report_line(number: int, faults: Sequence[Fault]) -> None:
+        def report_line(number: int, problems: Sequence[Problem]) -> None:
             nonlocal has_unreadable_lines
             has_unreadable_lines = True
-            report(number, faults)
+            report(number, problems)
 
         with open_data(self._file) as file:
             delimiter = self._delimiter or self._detect_delimiter(file)
@@ -130,8 +137,8 @@ class CSVDataset(FileDataset):
             if has_unreadable_lines:
                 # The line after an unreadable header is not the header.
                 return
-            if faults := self._header_faults(header):
-                report(line, faults)
+            if problems := self._find_header_problems(header):
+                report(line, problems)
                 return
             cell_readers = self._cell_readers(header)
             empty = True
@@ -140,11 +147,11 @@ class CSVDataset(FileDataset):
                 try:
                     sample = self._reader.sample(self._read_record(header, row, cell_readers))
                 except InvalidRecord as invalid:
-                    report(number, invalid.faults)
+                    report(number, invalid.problems)
                     continue
                 yield number, sample
         if empty and not has_unreadable_lines:
-            report(0, [Fault("", "no samples: the file has only a header")])
+            report(0, [Problem("", "no samples: the file has only a header")])
 
     def _detect_delimiter(self, file: BinaryIO) -> str:
         """Return the delimiter for the suffix, unless the header has only another one."""
@@ -163,17 +170,17 @@ class CSVDataset(FileDataset):
         """Convert a row to a record; empty cells are omitted, except an input that may be null."""
         if len(row) != len(header):
             fix = "give every row as many cells as the header; quote cells that contain the delimiter"
-            raise InvalidRecord([Fault("", f"expected {len(header)} cells, found {len(row)}", fix)])
+            raise InvalidRecord([Problem("", f"expected {len(header)} cells, found {len(row)}", fix)])
         record: dict[str, Any] = {name: text for name, text in zip(header, row, strict=True) if text}
-        faults: list[Fault] = []
+        problems: list[Problem] = []
         for name, read in cell_readers.items():
             if name in record:
                 try:
                     record[name] = read(record[name])
                 except InvalidRecord as invalid:
-                    faults += invalid.faults
-        if faults:
-            raise InvalidRecord(faults)
+                    problems += invalid.problems
+        if problems:
+            raise InvalidRecord(problems)
         if self._reader.null_input:
             for name in header:
                 if self._reader.paths.get(name, (name,)) == ("input",):
@@ -189,38 +196,40 @@ class CSVDataset(FileDataset):
                 readers[name] = read
         return readers
 
-    def _header_faults(self, header: Sequence[str]) -> list[Fault]:
-        """Return the faults of the columns, which are reported once and not for each row."""
+    def _find_header_problems(self, header: Sequence[str]) -> list[Problem]:
+        """Return the problems of the columns, which are reported once and not for each row."""
         if not header:
             return [EMPTY_FILE]
         if len(header) > MAX_COLUMNS:
             what = f"the header has {len(header):,} columns, at most {MAX_COLUMNS:,} are allowed"
-            return [Fault("header", what, "check the delimiter and the line endings")]
-        faults = [missing_key_fault(key, header, "column") for key, _ in find_missing_keys(self._reader.paths, header)]
+            return [Problem("header", what, "check the delimiter and the line endings")]
+        problems = [
+            missing_key_problem(key, header, "column") for key, _ in find_missing_keys(self._reader.paths, header)
+        ]
         counts = Counter(header)
-        twice = [name for name, count in counts.items() if name and count > 1]
-        faults += [Fault(name, "two columns have this name", "rename one") for name in twice]
+        duplicates = [name for name, count in counts.items() if name and count > 1]
+        problems += [Problem(name, "two columns have this name", "rename one") for name in duplicates]
         if "" in header:
             what = f"column {header.index('') + 1} has no name"
-            faults.append(Fault("header", what, "name every column in the first row"))
+            problems.append(Problem("header", what, "name every column in the first row"))
         for name in header:
             if name and name not in self._reader.paths:
-                faults += self._reader.key_faults(name, counts)
-        return faults or self._missing_columns(header)
+                problems += self._reader.find_key_problems(name, counts)
+        return problems or self._missing_columns(header)
 
-    def _missing_columns(self, header: Sequence[str]) -> list[Fault]:
+    def _missing_columns(self, header: Sequence[str]) -> list[Problem]:
         paths = self._reader.paths
         fields = {paths[name][0] if name in paths else name for name in header}
         what = f"there is no column for it; the header is: {shorten(', '.join(header))}"
-        faults = []
+        problems = []
         if "input" not in fields:
-            faults.append(Fault("input", what, "map a column to it, for example question to input"))
+            problems.append(Problem("input", what, "map a column to it, for example question to input"))
         if "id" not in fields and not self._reader.rules.generate_ids:
-            faults.append(Fault("id", what, GIVE_IDS))
-        if faults and len(header) == 1 and (delimiter := _find_delimiter(header[0])):
+            problems.append(Problem("id", what, ID_FIX))
+        if problems and len(header) == 1 and (delimiter := _find_delimiter(header[0])):
             fix = f"if the columns are separated by {delimiter!r}, pass delimiter={delimiter!r}"
-            faults = [fault._replace(fix=fix) for fault in faults]
-        return faults
+            problems = [problem._replace(fix=fix) for problem in problems]
+        return problems
 
 
 class TSVDataset(CSVDataset):
@@ -240,8 +249,8 @@ class _TextLines:
     An unreadable line invalidates only its row.
     """
 
-    def __init__(self, file: BinaryIO, report: ReportFaults) -> None:
-        self._lines = numbered_lines(file)
+    def __init__(self, file: BinaryIO, report: ReportProblems) -> None:
+        self._lines = read_numbered_lines(file)
         self._report = report
         self.first_line = 0
         self.has_unreadable_line = False
@@ -249,7 +258,7 @@ class _TextLines:
     def __iter__(self) -> Iterator[str]:
         for number, line in self._lines:
             self.first_line = self.first_line or number
-            text = long_line_fault() if line is None else decode_line(line)
+            text = long_line_problem() if line is None else decode_line(line)
             if isinstance(text, Problem):
                 self.has_unreadable_line = True
                 self._report(number, [text])
@@ -261,7 +270,7 @@ class _TextLines:
         self.first_line, self.has_unreadable_line = 0, False
 
 
-def _read_rows(file: BinaryIO, delimiter: str, report: ReportFaults) -> Iterator[tuple[int, list[str]]]:
+def _read_rows(file: BinaryIO, delimiter: str, report: ReportProblems) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a table with their first lines."""
     # The csv module limits cells to 128 KB, which is too small for documents. The limit is global to the
     # process, so it is only ever raised.
@@ -283,13 +292,13 @@ def _read_rows(file: BinaryIO, delimiter: str, report: ReportFaults) -> Iterator
             yield lines.first_line, row
 
 
-def _explain_csv_error(error: csv.Error) -> Fault:
+def _explain_csv_error(error: csv.Error) -> Problem:
     text, fix = str(error), 'write " as "" inside a quoted cell'
     if "new-line character" in text:
-        return Fault("", "a cell contains a single carriage return", "end lines with \\n or \\r\\n")
+        return Problem("", "a cell contains a single carriage return", "end lines with \\n or \\r\\n")
     what = f"not a row of CSV: {text}"
     if "unexpected end of data" in text:
         what = "a quote is opened in this row and never closed"
     elif "limit" in text:
         what = f"a cell is longer than {csv.field_size_limit():,} characters; is a quote not closed?"
-    return Fault("", what, fix)
+    return Problem("", what, fix)

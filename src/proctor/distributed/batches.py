@@ -1,4 +1,4 @@
-"""Helpers for threads that exchange messages with a mailbox: batches, backoff, decoding."""
+"""Shared by the threads that exchange messages with a mailbox: batches, backoff, decoding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def split_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split into lists of a hundred."""
+    """Split items into lists of at most a hundred."""
     rest = iter(items)
     while batch := list(islice(rest, BATCH_SIZE)):
         yield batch
@@ -31,15 +31,15 @@ WAKE_SECONDS = 0.02
 
 
 class Backoff:
-    """Pauses that double from 0.1 to 5 seconds, with jitter; `over` ends them."""
+    """Pauses that double from 0.1 to 5 seconds, with jitter; the event `stopped` ends them."""
 
-    def __init__(self, over: threading.Event, rng: random.Random | None = None) -> None:
-        self._over = over
+    def __init__(self, stopped: threading.Event, rng: random.Random | None = None) -> None:
+        self._stopped = stopped
         self._rng = rng or random.Random()
         self._next = FIRST_SECONDS
 
     def pause(self) -> None:
-        self._over.wait(self._next * self._rng.uniform(0.5, 1.0))
+        self._stopped.wait(self._next * self._rng.uniform(0.5, 1.0))
         self._next = min(2 * self._next, LONGEST_SECONDS)
 
     def reset(self) -> None:
@@ -50,7 +50,7 @@ BodyT = TypeVar("BodyT")
 
 
 def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
-    """Convert a message body to its type; raise a ValueError that says what does not fit."""
+    """Convert a message body to its type; raise a `ValueError` if it does not match."""
     if isinstance(body, body_type):
         return body
     try:
@@ -59,12 +59,12 @@ def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
     except ValueError:
         raise
     except Exception as error:
-        # User objects may raise anything, and no message may stop the reader.
+        # User-defined types may raise anything, and an invalid message must not stop its reader.
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
 class SupervisedThread:
-    """A thread that reports an unexpected error to a callback and keeps it in `failure`."""
+    """A thread that passes an unexpected error to a callback and stores it in `failure`."""
 
     def __init__(self, work: Callable[[], object], name: str, on_failure: Callable[[Exception], object]) -> None:
         self._work = work

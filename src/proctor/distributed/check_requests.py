@@ -1,4 +1,4 @@
-"""Refuse requests whose values would change on the way to a worker."""
+"""Reject requests whose values would change on the way to a worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIX = (
 
 
 def check_arrival(requests: Mailbox[EvalRequest[Any, Any]], batch: Iterable[EvalRequest[Any, Any]]) -> None:
-    """Raise `MessageRefused` if a worker would receive other values; name samples and values."""
+    """Raise `MessageRefused` if a worker would receive other values; the error names samples and values."""
     problems = [
         Problem(f"sample {request.sample.id!r}", change)
         for request in batch
@@ -56,19 +56,19 @@ def check_dataset(
 
 
 def find_change(requests: Mailbox[EvalRequest[Any, Any]], request: EvalRequest[Any, Any]) -> str:
-    """Say which value of a request would change on the way; empty if none does."""
+    """Describe a value of a request that would change on the way; return "" if none would."""
     try:
         # A mailbox without a type returns plain data, as the worker's does.
         received = decode_body(requests.as_received(request), EvalRequest)
     except MessageRefused as error:
         return error.what
     except ValueError as error:
-        return f"the worker could not read it: {error}"
+        return f"a worker could not read the request: {error}"
     return describe_changes(request, received)
 
 
 def describe_changes(request: EvalRequest[Any, Any], received: EvalRequest[Any, Any]) -> str:
-    """Say which value of a request differs after the transfer; empty if none does."""
+    """Describe a value of a request that differs after the transfer; return "" if none does."""
     pairs = (
         ("id", request.sample.id, received.sample.id),
         ("input", request.sample.input, received.sample.input),
@@ -76,34 +76,34 @@ def describe_changes(request: EvalRequest[Any, Any], received: EvalRequest[Any, 
         ("metadata", request.sample.metadata, received.sample.metadata),
         ("configuration", request.configuration.options, received.configuration.options),
     )
-    for path, sent, got in pairs:
-        for change in _changes(sent, got, path):
+    for path, sent_value, received_value in pairs:
+        for change in _find_changes(sent_value, received_value, path):
             return change
     return ""
 
 
-def _changes(sent: Any, got: Any, path: str) -> Iterator[str]:
-    """List the paths at which two values differ; types count, and NaN equals NaN."""
-    if isinstance(sent, Mapping) and isinstance(got, Mapping):
-        yield from _changes_in_mapping(sent, got, path)
-    elif isinstance(sent, list) and isinstance(got, list) and len(sent) == len(got):
-        for index, (item, other) in enumerate(zip(sent, got, strict=True)):
-            yield from _changes(item, other, f"{path}.{index}")
-    elif (names := _field_names(sent)) and type(sent) is type(got):
+def _find_changes(sent: Any, received: Any, path: str) -> Iterator[str]:
+    """Yield the differences between two values with their paths; types count, and NaN equals NaN."""
+    if isinstance(sent, Mapping) and isinstance(received, Mapping):
+        yield from _find_changes_in_mapping(sent, received, path)
+    elif isinstance(sent, list) and isinstance(received, list) and len(sent) == len(received):
+        for index, (item, other) in enumerate(zip(sent, received, strict=True)):
+            yield from _find_changes(item, other, f"{path}.{index}")
+    elif (names := _field_names(sent)) and type(sent) is type(received):
         for name in names:
-            yield from _changes(getattr(sent, name), getattr(got, name), f"{path}.{name}")
-    elif not _is_same(sent, got):
-        yield f"{path}: {_describe_change(sent, got)}"
+            yield from _find_changes(getattr(sent, name), getattr(received, name), f"{path}.{name}")
+    elif not _is_same(sent, received):
+        yield f"{path}: {_describe_change(sent, received)}"
 
 
-def _changes_in_mapping(sent: Mapping[Any, Any], got: Mapping[Any, Any], path: str) -> Iterator[str]:
+def _find_changes_in_mapping(sent: Mapping[Any, Any], received: Mapping[Any, Any], path: str) -> Iterator[str]:
     for key, value in sent.items():
-        if key not in got:
-            yield f"{path}: the key {_shown(key)} arrives changed"
+        if key not in received:
+            yield f"{path}: the key {_shorten(key)} arrives changed"
         else:
-            yield from _changes(value, got[key], f"{path}.{key}")
-    if len(got) != len(sent):
-        yield f"{path}: {len(sent)} keys arrive as {len(got)}"
+            yield from _find_changes(value, received[key], f"{path}.{key}")
+    if len(received) != len(sent):
+        yield f"{path}: {len(sent)} keys arrive as {len(received)}"
 
 
 def _field_names(value: Any) -> tuple[str, ...]:
@@ -113,30 +113,30 @@ def _field_names(value: Any) -> tuple[str, ...]:
     return tuple(fields)
 
 
-def _is_same(sent: Any, got: Any) -> bool:
+def _is_same(sent: Any, received: Any) -> bool:
     if getattr(sent, "ndim", None) == 0:
         # A numpy scalar is equal to the number it contains.
         sent = sent.tolist()
-    if isinstance(sent, bool) or isinstance(got, bool) or sent is None or got is None:
-        return sent is got
+    if isinstance(sent, bool) or isinstance(received, bool) or sent is None or received is None:
+        return sent is received
     for plain_type in (str, int, float):
         # A subclass, such as an enum of texts, has the same value.
-        if isinstance(sent, plain_type) and type(got) is plain_type:
-            are_nan = plain_type is float and isnan(float(sent)) and isnan(float(got))
-            return bool(sent == got) or are_nan
+        if isinstance(sent, plain_type) and type(received) is plain_type:
+            are_nan = plain_type is float and isnan(float(sent)) and isnan(float(received))
+            return bool(sent == received) or are_nan
     try:
-        return type(sent) is type(got) and bool(sent == got)
+        return type(sent) is type(received) and bool(sent == received)
     except Exception:
         # A user-defined comparison may raise anything; such values count as different.
         return False
 
 
-def _describe_change(sent: Any, got: Any) -> str:
-    if type(sent) is type(got):
-        return f"{_shown(sent)} arrives as {_shown(got)}"
-    if isinstance(sent, float) and got is None:
+def _describe_change(sent: Any, received: Any) -> str:
+    if type(sent) is type(received):
+        return f"{_shorten(sent)} arrives as {_shorten(received)}"
+    if isinstance(sent, float) and received is None:
         return f"{sent} arrives as null"
-    return f"{_with_article(sent)} arrives as {_with_article(got)}"
+    return f"{_with_article(sent)} arrives as {_with_article(received)}"
 
 
 def _with_article(value: Any) -> str:
@@ -144,6 +144,6 @@ def _with_article(value: Any) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"

@@ -21,9 +21,9 @@ UNREADABLE_RESULT = "UnreadableResult"
 
 
 class DeliveryCounts:
-    """Delivery counts for the report of a run with remote workers."""
+    """Counts what happened to the deliveries of a run, for the warnings of its report."""
 
-    redelivered = repeated = strangers = resent = unreadable = unreadable_results = 0
+    redelivered = duplicates = foreign = resent = unreadable = unreadable_results = 0
 
     def __init__(self) -> None:
         self.workers = WorkerRegistry()
@@ -40,30 +40,30 @@ class DeliveryCounts:
             self.redelivered += result.delivery.count > 1
 
     def warnings(self) -> list[str]:
-        """Describe everything unusual for the report."""
+        """Return a warning for each unusual count."""
         dead = f"delivered too often, or rejected ({join_labels(self._dead)})"
         lost = f"no readable result ({join_labels(self._lost)})"
-        later = "came from a later delivery: an earlier one was lost or returned"
-        again, vanished = "came a second time and", "had vanished from the mailbox and"
+        later = "came from a repeated delivery, because an earlier one was lost or returned"
+        again, vanished = "arrived twice and", "had disappeared from the mailbox and"
         unread = "could not be read and"
         texts = describe_counts(
             "workers",
             (self.redelivered, f"result {later}", f"results {later}"),
             (len(self._dead), f"request ended as a dead letter: {dead}", f"requests ended as dead letters: {dead}"),
             (len(self._lost), f"request has {lost}", f"requests have {lost}"),
-            (self.repeated, f"result {again} was not counted again", f"results {again} were not counted again"),
+            (self.duplicates, f"result {again} was not counted again", f"results {again} were not counted again"),
             (self.resent, f"request {vanished} was sent again", f"requests {vanished} were sent again"),
             (
-                self.strangers,
+                self.foreign,
                 "result belonged to another run or sample and was ignored",
                 "results belonged to other runs or samples and were ignored",
             ),
             (
                 self.unreadable,
-                f"message in the mailbox {unread} was set aside",
-                f"messages in the mailbox {unread} were set aside",
+                f"message in the mailbox {unread} became a dead letter",
+                f"messages in the mailbox {unread} became dead letters",
             ),
-            (self.unreadable_results, f"result {unread} was set aside", f"results {unread} were set aside"),
+            (self.unreadable_results, f"result {unread} became a dead letter", f"results {unread} became dead letters"),
         )
         return [*texts, *self.workers.warnings()]
 
@@ -83,7 +83,7 @@ FIRST_LIMIT, MAX_LIMIT = 100, 10_000
 
 
 class UnreadableResult(NamedTuple):
-    """A result that cannot be read: its run and request, as far as they are known."""
+    """A result that cannot be read, with its run and request if they are known."""
 
     run_id: str
     request_id: str
@@ -91,14 +91,14 @@ class UnreadableResult(NamedTuple):
 
 
 class UnreadableResultPoller:
-    """Finds results that cannot be read, such as those of another version."""
+    """Finds results that cannot be read, such as those of another version of Proctor."""
 
     def __init__(self, results: Mailbox[EvalResult]) -> None:
         self._results = results
         self._seen: set[str] = set()
 
     def poll(self) -> list[UnreadableResult]:
-        """Return the new ones since the last poll."""
+        """Return the unreadable results since the last poll."""
         try:
             letters = self._results.dead_letters(FIRST_LIMIT)
         except MailboxError:
@@ -108,14 +108,14 @@ class UnreadableResultPoller:
         return [_read_unreadable(letter) for letter in new]
 
 
-class _Addressed(msgspec.Struct):
-    """The address of a result, without the rest."""
+class _ResultAddress(msgspec.Struct):
+    """Only the part of a result that names its run and request."""
 
     delivery: Delivery
 
 
 def _read_unreadable(letter: DeadLetter) -> UnreadableResult:
-    result = decode_body(letter, _Addressed)
+    result = decode_body(letter, _ResultAddress)
     if result is None:
         return UnreadableResult("", "", letter.reason)
     return UnreadableResult(result.delivery.run_id, result.delivery.request_id, letter.reason)

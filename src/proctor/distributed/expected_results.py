@@ -1,4 +1,4 @@
-"""What a run expects of its workers: the same code, and results that match its requests."""
+"""Checks on workers and results: the same code as the run, and results that match the requests."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def describe_setup(setup: Setup) -> str:
     return " ".join(parts)
 
 
-def describe_difference(expected: str, runs: str) -> str:
+def describe_difference(expected: str, actual: str) -> str:
     """Describe how the code of a worker differs from the code that a run expects."""
-    theirs, ours = _PART.findall(runs), _PART.findall(expected)
+    theirs, ours = _PART.findall(actual), _PART.findall(expected)
     if not (theirs and ours):
-        return f"it runs {runs!r}, not {expected!r}"
-    return "; ".join(_differences(ours, theirs)) or "its evaluators are in another order"
+        return f"it runs {actual!r}, not {expected!r}"
+    return "; ".join(_find_differences(ours, theirs)) or "its evaluators are in another order"
 
 
-def _differences(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> Iterator[str]:
+def _find_differences(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> Iterator[str]:
     (target, digest), (their_target, their_digest) = ours[0], theirs[0]
     if their_target != target:
         yield f"its target is {their_target!r}, not {target!r}"
@@ -53,17 +53,17 @@ def _differences(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> 
     available, expected = dict(theirs[1:]), dict(ours[1:])
     for name, version in expected.items():
         if name not in available:
-            yield f"it lacks the evaluator {name!r}"
+            yield f"it does not have the evaluator {name!r}"
         elif available[name] != version:
             yield f"its evaluator {name!r} is another version or has other parameters"
     for name in available.keys() - expected.keys():
-        yield f"its evaluator {name!r} is not one of the run's"
+        yield f"it has the evaluator {name!r}, which the run does not use"
 
 
-def refuse_cache(run: RunMetadata) -> None:
-    """Refuse the output cache, which workers cannot reach."""
+def reject_cache(run: RunMetadata) -> None:
+    """Raise `ConfigError` if the run uses the output cache, which workers cannot reach."""
     if run.options.cache:
-        raise ConfigError("workers do not cache outputs", where="cache", fix="turn the cache off, or run locally")
+        raise ConfigError("workers do not cache outputs", where="cache", fix="leave out the cache, or run locally")
 
 
 def failed_result(request: EvalRequest[Any, Any], error: Failure, count: int = 1) -> EvalResult:

@@ -1,4 +1,4 @@
-"""Turn the requests in a mailbox into jobs, as soon as a worker can start them."""
+"""The inbox of a worker: turns requests from a mailbox into jobs, as soon as they can start."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from proctor.distributed.batches import WAKE_SECONDS, Backoff, decode_body
+from proctor.distributed.batches import WAKE_SECONDS, Backoff, SupervisedThread, decode_body
 from proctor.distributed.expected_results import describe_difference
-from proctor.distributed.leased_messages import WORKER_STOPPED, LeasedMessage, LeasedMessages, Warn
+from proctor.distributed.leased_requests import WORKER_STOPPED, LeasedRequest, LeasedRequests, Warn
 from proctor.distributed.notices import NoticeSender
 from proctor.engine.plan import Job
 from proctor.errors import MailboxClosed, MailboxError
@@ -45,7 +45,7 @@ ISOLATION_POLL_SECONDS = 0.01
 
 
 class StopCondition(msgspec.Struct, frozen=True):
-    """When a worker ends: after `polls`, with `empty` once no message is left, else by `stop`.
+    """When a worker ends: after `polls` polls, with `empty` once no message is left, otherwise by `stop`.
 
     A poll waits up to `wait` seconds for the first message, then takes all waiting messages, at most `batch`.
     """
@@ -66,7 +66,7 @@ class Inbox:
     def __init__(
         self,
         requests: Mailbox[EvalRequest[Any, Any]],
-        leased: LeasedMessages,
+        leased: LeasedRequests,
         until: StopCondition,
         expects: str,
         warn: Warn,
@@ -76,8 +76,8 @@ class Inbox:
         notices: NoticeSender | None = None,
     ) -> None:
         self._rng = rng or random.Random()
-        # At the start too: it may replace a worker that the next request has killed.
-        self._is_careful = True
+        # Also at the start, because this worker may replace one that the next request killed.
+        self._receives_single = True
         self._requests = requests
         self._leased = leased
         self._until = until
@@ -87,17 +87,17 @@ class Inbox:
         self._notices = notices
         limit = requests.max_deliveries
         self._isolate_from = ISOLATE_FROM if limit is None else min(ISOLATE_FROM, limit + 1)
-        self._failure: Exception | None = None
         self._numbers = count()
         self._ready: deque[Job] = deque()
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._free_slots = threading.Semaphore(0)
         self._has_ended = False
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._polls = self._received = 0
         self._has_warned = self._has_mismatch = False
         self._pause = FIRST_PAUSE_SECONDS
-        self._thread = threading.Thread(target=self._fetch, name="proctor-inbox", daemon=True)
+        # An unexpected error, such as an invalid lease, ends the worker.
+        self._thread = SupervisedThread(self._fetch, "proctor-inbox", lambda _: None)
 
     async def __aenter__(self) -> Inbox:
         self._loop = asyncio.get_running_loop()
@@ -110,8 +110,8 @@ class Inbox:
             # Repeat, because it may have been about to wait.
             self._requests.wake()
             await asyncio.sleep(WAKE_SECONDS)
-        if self._failure is not None:
-            raise self._failure
+        if self._thread.failure is not None:
+            raise self._thread.failure
 
     def __iter__(self) -> Iterator[Job]:
         return self
@@ -132,14 +132,14 @@ class Inbox:
 
     def stop(self) -> None:
         """Stop receiving; may be called from any thread."""
-        self._over.set()
+        self._stopped.set()
         self._free_slots.release()
         self._requests.wake()
 
     def _fetch(self) -> None:
-        backoff = Backoff(self._over)
+        backoff = Backoff(self._stopped)
         try:
-            while (slots := self._take_slots()) and not self._over.is_set():
+            while (slots := self._take_slots()) and not self._stopped.is_set():
                 try:
                     messages = self._receive(slots)
                 except MailboxClosed:
@@ -155,9 +155,6 @@ class Inbox:
                 if self._is_enough(len(messages)):
                     break
                 self._pause_on_mismatch(started)
-        except Exception as error:
-            # For example an invalid lease: the worker ends with this error.
-            self._failure = error
         finally:
             self._call_in_loop(self._end)
 
@@ -166,7 +163,7 @@ class Inbox:
         if started:
             self._pause = FIRST_PAUSE_SECONDS
         elif self._has_mismatch and self._until.polls is None:
-            self._over.wait(self._pause)
+            self._stopped.wait(self._pause)
             self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
 
     def _take_slots(self) -> int:
@@ -186,7 +183,7 @@ class Inbox:
         if self._until.empty:
             wait = min(wait, EMPTY_SECONDS)
         return self._requests.receive(
-            max_messages=1 if self._is_careful else min(slots, self._until.batch - self._received),
+            max_messages=1 if self._receives_single else min(slots, self._until.batch - self._received),
             visibility_timeout=self._leased.lease,
             wait_time_seconds=wait,
             provisional=True,
@@ -220,8 +217,8 @@ class Inbox:
             if self._notices is not None:
                 self._notices.send(message, request)
             number = next(self._numbers)
-            self._leased.add(number, LeasedMessage(message, request))
-            if self._over.is_set():
+            self._leased.add(number, LeasedRequest(message, request))
+            if self._stopped.is_set():
                 self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
             elif request.expects and request.expects != self._expects:
                 self._has_mismatch = True
@@ -233,7 +230,7 @@ class Inbox:
                 group.append((number, request.sample, request.configuration, request.epoch))
         if jobs:
             self._call_in_loop(self._add_jobs, jobs)
-        self._is_careful = bool(suspects) or self._has_mismatch
+        self._receives_single = bool(suspects) or self._has_mismatch
         return len(jobs) + (self._run_isolated(suspects) if suspects else 0)
 
     def _run_isolated(self, suspects: list[Job]) -> int:
@@ -241,7 +238,7 @@ class Inbox:
         job = suspects.pop(self._rng.randrange(len(suspects)))
         for number, *_ in suspects:
             delay = self._rng.uniform(0, SPREAD_SECONDS)
-            self._leased.give_back(number, delay, "it waits to run alone", counts=False)
+            self._leased.give_back(number, delay, "it is postponed, because it must run alone", counts=False)
         if not (self._wait_until_leased(1) and self._confirm(job[0])):
             self._leased.give_back(job[0], reason=WORKER_STOPPED, counts=False)
             return 0
@@ -254,14 +251,14 @@ class Inbox:
         try:
             self._leased.get(number).message.confirm_delivery()
         except MailboxError as error:
-            self._warn(f"a request could not be started and is returned: {error.what}")
+            self._warn(f"a request could not be started and was returned: {error.what}")
             return False
         return True
 
     def _wait_until_leased(self, count: int) -> bool:
         """Wait until at most this many messages are leased; False if the worker stops before."""
         while len(self._leased) > count:
-            if self._over.wait(ISOLATION_POLL_SECONDS):
+            if self._stopped.wait(ISOLATION_POLL_SECONDS):
                 return False
         return True
 
@@ -270,7 +267,7 @@ class Inbox:
         try:
             request = decode_body(message.body, EvalRequest)
         except ValueError as error:
-            self._reject(message, f"it is not an evaluation request: {error}")
+            self._reject(message, f"it is not a valid evaluation request: {error}")
             return None
         if self._needs_reply_to and message.reply_to is None:
             self._reject(message, "it has no reply_to")
@@ -278,7 +275,7 @@ class Inbox:
         return request
 
     def _reject(self, message: Message[Any], reason: str) -> None:
-        self._warn(f"message {message.id} is rejected: {reason}")
+        self._warn(f"message {message.id} was rejected: {reason}")
         with contextlib.suppress(MailboxError):
             message.reject(reason)
 
@@ -287,7 +284,7 @@ class Inbox:
         if not self._has_warned:
             self._has_warned = True
             difference = describe_difference(expected, self._expects)
-            self._warn(f"{reason}: {difference}; start it from the same code, on the same Python")
+            self._warn(f"{reason}: {difference}; start this worker with the code and the Python version of the run")
         return reason
 
     def _call_in_loop(self, function: Callable[..., object], *args: object) -> None:
@@ -302,7 +299,7 @@ class Inbox:
 
     def _end(self) -> None:
         self._has_ended = True
-        while self._ready and self._over.is_set():
+        while self._ready and self._stopped.is_set():
             # No worker will start it any more.
             self._leased.give_back(self._ready.popleft()[0], reason=WORKER_STOPPED)
         while self._waiting:
@@ -317,6 +314,6 @@ class Inbox:
 
 
 def _is_old(message: Message[Any]) -> bool:
-    """True if a worker with the right code would have taken it by now."""
+    """True if the message is so old that a worker with the right code would have taken it."""
     limit = UNCOUNTED_SECONDS if message.reply_to is None else ABANDONED_SECONDS
     return (datetime.now(UTC) - message.enqueued_at).total_seconds() > limit

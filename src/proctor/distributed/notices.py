@@ -1,4 +1,4 @@
-"""Notices from workers to a waiting run: which code they run, and whether the run expects it."""
+"""Notices from workers to a run: which code they run, and which code the run expects."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from proctor.records.sample import Sample
 from proctor.records.trial import Delivery, EvalResult, Trial
 from proctor.version import VERSION
 
-# A run gets a second notice for requests that are this much newer: it may have been resumed.
+# A run gets another notice for requests that are this much newer, because it may have been resumed.
 REPEAT_AFTER = timedelta(seconds=5)
 # The number of runs whose notices are remembered.
 MAX_RUNS = 1_000
 # The number of workers that a warning names.
-SHOWN_WORKERS = 5
+MAX_NAMED_WORKERS = 5
 
 
 class WorkerNotice(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,12 +40,12 @@ class WorkerNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def notice_id(run_id: str) -> str:
-    """The request id of notices, which no request has, so that no collector counts them."""
+    """Return the request id of notices; no request has it, so no collector counts them."""
     return f"{run_id}-notice"
 
 
 def read_notice(result: EvalResult) -> WorkerNotice | None:
-    """Read the notice in a result; None if it is a real result."""
+    """Return the notice in a result, or None if it is a real result."""
     delivery = result.delivery
     if delivery is None or delivery.request_id != notice_id(delivery.run_id):
         return None
@@ -64,11 +64,11 @@ class NoticeSender:
         self._sent: dict[str, datetime] = {}
 
     def send(self, message: Message[Any], request: EvalRequest[Any, Any]) -> None:
-        """Send a notice, unless the run already has one; ignore a failure."""
+        """Send a notice, unless the run already has one; errors are ignored."""
         if not request.expects or message.reply_to is None:
             return
-        before = self._sent.get(request.run_id)
-        if before is not None and request.created_at <= before + REPEAT_AFTER:
+        previous = self._sent.get(request.run_id)
+        if previous is not None and request.created_at <= previous + REPEAT_AFTER:
             return
         if len(self._sent) >= MAX_RUNS:
             self._sent.clear()
@@ -100,24 +100,24 @@ class WorkerRegistry:
         worker = result.delivery.worker if result.delivery is not None else ""
         if notice.is_match:
             self.has_match = True
-            _add(self._versions, _other_versions(notice, with_python=False), worker)
+            _add_worker(self._versions, _other_versions(notice, with_python=False), worker)
         else:
             difference = describe_difference(notice.wanted, notice.runs)
             versions = _other_versions(notice, with_python=True)
-            _add(self._mismatches, f"{difference} ({versions})" if versions else difference, worker)
+            _add_worker(self._mismatches, f"{difference} ({versions})" if versions else difference, worker)
         return True
 
     @property
     def mismatches(self) -> str:
-        """Describe how workers differ from what the run expects; empty if none does."""
-        return "; ".join(f"{_names(names)}: {text}" for text, names in self._mismatches.items())
+        """Describe how the code of workers differs from the code of the run; "" if it does not."""
+        return "; ".join(f"{_join_names(names)}: {text}" for text, names in self._mismatches.items())
 
     def warnings(self) -> Iterator[str]:
         """Describe mismatches and other versions for the report."""
         for text, names in self._mismatches.items():
-            yield f"workers: {_names(names)} took no requests of this run, because {text}"
+            yield f"workers: {_join_names(names)} could not run requests of this run: {text}"
         for text, names in self._versions.items():
-            yield f"workers: {_names(names)} took part with {text}"
+            yield f"workers: {_join_names(names)} used another version: {text}"
 
 
 def _other_versions(notice: WorkerNotice, *, with_python: bool) -> str:
@@ -128,11 +128,11 @@ def _other_versions(notice: WorkerNotice, *, with_python: bool) -> str:
     return ", ".join(f"{name} {theirs}, this run has {ours}" for name, theirs, ours in pairs if theirs != ours)
 
 
-def _add(table: dict[str, list[str]], text: str, worker: str) -> None:
+def _add_worker(table: dict[str, list[str]], text: str, worker: str) -> None:
     if text and worker not in table.setdefault(text, []):
         table[text].append(worker)
 
 
-def _names(workers: list[str]) -> str:
-    more = len(workers) - SHOWN_WORKERS
-    return ", ".join(workers[:SHOWN_WORKERS]) + (f" and {more} more" if more > 0 else "")
+def _join_names(workers: list[str]) -> str:
+    more = len(workers) - MAX_NAMED_WORKERS
+    return ", ".join(workers[:MAX_NAMED_WORKERS]) + (f" and {more} more" if more > 0 else "")

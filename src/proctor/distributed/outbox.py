@@ -1,4 +1,4 @@
-"""Send results to a mailbox, and acknowledge their requests only after that."""
+"""The outbox of a worker: sends results to a mailbox, then acknowledges their requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.distributed.batches import Backoff, SupervisedThread
-from proctor.distributed.leased_messages import WORKER_STOPPED, LeasedMessage, LeasedMessages, Warn
+from proctor.distributed.leased_requests import WORKER_STOPPED, LeasedRequest, LeasedRequests, Warn
 from proctor.errors import (
     MailboxClosed,
     MailboxError,
@@ -21,25 +21,25 @@ from proctor.errors import (
     ProctorError,
     UsageError,
 )
-from proctor.history.payload import written
+from proctor.history.payload import encode_result
 from proctor.ports import Mailbox
 from proctor.records.trial import Delivery, EvalResult, Verdict
 
 BATCH_SIZE = 50
-# How long a result waits for others, so that one round trip sends several.
+# A result waits this long for others, so that one round trip sends several.
 BATCH_SECONDS = 0.002
 MAX_QUEUED = 500
 # The number of reply mailboxes that stay open.
 MAX_MAILBOXES = 50
 # The delay of a request whose result cannot be sent, times its deliveries.
 RETURN_SECONDS, MAX_RETURN_SECONDS = 60.0, 900.0
-# How long a stopping worker tries to send its results, and how often.
+# How long a stopping worker tries to send its results, and the pause between attempts.
 LAST_SECONDS = 10.0
 LAST_PAUSE_SECONDS = 0.1
 
 
 class WorkerSummary(msgspec.Struct):
-    """The work of a worker: results sent, errors among them, requests returned, outdated results."""
+    """Counts of a worker: results sent, errors among them, requests returned, results not needed any more."""
 
     sent: int = 0
     errors: int = 0
@@ -54,19 +54,19 @@ class _BatchTooLarge(Exception):
 class Outbox:
     """A writer for a worker pool that sends the results in a thread.
 
-    Results go to `results`, or else to the `reply_to` of their request. `end` is called once nothing
-    can be sent any more; an unexpected error is raised at the end. It waits for a full mailbox, at
-    most `full_seconds` without progress; then `blocked` contains the error and the worker ends.
+    Results go to `results`, or to the `reply_to` of their request. `on_end` is called when nothing can be
+    sent any more; an unexpected error is raised when the outbox closes. If a mailbox stays full for
+    `full_seconds`, `blocked` is set to the error and the worker ends.
     """
 
     def __init__(
         self,
         requests: Mailbox[Any],
         results: Mailbox[EvalResult] | None,
-        leased: LeasedMessages,
+        leased: LeasedRequests,
         worker: str,
         warn: Warn,
-        end: Callable[[], object] = lambda: None,
+        on_end: Callable[[], object] = lambda: None,
         *,
         last_seconds: float = LAST_SECONDS,
         full_seconds: float | None = None,
@@ -76,7 +76,7 @@ class Outbox:
         self._leased = leased
         self._worker = worker
         self._warn = warn
-        self._end = end
+        self._on_end = on_end
         self._replies: dict[str, Mailbox[EvalResult]] = {}
         self._finished: deque[tuple[int, EvalResult | None]] = deque()
         self._wake = threading.Event()
@@ -86,8 +86,8 @@ class Outbox:
         self._is_full_reported = False
         self.blocked: MailboxFull | None = None
         self._deadline = 0.0
-        self.tally = WorkerSummary()
-        self._thread = SupervisedThread(self._work, "proctor-outbox", lambda _: end())
+        self.summary = WorkerSummary()
+        self._thread = SupervisedThread(self._work, "proctor-outbox", lambda _: on_end())
 
     def __enter__(self) -> Outbox:
         self._thread.start()
@@ -112,8 +112,8 @@ class Outbox:
         self._finished.append((position, result))
         self._wake.set()
 
-    def keep(self, _key: str, _created_at: str, _reply: bytes) -> None:
-        """Ignore outputs to cache: a worker has no history."""
+    def cache_output(self, _key: str, _created_at: str, _reply: bytes) -> None:
+        """Ignore outputs, because a worker has no cache."""
 
     def is_lagging(self) -> bool:
         """True if results come faster than they can be sent."""
@@ -134,23 +134,23 @@ class Outbox:
         by_mailbox: dict[str | None, list[tuple[int, EvalResult]]] = {}
         for number, result in batch:
             if result is None:
-                self.tally.returned += self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
+                self.summary.returned += self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
                 continue
             item = self._leased.get(number)
             if self._leased.is_lost(number) and not result.success:
                 # Another worker has the request, and its result may be better.
                 self._leased.remove(number)
-                self.tally.outdated += 1
+                self.summary.outdated += 1
                 continue
             name = None if self._results is not None else item.message.reply_to
             by_mailbox.setdefault(name, []).append((number, self._add_delivery(item, result)))
         for name, items in by_mailbox.items():
             self._deliver_to(name, items)
 
-    def _add_delivery(self, item: LeasedMessage, result: EvalResult) -> EvalResult:
+    def _add_delivery(self, item: LeasedRequest, result: EvalResult) -> EvalResult:
         request, count = item.request, item.message.delivery_count
         delivery = Delivery(request.run_id, request.request_id, self._worker, count)
-        return written(msgspec.structs.replace(result, delivery=delivery))[1]
+        return encode_result(msgspec.structs.replace(result, delivery=delivery))[1]
 
     def _deliver_to(self, name: str | None, items: list[tuple[int, EvalResult]]) -> None:
         numbers = [number for number, _ in items]
@@ -168,24 +168,24 @@ class Outbox:
             if isinstance(error, MailboxGone) and name is not None:
                 # Their run is over, so nothing waits for them.
                 self._acknowledge(numbers)
-                self.tally.outdated += len(numbers)
+                self.summary.outdated += len(numbers)
                 return
-            self._warn(f"a result cannot be sent, its request is returned: {error.what}")
+            self._warn(f"a result could not be sent, and its request was returned: {error.what}")
             for number in numbers:
                 self._return(number, error)
             if isinstance(error, MailboxClosed):
-                self._end()
+                self._on_end()
             return
         self._acknowledge(numbers)
-        self.tally.sent += len(items)
-        self.tally.errors += sum(not result.success for _, result in items)
+        self.summary.sent += len(items)
+        self.summary.errors += sum(not result.success for _, result in items)
 
     def _acknowledge(self, numbers: list[int]) -> None:
         messages = [self._leased.get(number).message for number in numbers]
         try:
             self._requests.acknowledge_all(messages)
         except MailboxError as error:
-            self._warn(f"requests could not be acknowledged and will come again: {error.what}")
+            self._warn(f"requests could not be acknowledged and will be delivered again: {error.what}")
         for number in numbers:
             self._leased.remove(number)
 
@@ -222,19 +222,19 @@ class Outbox:
         return time.monotonic() > deadline
 
     def _is_blocked(self, started: float, error: MailboxFull) -> bool:
-        """True if a full mailbox made no progress for too long; a slow collector is tolerated."""
+        """True if a mailbox stayed full for too long; then the worker ends."""
         if self._ending.is_set():
             return self._is_too_late(started)
         if self._full_seconds is None or time.monotonic() < started + self._full_seconds:
             return False
         self.blocked = error
-        self._end()
+        self._on_end()
         return True
 
     def _report_full(self, mailbox: Mailbox[EvalResult]) -> None:
         if not self._is_full_reported:
             self._is_full_reported = True
-            self._warn(f"the mailbox {mailbox.name!r} is full: results wait until it has room")
+            self._warn(f"the mailbox {mailbox.name!r} is full; results wait until it has room")
 
     def _get_mailbox(self, name: str | None) -> Mailbox[EvalResult]:
         if name is None:
@@ -247,7 +247,7 @@ class Outbox:
         return self._replies[name]
 
     def _deliver_singly(self, name: str | None, items: list[tuple[int, EvalResult]], error: ProctorError) -> None:
-        """Send results one by one; reject the request of one that can never be sent."""
+        """Send results one by one; reject the request of a result that can never be sent."""
         if len(items) > 1:
             for item in items:
                 self._deliver_to(name, [item])
@@ -264,6 +264,6 @@ class Outbox:
         count = self._leased.get(number).message.delivery_count
         delay = min(RETURN_SECONDS * count, MAX_RETURN_SECONDS)
         reason = f"its result could not be sent: {error.what}"
-        # The message does not cause a full mailbox, and only a stopping worker gives up on it.
+        # A full mailbox is not the fault of the message.
         counts = not isinstance(error, MailboxFull)
-        self.tally.returned += self._leased.give_back(number, delay, reason, counts=counts)
+        self.summary.returned += self._leased.give_back(number, delay, reason, counts=counts)

@@ -19,7 +19,7 @@ from proctor.engine.progress import Progress
 from proctor.engine.timeouts import Deadlines, WorkerSlot
 from proctor.engine.trial import TrialRunner
 from proctor.errors import StopRun
-from proctor.history.payload import written
+from proctor.history.payload import encode_result
 from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.records import codec
@@ -32,7 +32,7 @@ from proctor.sessions import telemetry
 
 
 class ActorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What an actor reports when it starts: the code it runs, or why it cannot run."""
+    """The report of a new actor: its name and code, or the error that prevents it from running."""
 
     name: str
     expects: str = ""
@@ -40,9 +40,9 @@ class ActorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class TrialResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The result of a request, tagged as in the history, or why the run must stop.
+    """The result of a request, tagged as in the history, or the reason to stop the run.
 
-    `spent` is what its model calls used, if the run has a budget.
+    `spent` is the usage of its model calls, if the run has a budget.
     """
 
     result: EvalResult | None = None
@@ -76,14 +76,14 @@ class TrialActor:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             return codec.encode(ActorInfo(name, problem=problem))
-        await self._open.enter_async_context(lifetimes.in_use())
+        await self._open.enter_async_context(lifetimes.ResourceScope())
         self._open.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
-        observed = await self._open.enter_async_context(telemetry.observe_run(run, for_others=True))
-        traced = dataclasses.replace(setup, evaluators=observed.evaluators(setup.evaluators))
+        observed = await self._open.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
+        traced = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
-        self._runner = observed.runner(TrialRunner(traced, self._clock, CallThreads(), progress))
+        self._runner = observed.wrap_runner(TrialRunner(traced, self._clock, CallThreads(), progress))
         self._timeout = timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
         return codec.encode(ActorInfo(name, describe_setup(setup)))
@@ -100,7 +100,7 @@ class TrialActor:
         sessions.warnings.set(warnings)
         stop_error = None
         try:
-            result = tag_result(written(await self._run_with_timeout(request))[1])
+            result = tag_result(encode_result(await self._run_with_timeout(request))[1])
         except StopRun as error:
             result, stop_error = None, error
         return codec.encode(

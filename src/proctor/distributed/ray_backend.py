@@ -27,7 +27,7 @@ from proctor.distributed.expected_results import (
     describe_difference,
     describe_setup,
     failed_result,
-    refuse_cache,
+    reject_cache,
     restore_sample,
 )
 from proctor.distributed.ray_actor import ActorInfo, TrialActor, TrialResponse
@@ -53,7 +53,7 @@ WATCH_SECONDS = 1.0
 QUIET_SECONDS = 3.0
 # How long actors may take to close before they are killed.
 CLOSE_SECONDS = 5.0
-CAUSE_LENGTH = 400
+MAX_CAUSE_LENGTH = 400
 
 
 @dataclass(eq=False)
@@ -71,32 +71,32 @@ class ActorSlot:
 class PoolConfig:
     """The number of actors, their resources, and the trials that each runs concurrently.
 
-    `expects` is the code they should run; after `patience` seconds without any the run stops.
+    `expects` describes the code they must run; the run stops after `worker_timeout` seconds without an actor.
     """
 
     actors: int
     concurrency: int
     resources: Mapping[str, float]
     expects: str
-    patience: float | None = None
+    worker_timeout: float | None = None
 
 
 class ActorPool:
-    """The actors of a run, each created by `create`; `notice` receives a text while some are missing."""
+    """The actors of a run, created by `create`; `show_notice` receives a text while some are missing."""
 
     def __init__(
         self,
         ray: ModuleType,
         config: PoolConfig,
         create: Callable[[], Any],
-        notice: Callable[[str], object],
+        show_notice: Callable[[str], object],
         clock: Clock,
     ) -> None:
         self.deaths = 0
         self._ray = ray
         self._config = config
         self._create = create
-        self._notice = notice
+        self._show_notice = show_notice
         self._clock = clock
         self._slots: list[ActorSlot] = []
         self._actors: list[Any] = []
@@ -129,7 +129,7 @@ class ActorPool:
 
     @contextlib.asynccontextmanager
     async def reserve(self, *, exclusive: bool = False) -> AsyncIterator[ActorSlot]:
-        """Reserve an actor for a trial, or an actor that runs nothing else meanwhile.
+        """Reserve an actor for a trial; an exclusive one runs nothing else meanwhile.
 
         An exclusive actor may have died while this waited for its other trials.
         """
@@ -193,7 +193,7 @@ class ActorPool:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._give_up(
-                f"Ray does not answer: {type(error).__name__}: {one_line(error)}",
+                f"Ray failed: {type(error).__name__}: {to_one_line(error)}",
                 "check that the cluster is running, and resume the run",
             )
 
@@ -211,7 +211,7 @@ class ActorPool:
                 self._failed_starts += 1
                 if self._failed_starts >= MAX_FAILED_STARTS:
                     self._give_up(
-                        f"Ray actors die before they are ready: {one_line(error)}",
+                        f"Ray actors die before they are ready: {to_one_line(error)}",
                         "check that every node can import proctor and what the target needs",
                     )
                 continue
@@ -248,18 +248,18 @@ class ActorPool:
 
     async def _watch(self) -> None:
         """Show a notice while actors are missing; stop the run if there is none for too long."""
-        patience = self._config.patience
+        worker_timeout = self._config.worker_timeout
         has_notice = False
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             missing = self._config.actors - len(self._slots)
             seconds = self._clock.monotonic() - self._missing_since
             if has_notice and not missing:
-                self._notice("")
+                self._show_notice("")
             has_notice = missing > 0 and seconds > QUIET_SECONDS
             if has_notice:
-                self._notice(await asyncio.to_thread(self._describe_shortage, missing))
-            if not self._slots and patience is not None and seconds > patience:
+                self._show_notice(await asyncio.to_thread(self._describe_shortage, missing))
+            if not self._slots and worker_timeout is not None and seconds > worker_timeout:
                 reason = await asyncio.to_thread(self._describe_shortage, missing)
                 self._give_up(
                     f"no Ray actor could be started for {seconds:.0f} s: {reason}",
@@ -277,15 +277,15 @@ class ActorPool:
         return f"{waiting} of {self._config.actors} Ray actors wait for resources: free are {figures}"
 
 
-def one_line(error: BaseException) -> str:
-    """The text of an error of Ray, on one line."""
-    return " ".join(str(error).split())[:CAUSE_LENGTH]
+def to_one_line(error: BaseException) -> str:
+    """Return the text of a Ray error on one line."""
+    return " ".join(str(error).split())[:MAX_CAUSE_LENGTH]
 
 
 # A trial fails after this many dead actors; the last of them ran nothing else.
 MAX_DEATHS = 3
 CONNECT_SECONDS = 10.0
-# The variable with a pattern of messages that Ray does not print.
+# The variable with a pattern of log messages that Ray does not print.
 SKIPPED_LOGS = "RAY_DEDUP_LOGS_SKIP_REGEX"
 
 
@@ -296,7 +296,7 @@ class RayBackend:
     `build` creates a setup from a recipe and must be a function of a module, because only its name
     is sent. `address` is as for `ray.init`; without one Ray decides. By default there are as many
     `actors` as the cluster has CPUs, up to the concurrency of the run; each has one CPU and `gpus`
-    GPUs. After `patience` seconds without any actor the run stops and can be resumed.
+    GPUs. After `worker_timeout` seconds without an actor the run stops and can be resumed.
     """
 
     recipe: bytes
@@ -304,20 +304,22 @@ class RayBackend:
     address: str | None = None
     actors: int | None = None
     gpus: float = 0.0
-    patience: float | None = 3_600.0
+    worker_timeout: float | None = 3_600.0
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
 
     def __post_init__(self) -> None:
         if self.actors is not None and self.actors < 1:
-            raise ConfigError("there must be at least one actor", where="actors")
+            raise ConfigError("there must be at least one actor", where="actors", fix="pass actors=1 or more")
         if self.gpus < 0 or (self.gpus > 1 and self.gpus % 1):
-            raise ConfigError("gpus must be 0, a fraction of 1, or a whole number", where="gpus")
+            raise ConfigError(
+                "gpus must be 0, a fraction of 1, or a whole number", where="gpus", fix="pass 0.5, 1 or 2, for example"
+            )
         module, name = self.build.__module__, self.build.__qualname__
         if module == "__main__" or getattr(sys.modules[module], name, None) is not self.build:
             raise ConfigError(
                 f"{name} of {module} cannot be found by its name on another machine",
                 where="build",
-                fix="write it as a function of a module that can be imported",
+                fix="define it as a function at the top level of an importable module",
             )
 
     @contextlib.asynccontextmanager
@@ -325,19 +327,19 @@ class RayBackend:
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
     ) -> AsyncIterator[Runner]:
         """Start the actors of a run, and stop them after it."""
-        refuse_cache(run)
+        reject_cache(run)
         ray = import_ray()
         with connect_ray(ray, self.address):
             config = self._configure(ray, plan, progress)
-            notice = functools.partial(setattr, progress, "notice")
-            pool = ActorPool(ray, config, self._actor_factory(ray, config), notice, self.clock)
-            trials = RayRunner(ray, pool, run.run_id, progress, spending, self.clock)
+            show_notice = functools.partial(setattr, progress, "notice")
+            pool = ActorPool(ray, config, self._actor_factory(ray, config), show_notice, self.clock)
+            runner = RayRunner(ray, pool, run.run_id, progress, spending, self.clock)
             try:
                 async with pool:
-                    yield trials
+                    yield runner
             finally:
                 progress.notice = ""
-                progress.warnings += trials.warnings()
+                progress.warnings += runner.warnings()
 
     def _configure(self, ray: ModuleType, plan: Plan, progress: Progress) -> PoolConfig:
         resources = {"CPU": 1.0} | ({"GPU": self.gpus} if self.gpus else {})
@@ -353,7 +355,7 @@ class RayBackend:
         # It waits for actors that do not fit yet, because the cluster may grow.
         actors = max(1, min(self.actors or possible, limit, remaining))
         concurrency = -(-limit // actors)
-        return PoolConfig(actors, concurrency, resources, describe_setup(plan), self.patience)
+        return PoolConfig(actors, concurrency, resources, describe_setup(plan), self.worker_timeout)
 
     def _actor_factory(self, ray: ModuleType, config: PoolConfig) -> Callable[[], Any]:
         # One call more than trials, so that a busy actor can receive `close`.
@@ -389,7 +391,7 @@ class RayRunner:
         return restore_sample(await self._request_result(slot, request), sample, self._progress)
 
     def warnings(self) -> list[str]:
-        """Describe everything unusual for the report."""
+        """Return a warning for each unusual count."""
         died = f"failed because {MAX_DEATHS} actors died while running"
         rerun = "trial was run again because its actor had died"
         reruns = "trials were run again because their actors had died"
@@ -403,7 +405,7 @@ class RayRunner:
     async def _request_result(self, slot: WorkerSlot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:
             data = _encode(request)
-        except (*codec.UNWRITABLE, UsageError) as error:
+        except (*codec.ENCODE_ERRORS, UsageError) as error:
             reason = f"the sample cannot be sent as JSON: {error}"
             return failed_result(request, Failure("Unsendable", reason))
         deaths = 0
@@ -419,7 +421,7 @@ class RayRunner:
                 except self._ray.exceptions.RayError as error:
                     self._pool.replace(actor_slot)
                     deaths += 1
-                    cause = one_line(error)
+                    cause = to_one_line(error)
                 else:
                     return self._finish(response, request, actor_slot, deaths + 1)
             if deaths == MAX_DEATHS:
@@ -452,20 +454,20 @@ def import_ray() -> ModuleType:
     """Import Ray so that it does not print a message for every dead actor."""
     # Otherwise Ray replaces `print`.
     os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")
-    before = os.environ.get(SKIPPED_LOGS)
+    previous = os.environ.get(SKIPPED_LOGS)
     # Ray reads it only when it is imported.
-    os.environ[SKIPPED_LOGS] = before or "A worker died or was killed"
+    os.environ[SKIPPED_LOGS] = previous or "A worker died or was killed"
     try:
         return extras.require("ray", extra="ray", why="running on Ray")
     finally:
         del os.environ[SKIPPED_LOGS]
-        if before is not None:
-            os.environ[SKIPPED_LOGS] = before
+        if previous is not None:
+            os.environ[SKIPPED_LOGS] = previous
 
 
 @contextlib.contextmanager
 def connect_ray(ray: ModuleType, address: str | None) -> Iterator[None]:
-    """Connect to Ray; keep a connection that the program already has."""
+    """Connect to Ray for the block, unless the program is already connected."""
     if ray.is_initialized():
         yield
         return
@@ -489,15 +491,15 @@ def _connect(ray: ModuleType, address: str | None) -> None:
             )
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
-            f"Ray cannot be reached: {one_line(error)}",
+            f"Ray cannot be reached: {to_one_line(error)}",
             where=address or "RAY_ADDRESS",
-            fix="check the address, whether `ray status` answers there, and, where the cluster "
-            "asks for a token, RAY_AUTH_MODE and the token",
+            fix="check the address with `ray status --address ADDRESS`; if the cluster needs a token, set "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN",
         ) from error
 
 
 def _check_address(address: str) -> None:
-    """Fail fast for an address without a server; Ray itself would try for minutes."""
+    """Raise `OSError` at once for an address without a server; Ray itself would retry for minutes."""
     parts = urlsplit(address if "://" in address else f"//{address}")
     if parts.scheme in ("", "ray") and parts.hostname and parts.port:
         socket.create_connection((parts.hostname, parts.port), CONNECT_SECONDS).close()
@@ -506,9 +508,9 @@ def _check_address(address: str) -> None:
 @contextlib.contextmanager
 def _keep_sigterm_handler() -> Iterator[None]:
     """Restore the SIGTERM handler that Ray replaces when it starts."""
-    before = signal.getsignal(signal.SIGTERM)
+    previous = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread() and before is not None:
-            signal.signal(signal.SIGTERM, before)
+        if threading.current_thread() is threading.main_thread() and previous is not None:
+            signal.signal(signal.SIGTERM, previous)

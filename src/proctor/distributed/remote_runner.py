@@ -24,7 +24,7 @@ from proctor.distributed.expected_results import (
     describe_setup,
     failed_result,
     matches_request,
-    refuse_cache,
+    reject_cache,
     remove_mailbox,
     restore_sample,
 )
@@ -44,41 +44,41 @@ from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration, Delivery, EvalResult, Failure
 
-# How long a request waits for others, so that one round trip sends several.
+# A request waits this long for others, so that one round trip sends several.
 BATCH_SECONDS = 0.004
 
 
 class RequestSender:
     """Queues requests and sends them in a thread.
 
-    `refuse` receives an error result for a request that can never be sent; `fail` receives an
-    unexpected error that ends it.
+    `on_refused` receives an error result for each request that can never be sent, `on_failure` an
+    unexpected error that ends the thread.
     """
 
     def __init__(
         self,
         requests: Mailbox[EvalRequest[Any, Any]],
         reply_to: str,
-        refuse: Callable[[EvalResult], object],
-        notice: Callable[[str], object],
-        fail: Callable[[Exception], object],
+        on_refused: Callable[[EvalResult], object],
+        show_notice: Callable[[str], object],
+        on_failure: Callable[[Exception], object],
     ) -> None:
         self._requests = requests
         self._reply_to = reply_to
-        self._refuse = refuse
-        self._notice = notice
+        self._on_refused = on_refused
+        self._show_notice = show_notice
         self._queue: deque[EvalRequest[Any, Any]] = deque()
         self._wake = threading.Event()
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._is_busy = False
-        self._thread = SupervisedThread(self._work, "proctor-sending", fail)
+        self._thread = SupervisedThread(self._work, "proctor-sending", on_failure)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         """Stop, and drop requests that were not sent yet."""
-        self._over.set()
+        self._stopped.set()
         self._wake.set()
         self._thread.join()
 
@@ -91,19 +91,19 @@ class RequestSender:
         return not self._queue and not self._is_busy
 
     def _work(self) -> None:
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             self._wake.wait()
-            self._over.wait(BATCH_SECONDS)
+            self._stopped.wait(BATCH_SECONDS)
             self._wake.clear()
-            while self._queue and not self._over.is_set():
+            while self._queue and not self._stopped.is_set():
                 self._is_busy = True
                 count = min(BATCH_SIZE, len(self._queue))
                 self._send([self._queue.popleft() for _ in range(count)])
                 self._is_busy = False
 
     def _send(self, batch: list[EvalRequest[Any, Any]]) -> None:
-        backoff = Backoff(self._over)
-        while not self._over.is_set():
+        backoff = Backoff(self._stopped)
+        while not self._stopped.is_set():
             try:
                 check_arrival(self._requests, batch)
                 self._requests.send_all(batch, reply_to=self._reply_to)
@@ -111,7 +111,7 @@ class RequestSender:
             except MessageRefused as error:
                 if len(batch) == 1:
                     what = "; ".join([error.what, *(problem.what for problem in error.problems)])
-                    self._refuse(failed_result(batch[0], Failure(type(error).__name__, what)))
+                    self._on_refused(failed_result(batch[0], Failure(type(error).__name__, what)))
                     return
                 for request in batch:
                     self._send([request])
@@ -123,9 +123,9 @@ class RequestSender:
                     self._send(batch[:half])
                     self._send(batch[half:])
                     return
-                self._notice("the mailbox is full: waiting for workers to make room")
+                self._show_notice("the mailbox is full; waiting for workers to make room")
             except MailboxError as error:
-                self._notice(f"requests cannot be sent: {error.what}")
+                self._show_notice(f"requests cannot be sent: {error.what}")
             backoff.pause()
 
 
@@ -134,7 +134,7 @@ WATCH_SECONDS = 1.0
 QUIET_SECONDS = 5.0
 # A run whose workers all run other code stops after this time.
 MISMATCH_SECONDS = 60.0
-# Requests that have vanished are sent again after this time; then the time doubles.
+# Requests that have disappeared are sent again after this time; then the time doubles.
 RESEND_SECONDS = 10.0
 # A result that the event loop has not processed by then is not acknowledged, and comes again.
 HAND_OVER_SECONDS = LEASE_SECONDS / 2
@@ -143,17 +143,17 @@ MAX_DIGITS = 18
 
 
 def results_name(requests: str, run_id: str) -> str:
-    """The name of the mailbox for the results of a run."""
+    """Return the name of the mailbox for the results of a run."""
     return f"{requests}-{run_id}"
 
 
 def request_id(run_id: str, position: int) -> str:
-    """The id of a trial's request, the same after a resume, so that results are recognized."""
+    """Return the id of a trial's request; it is the same after a resume, so that results are recognized."""
     return f"{run_id}-{position}"
 
 
 def parse_position(run_id: str, delivery: Delivery | None) -> int | None:
-    """The position of a result in the plan of a run; None for a result of another run."""
+    """Return the position of a result in the plan of a run, or None for a result of another run."""
     if delivery is None or delivery.run_id != run_id:
         return None
     prefix, _, number = delivery.request_id.rpartition("-")
@@ -179,13 +179,13 @@ def create_request(job: Job, run_id: str, now: datetime, expects: str = "") -> E
 class MailboxBackend:
     """Runs the trials of a run on the workers of a mailbox.
 
-    `window` limits the requests without a result; after `patience` seconds without any result the
-    run stops and can be resumed.
+    `window` limits the requests without a result. After `worker_timeout` seconds without a result the run
+    stops and can be resumed.
     """
 
     requests: Mailbox[EvalRequest[Any, Any]]
     window: int = 1_000
-    patience: float | None = 3_600.0
+    worker_timeout: float | None = 3_600.0
     clock: Clock = SystemClock()  # noqa: RUF009 - it has no state
 
     @contextlib.asynccontextmanager
@@ -193,7 +193,7 @@ class MailboxBackend:
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
     ) -> AsyncIterator[Runner]:
         """Send requests and receive results; remove the results' mailbox after a complete run."""
-        refuse_cache(run)
+        reject_cache(run)
         name = results_name(self.requests.name, run.run_id)
         results = self.requests.open_mailbox(name, EvalResult)
         remote = RemoteRunner(self, results, plan, run, progress, spending)
@@ -206,7 +206,7 @@ class MailboxBackend:
         finally:
             results.close()
             progress.notice = ""
-            progress.warnings += remote.account.warnings()
+            progress.warnings += remote.delivery_counts.warnings()
 
 
 class RemoteRunner:
@@ -222,7 +222,7 @@ class RemoteRunner:
         spending: Spending | None,
     ) -> None:
         self.max_concurrency = workers.window
-        self.account = DeliveryCounts()
+        self.delivery_counts = DeliveryCounts()
         self._workers = workers
         self._run_id = run.run_id
         self._expects = describe_setup(plan)
@@ -244,9 +244,9 @@ class RemoteRunner:
         self._waiting_notice = ""
         self._results = results
         self._sender = RequestSender(
-            workers.requests, results.name, lambda result: self._receive([result]), self._notice, self._fail_soon
+            workers.requests, results.name, lambda result: self._receive([result]), self._show_notice, self._fail_soon
         )
-        self._receiver = ResultReceiver(results, self._receive, self._notice, self._fail_soon)
+        self._receiver = ResultReceiver(results, self._receive, self._show_notice, self._fail_soon)
         self._dead_letters = DeadLetterPoller(workers.requests, self._is_awaited)
         self._unreadable_results = UnreadableResultPoller(results)
         self._mismatch_since: float | None = None
@@ -273,7 +273,7 @@ class RemoteRunner:
         await asyncio.to_thread(self._receiver.stop)
         if self.is_done:
             # Their trials already had results.
-            self.account.repeated += len(self._early) + len(self._new_errors) + len(self._old_errors)
+            self.delivery_counts.duplicates += len(self._early) + len(self._new_errors) + len(self._old_errors)
         if error is None and self._failure is not None:
             raise self._failure
 
@@ -291,14 +291,14 @@ class RemoteRunner:
         self._requested.add(slot.job[0])
         result = self._early.pop(request.request_id, None)
         if result is not None and not matches_request(result, request):
-            self.account.strangers += 1
+            self.delivery_counts.foreign += 1
             result = None
         if result is None:
             # Ctrl-C does not wait for it: a resumed run collects it or requests it again.
             slot.is_idle = True
             result = await self._request_result(request)
             slot.is_idle = False
-        self.account.add(result)
+        self.delivery_counts.add(result)
         if self._spending is not None:
             self._spending.add(sum_spending([result]))
         return restore_sample(result, sample, self._progress)
@@ -332,7 +332,7 @@ class RemoteRunner:
 
     def _process(self, results: list[EvalResult]) -> None:
         # Each result also shows which worker exists.
-        answers = [result for result in results if not self.account.workers.record(result)]
+        answers = [result for result in results if not self.delivery_counts.workers.record(result)]
         if len(answers) < len(results):
             self._notice_mismatches()
         if not answers:
@@ -342,7 +342,7 @@ class RemoteRunner:
         for result in sorted(answers, key=lambda answer: not answer.success):
             position = parse_position(self._run_id, result.delivery)
             if result.delivery is None or position is None:
-                self.account.strangers += 1
+                self.delivery_counts.foreign += 1
             elif position not in self._requested:
                 self._keep_early(result.delivery.request_id, result)
             elif result.delivery.count > 1 and not result.success:
@@ -351,15 +351,15 @@ class RemoteRunner:
                 self._deliver(result)
 
     def _notice_mismatches(self) -> None:
-        if mismatches := self.account.workers.mismatches:
+        if mismatches := self.delivery_counts.workers.mismatches:
             if self._mismatch_since is None:
                 self._mismatch_since = self._workers.clock.monotonic()
-            self._notice(f"workers run other code than this run: {mismatches}")
+            self._show_notice(f"workers run other code than this run: {mismatches}")
 
     def _keep_early(self, key: str, result: EvalResult) -> None:
         """Store one result for each request, a success before an error."""
         earlier = self._early.get(key)
-        self.account.repeated += earlier is not None
+        self.delivery_counts.duplicates += earlier is not None
         if earlier is None or not earlier.success:
             self._early[key] = result
 
@@ -368,9 +368,9 @@ class RemoteRunner:
         assert result.delivery is not None
         _, request = self._awaited.get(result.delivery.request_id, (None, None))
         if request is not None and not matches_request(result, request):
-            self.account.strangers += 1
+            self.delivery_counts.foreign += 1
         else:
-            self.account.repeated += not self._resolve(result)
+            self.delivery_counts.duplicates += not self._resolve(result)
 
     def _resolve(self, result: EvalResult) -> bool:
         assert result.delivery is not None
@@ -385,7 +385,7 @@ class RemoteRunner:
         _, sent = self._awaited.get(request.request_id, (None, None))
         return sent is not None and sent.created_at == request.created_at
 
-    def _notice(self, text: str) -> None:
+    def _show_notice(self, text: str) -> None:
         self._progress.notice = text
 
     async def _watch(self) -> None:
@@ -401,7 +401,7 @@ class RemoteRunner:
     async def _check_errors(self) -> None:
         """Accept errors without a later success, dead letters and unreadable results."""
         letters = await asyncio.to_thread(self._dead_letters.poll)
-        self.account.unreadable = self._dead_letters.unreadable
+        self.delivery_counts.unreadable = self._dead_letters.unreadable
         errors, self._old_errors, self._new_errors = self._old_errors, self._new_errors, []
         for result in errors:
             self._deliver(result)
@@ -411,36 +411,36 @@ class RemoteRunner:
         for unreadable in await asyncio.to_thread(self._unreadable_results.poll):
             _, request = self._awaited.get(unreadable.request_id, (None, None))
             if request is None:
-                self.account.unreadable_results += 1
+                self.delivery_counts.unreadable_results += 1
             else:
                 # An error of its trial, because a second request would not help.
                 self._resolve(failed_result(request, Failure(UNREADABLE_RESULT, unreadable.reason)))
 
     async def _check_progress(self) -> None:
-        """Handle vanished requests, absent workers and closed mailboxes."""
+        """Handle requests that have disappeared, absent workers and closed mailboxes."""
         if self._workers.requests.closed or self._results.closed:
-            self._give_up("the mailbox was closed")
-        quiet = self._workers.clock.monotonic() - self._last_result_at
-        patience = self._workers.patience
-        if patience is not None and quiet > patience:
-            self._give_up(f"no worker has answered for {quiet:.0f} s")
+            self._give_up("the mailbox is closed")
+        silence = self._workers.clock.monotonic() - self._last_result_at
+        worker_timeout = self._workers.worker_timeout
+        if worker_timeout is not None and silence > worker_timeout:
+            self._give_up(f"no worker has answered for {silence:.0f} s")
         self._check_mismatches()
-        if not self._awaited or quiet < QUIET_SECONDS:
+        if not self._awaited or silence < QUIET_SECONDS:
             return
         if self._progress.notice in ("", self._waiting_notice):
             count = len(self._awaited)
             waiting = "1 request is waiting" if count == 1 else f"{count:,} requests are waiting"
-            self._waiting_notice = f"no worker has answered for {quiet:.0f} s; {waiting}"
-            self._notice(self._waiting_notice)
-        if quiet > self._resend_after and await asyncio.to_thread(self._have_all_vanished):
+            self._waiting_notice = f"no worker has answered for {silence:.0f} s; {waiting}"
+            self._show_notice(self._waiting_notice)
+        if silence > self._resend_after and await asyncio.to_thread(self._have_all_disappeared):
             self._resend_after *= 2
-            self.account.resent += len(self._awaited)
+            self.delivery_counts.resent += len(self._awaited)
             for _, request in self._awaited.values():
                 self._sender.put(request)
 
     def _check_mismatches(self) -> None:
         """Stop if all known workers run other code, because none will ever answer."""
-        workers, since = self.account.workers, self._mismatch_since
+        workers, since = self.delivery_counts.workers, self._mismatch_since
         if since is None or workers.has_match:
             return
         if self._workers.clock.monotonic() - since > MISMATCH_SECONDS:
@@ -452,7 +452,7 @@ class RemoteRunner:
                 )
             )
 
-    def _have_all_vanished(self) -> bool:
+    def _have_all_disappeared(self) -> bool:
         """True if there are neither requests nor results, so that no result will ever come."""
         if self._dead_letters.has_pending or not self._sender.is_idle:
             return False

@@ -1,4 +1,4 @@
-"""Receive the results of requests, and count each once."""
+"""Receive the results of requests, and count each result once."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ HandOver = Callable[[list[EvalResult]], bool]
 class ResultReceiver:
     """Passes results on as they come, then acknowledges them.
 
-    `fail` receives an unexpected error that ends it.
+    `on_failure` receives an unexpected error that ends the thread.
     """
 
     def __init__(
         self,
         results: Mailbox[EvalResult],
         hand_over: HandOver,
-        notice: Callable[[str], object],
-        fail: Callable[[Exception], object],
+        show_notice: Callable[[str], object],
+        on_failure: Callable[[Exception], object],
     ) -> None:
         self._results = results
         self._hand_over = hand_over
-        self._notice = notice
-        self._over = threading.Event()
-        self._thread = SupervisedThread(self._work, "proctor-receiving", fail)
+        self._show_notice = show_notice
+        self._stopped = threading.Event()
+        self._thread = SupervisedThread(self._work, "proctor-receiving", on_failure)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, even during a wait."""
-        self._over.set()
+        """Stop, even while it waits for messages."""
+        self._stopped.set()
         while self._thread.is_alive():
             self._results.wake()
             time.sleep(WAKE_SECONDS)
@@ -69,14 +69,14 @@ class ResultReceiver:
             return None
 
     def _work(self) -> None:
-        backoff = Backoff(self._over)
-        while not self._over.is_set():
+        backoff = Backoff(self._stopped)
+        while not self._stopped.is_set():
             try:
                 messages = self._receive(RECEIVE_SECONDS)
             except MailboxClosed:
                 return
             except MailboxError as error:
-                self._notice(f"results cannot be received: {error.what}")
+                self._show_notice(f"results cannot be received: {error.what}")
                 backoff.pause()
                 continue
             backoff.reset()
@@ -101,7 +101,7 @@ def read_result(message: Message[Any]) -> EvalResult | None:
         return decode_body(message.body, EvalResult)
     except ValueError as error:
         with contextlib.suppress(MailboxError):
-            message.reject(f"it is not a result: {error}")
+            message.reject(f"it is not a valid result: {error}")
         return None
 
 
@@ -120,9 +120,9 @@ class ResultCollector:
 
     Of several results for one request, one counts, and a success before an error. Results that
     `is_own` does not accept stay in the mailbox; `known_ids` are requests that already have results.
-    Successes are yielded as they come, errors at the end. Yielded results are acknowledged after
-    `secure`, which makes them durable: if this process dies before, they are still in the mailbox.
-    Without `secure`, errors are acknowledged at once, so that they do not fill a small mailbox.
+    Successes are yielded as they arrive, errors at the end. `persist` stores the yielded results before they
+    are acknowledged, so that they are not lost if this process dies. Without `persist`, errors are
+    acknowledged at once, so that they do not fill a small mailbox.
     """
 
     def __init__(
@@ -136,23 +136,23 @@ class ResultCollector:
         known_ids: Iterable[str] = (),
         dead_letters: DeadLetterPoller | None = None,
         on_result: Callable[[EvalResult], object] = lambda _: None,
-        secure: Callable[[], object] | None = None,
+        persist: Callable[[], object] | None = None,
     ) -> None:
         self._results = results
         self._expected = expected
         self._run_id = run_id
         self._clock = clock
         self._is_own = is_own
-        self._letters = dead_letters
+        self._dead_letter_poller = dead_letters
         self._on_result = on_result
-        self._secure = secure
+        self._persist = persist
         self._known = set(known_ids)
         self._successes: set[Any] = set()
         self._errors: dict[Any, EvalResult] = {}
         # Messages of yielded results, and those of errors by id, because they may come again.
         self._yielded: list[Message[Any]] = []
         self._error_messages: dict[str, Message[Any]] = {}
-        self.account = DeliveryCounts()
+        self.delivery_counts = DeliveryCounts()
 
     def __len__(self) -> int:
         return len(self._successes) + len(self._errors)
@@ -161,13 +161,13 @@ class ResultCollector:
         """Yield results until all have come or `timeout` seconds have passed."""
         try:
             for result in self._collect(timeout):
-                self.account.add(result)
+                self.delivery_counts.add(result)
                 yield result
         except BaseException:
             # For example Ctrl-C: the next collector need not wait until the leases expire.
             for message in (*self._yielded, *self._error_messages.values()):
                 with contextlib.suppress(MailboxError):
-                    message.nack(reason="its collector was interrupted")
+                    message.nack(reason="the collector was interrupted")
             raise
 
     def _collect(self, timeout: float) -> Iterator[EvalResult]:
@@ -199,7 +199,7 @@ class ResultCollector:
                     break
         if len(self) < self._expected:
             unreadable = UnreadableResultPoller(self._results).poll()
-            self.account.unreadable_results = sum(
+            self.delivery_counts.unreadable_results = sum(
                 result.run_id in ("", self._run_id or result.run_id) for result in unreadable
             )
         yield from self._errors.values()
@@ -221,7 +221,7 @@ class ResultCollector:
     def _is_notice(self, result: EvalResult) -> bool:
         run_id = "" if result.delivery is None else result.delivery.run_id
         is_known = run_id == self._run_id or self._run_id is None
-        return is_known and self.account.workers.record(result)
+        return is_known and self.delivery_counts.workers.record(result)
 
     def _accept(self, message: Message[Any], result: EvalResult) -> Iterator[EvalResult]:
         if message.id in self._error_messages:
@@ -231,22 +231,22 @@ class ResultCollector:
         if self._count(result):
             yield result
         is_pending = not result.success and _key(result) in self._errors
-        if self._secure is not None and is_pending:
+        if self._persist is not None and is_pending:
             self._error_messages[message.id] = message
         else:
             self._yielded.append(message)
 
     def _poll_dead_letters(self) -> None:
-        if self._letters is not None:
-            for result in self._letters.poll():
+        if self._dead_letter_poller is not None:
+            for result in self._dead_letter_poller.poll():
                 self._count(result)
-            self.account.unreadable = self._letters.unreadable
+            self.delivery_counts.unreadable = self._dead_letter_poller.unreadable
 
     def _acknowledge(self) -> None:
         """Acknowledge the yielded results. If that fails, they come again and are recognized."""
         if self._yielded:
-            if self._secure is not None:
-                self._secure()
+            if self._persist is not None:
+                self._persist()
             with contextlib.suppress(MailboxError):
                 self._results.acknowledge_all(self._yielded)
             self._yielded = []
@@ -256,10 +256,10 @@ class ResultCollector:
         key = _key(result)
         is_repeated_error = key in self._errors and not result.success
         if is_repeated_error or key in self._known or key in self._successes:
-            self.account.repeated += 1
+            self.delivery_counts.duplicates += 1
             return False
         earlier_error = self._errors.pop(key, None)
-        self.account.repeated += earlier_error is not None
+        self.delivery_counts.duplicates += earlier_error is not None
         if earlier_error is None:
             self._on_result(result)
         if not result.success:

@@ -1,4 +1,4 @@
-"""A worker: receives requests from a mailbox, runs and scores them, and sends the results."""
+"""A worker: receives requests from a mailbox, runs and scores the samples, and sends the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proctor.core.clock import Clock, SystemClock
 from proctor.core.threads import CallThreads
 from proctor.distributed.expected_results import describe_setup
 from proctor.distributed.inbox import Inbox, StopCondition
-from proctor.distributed.leased_messages import LeasedMessages, Warn
+from proctor.distributed.leased_requests import LeasedRequests, Warn
 from proctor.distributed.notices import NoticeSender
 from proctor.distributed.outbox import Outbox, WorkerSummary
 from proctor.engine.plan import Setup
@@ -43,7 +43,7 @@ FULL_SECONDS = 60.0
 
 
 def worker_name() -> str:
-    """A unique name for this worker: host and process id."""
+    """Return a unique name for this worker, from host and process id."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
@@ -52,7 +52,7 @@ class WorkerConfig:
     """The mailboxes of a worker, and how it leases requests.
 
     `lease` is the time in seconds until a request of a dead worker returns; `alive` is a file that
-    the worker touches every two seconds; `trouble` receives warnings.
+    the worker touches every two seconds; `warn` receives warnings.
     """
 
     requests: Mailbox[EvalRequest[Any, Any]]
@@ -60,11 +60,11 @@ class WorkerConfig:
     lease: float = 30.0
     name: str = ""
     alive: Path | None = None
-    trouble: Warn = lambda _: None
+    warn: Warn = lambda _: None
 
     def __post_init__(self) -> None:
         if not self.lease > 0:
-            raise ConfigError(f"the lease is {self.lease!r}", fix="give a number of seconds above 0")
+            raise ConfigError(f"invalid lease: {self.lease!r}", fix="pass a number of seconds above 0")
 
 
 class _ImmediateWarnings(list[str]):
@@ -115,14 +115,14 @@ class Worker:
         name = config.name or worker_name()
         progress = Progress(name, self._clock, total=None)
         threads = CallThreads()
-        warnings_token = sessions.warnings.set(_ImmediateWarnings(config.trouble))
-        with LeasedMessages(config.lease, config.trouble, lambda _: self._end()) as leased:
+        warnings_token = sessions.warnings.set(_ImmediateWarnings(config.warn))
+        with LeasedRequests(config.lease, config.warn, lambda _: self._end()) as leased:
             outbox = Outbox(
                 config.requests,
                 config.results,
                 leased,
                 name,
-                config.trouble,
+                config.warn,
                 self._end,
                 full_seconds=FULL_SECONDS if until.empty else None,
             )
@@ -131,15 +131,15 @@ class Worker:
                 leased,
                 until,
                 self.expects,
-                config.trouble,
+                config.warn,
                 needs_reply_to=config.results is None,
                 notices=NoticeSender(self.expects, name),
             )
             try:
-                async with telemetry.observe_run(self._describe(name), for_others=True) as observed:
-                    evaluators = observed.evaluators(self._setup.evaluators)
+                async with telemetry.observe_run(self._describe(name), for_other_runs=True) as observed:
+                    evaluators = observed.wrap_evaluators(self._setup.evaluators)
                     setup = dataclasses.replace(self._setup, evaluators=evaluators)
-                    local = observed.runner(TrialRunner(setup, self._clock, threads, progress))
+                    local = observed.wrap_runner(TrialRunner(setup, self._clock, threads, progress))
                     pool = WorkerPool(
                         setup.options,
                         inbox,
@@ -154,20 +154,20 @@ class Worker:
                             await pool.work()
             finally:
                 threads.close()
-                outbox.tally.returned += leased.give_back_all()
+                outbox.summary.returned += leased.give_back_all()
                 sessions.warnings.reset(warnings_token)
         if pool.stop_error is not None:
             raise StopRun(pool.stop_error.what, fix=pool.stop_error.fix)
         if outbox.blocked is not None:
             raise MailboxFull(
-                "the mailbox of the results is full and nothing collects them: "
-                f"{outbox.blocked.what}; {outbox.tally.sent} results were sent, "
-                f"{outbox.tally.returned} requests returned",
+                "the mailbox for results is full, and nothing collects them: "
+                f"{outbox.blocked.what}; {outbox.summary.sent} results were sent, "
+                f"{outbox.summary.returned} requests returned",
                 where=outbox.blocked.where,
-                fix="collect results in another thread or process while the loop runs, or give "
-                "their mailbox a larger capacity",
+                fix="collect results in another thread or process while the loop runs, or increase the "
+                "capacity of their mailbox",
             )
-        return outbox.tally
+        return outbox.summary
 
     def _describe(self, name: str) -> RunMetadata:
         """Describe the worker as a run, for tracing tools."""
@@ -192,7 +192,7 @@ class Worker:
         if self._stopped:
             stop()
         try:
-            async with lifetimes.in_use(), inbox:
+            async with lifetimes.ResourceScope(), inbox:
                 yield
         finally:
             self._stop, self._stopped = None, False
@@ -209,7 +209,7 @@ class Worker:
                 has_warned = False
             except OSError as error:
                 if not has_warned:
-                    self._config.trouble(f"the alive file cannot be touched: {error}")
+                    self._config.warn(f"the alive file cannot be touched: {error}")
                 has_warned = True
             await asyncio.sleep(ALIVE_SECONDS)
 
@@ -219,7 +219,7 @@ class _ReturningRunner:
 
     max_concurrency = None
 
-    def __init__(self, runner: Runner, outbox: Outbox, leased: LeasedMessages) -> None:
+    def __init__(self, runner: Runner, outbox: Outbox, leased: LeasedRequests) -> None:
         self._run, self._outbox, self._leased = runner.run, outbox, leased
 
     async def run(

@@ -1,4 +1,4 @@
-"""The cache of outputs, and the messages in what a target returned."""
+"""The caches of outputs and judge responses, and the messages in returned outputs."""
 
 from __future__ import annotations
 
@@ -135,8 +135,7 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
     choices = output.get("choices") if isinstance(output, Mapping) else getattr(output, "choices", None)
     if isinstance(choices, list) and len(choices) > 1:
         sessions.warn(
-            "outputs have several choices, and only the first is judged. Fix: ask for one (n=1), "
-            "or return the choice that is meant"
+            "outputs have several choices, and only the first is judged. Fix: ask for one (n=1), or return one choice"
         )
     reply = msgspec.structs.replace(reply, session=session if is_complete else None, usage=usage)
     if has_messages(sample.expected) or _is_state_expected(sample.expected, output, conversation.answer):
@@ -209,7 +208,7 @@ class OutputCache:
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
             # Tagged, because the input 1 is not "1", and NaN is not null.
-            request = codec.canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
+            request = codec.encode_canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
             if b'"$repr"' in request:
                 return await call(sample, options, epoch)
             key = hashlib.sha256(request).hexdigest()
@@ -223,7 +222,7 @@ class OutputCache:
             began = clock.monotonic()
             returned = await call(sample, options, epoch)
             latency = (clock.monotonic() - began) * 1000.0
-            with contextlib.suppress(*codec.UNWRITABLE):
+            with contextlib.suppress(*codec.ENCODE_ERRORS):
                 data = _encode(_to_reply(returned, latency))
                 if b'"$repr"' not in data:
                     # Score the decoded reply, so that the first run equals every later one.
@@ -286,7 +285,7 @@ def _to_reply(returned: Any, latency_ms: float) -> StoredReply:
 class ResponseCache:
     """Caches the responses to judges in the history.
 
-    `fresh` finds none: all requests are sent, and the new responses replace the cached ones.
+    With `fresh`, all requests are sent, and the new responses replace the cached ones.
     """
 
     def __init__(
@@ -305,7 +304,7 @@ class ResponseCache:
     def find(self, key: str) -> bytes | None:
         return None if self._fresh else self._find(key)
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         now = self._clock.now().isoformat()
         if self._fresh:
             # Remove the old one first: the new one may contain a secret and not be stored.

@@ -49,12 +49,12 @@ def _count_calls(session: Session | None) -> int:
 
 
 # Receives the rank of a sample in the run's order, from 0, and its result; returns the reason once
-# the question of the run is decided. Results come in any order.
+# the run is decided. Results come in any order.
 StopRule = Callable[[int, EvalResult], str | None]
 
 
 def order_samples(
-    plan: Plan, rule: StopRule | None, before: RunMetadata | None = None, changes: Sequence[Problem] = ()
+    plan: Plan, rule: StopRule | None, stored_run: RunMetadata | None = None, changes: Sequence[Problem] = ()
 ) -> tuple[list[NumberedSample] | None, StopCheck | None]:
     """Return the samples in order and a check that applies the rule; None for both without a rule."""
     if rule is None:
@@ -66,10 +66,10 @@ def order_samples(
             where="shuffle",
             fix="give a seed: --shuffle 7 (shuffle=7)",
         )
-    if before is not None and (changes or before.options.shuffle != seed):
+    if stored_run is not None and (changes or stored_run.options.shuffle != seed):
         raise ResumeRefused(
-            f"run {before.run_id} cannot continue towards its decision: something has changed, or it "
-            f"started in another order (shuffle {before.options.shuffle}, now {seed})",
+            f"run {stored_run.run_id} cannot continue to its decision: the evaluation has changed, or it "
+            f"started in another order (shuffle {stored_run.options.shuffle}, now {seed})",
             fix="resume it with its original settings, or start a new run",
         )
     samples = list(ordered_samples(plan))

@@ -30,7 +30,7 @@ def aggregate(
     names = [configuration.name for configuration in run.configurations]
     if len(names) == 1:
         return registry.compute_all(results), {}
-    tables = {name: registry.compute_all(results.only(name)) for name in names}
+    tables = {name: registry.compute_all(results.for_configuration(name)) for name in names}
     return registry.compute_all(results), tables
 
 
@@ -40,8 +40,8 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
     try:
         table, by_configuration = aggregate(results, run, metrics)
     except EvaluatorError as error:
-        # Two metrics have the same name. The results must not be lost for it.
-        left_out = f"the run's own metrics are left out: {error.what}; {error.fix}"
+        # Two metrics have the same name; the results must still be stored.
+        left_out = f"your own metrics are left out: {error.what}; {error.fix}"
         run = msgspec.structs.replace(run, warnings=(*run.warnings, left_out))
         table, by_configuration = aggregate(results, run)
     warnings = (
@@ -72,7 +72,7 @@ def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
 
 
 def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
-    """Warn about evaluators, or parts of them, that gave no verdict, with what they said first."""
+    """Warn about evaluators, or parts of them, that gave no verdict; quote the first reason."""
     labels = {
         spec.name: f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name for spec in run.evaluators
     }
@@ -94,7 +94,7 @@ def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable)
 
 
 def _missing_field_warnings(results: Results, run: RunMetadata) -> Iterator[str]:
-    # The error scores of evaluated fields already say that a field is missing.
+    # The error scores of evaluated fields already report a missing field.
     evaluated = {spec.name for spec in run.evaluators}
     if run.fields.keys() <= evaluated:
         return

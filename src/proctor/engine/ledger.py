@@ -10,13 +10,13 @@ from proctor.engine.plan import IsDone, Job
 from proctor.errors import DatasetError
 from proctor.records.trial import DEFAULT_CONFIGURATION
 
-NAMED_AT_MOST = 20
+MAX_NAMES = 20
 _NO_RESULT = "planned trials have no result"
 _TOO_SHORT = "it gave fewer samples than its length said"
 
 
 class DoneCounter:
-    """Says which trials of a plan are already done, and counts them."""
+    """Checks which trials of a plan are already done, and counts them."""
 
     def __init__(self, is_done: IsDone) -> None:
         self._is_done = is_done
@@ -51,11 +51,12 @@ class Ledger:
                 open_jobs[job[0]] = job
                 yield job
         except asyncio.CancelledError as error:
-            # Raised further, it would end the worker that reads instead of the run.
-            raise DatasetError("reading the dataset was cancelled from inside it") from error
+            # A CancelledError would end the worker that reads instead of the run.
+            fix = "do not raise asyncio.CancelledError in the dataset"
+            raise DatasetError("the code of the dataset cancelled reading it", fix=fix) from error
         self.is_exhausted = True
 
-    def has_rest(self) -> bool:
+    def has_remaining_jobs(self) -> bool:
         """True if some jobs were not handed out."""
         first = None if self.is_exhausted else next(self._jobs, None)
         if first is None:
@@ -72,7 +73,7 @@ class Ledger:
 
     @property
     def is_short(self) -> bool:
-        """True if the dataset gave fewer samples than its length said."""
+        """True if the dataset had fewer samples than its declared length."""
         return self.is_exhausted and self.total is not None and self.planned < self.total
 
     def describe_missing(self, stored: int) -> str:
@@ -92,7 +93,7 @@ class Ledger:
         return f"{count} of {expected} {_NO_RESULT}" + (f": {names}" if names else "")
 
     def describe_surplus(self) -> str:
-        """Say that the dataset gave more samples than its length said; empty if it did not.
+        """Describe samples beyond the declared length of the dataset; empty if there are none.
 
         Sets `total` to the actual number of trials.
         """
@@ -105,15 +106,14 @@ class Ledger:
         )
 
     def _list_names(self) -> str:
-        """The trials without a result, the open ones first, up to the limit."""
+        """List the trials without a result, the open ones first, up to the limit."""
         jobs = list(self.open.values())
-        if not self.is_exhausted and len(jobs) <= NAMED_AT_MOST:
-            jobs += islice(self._jobs, NAMED_AT_MOST + 1 - len(jobs))
+        if not self.is_exhausted and len(jobs) <= MAX_NAMES:
+            jobs += islice(self._jobs, MAX_NAMES + 1 - len(jobs))
         names = [
-            trial_label(sample.id, configuration.name, epoch)
-            for _, sample, configuration, epoch in jobs[:NAMED_AT_MOST]
+            trial_label(sample.id, configuration.name, epoch) for _, sample, configuration, epoch in jobs[:MAX_NAMES]
         ]
-        return ", ".join([*names, "…"] if len(jobs) > NAMED_AT_MOST else names)
+        return ", ".join([*names, "…"] if len(jobs) > MAX_NAMES else names)
 
 
 def is_missing_warning(warning: str) -> bool:

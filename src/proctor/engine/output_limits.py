@@ -19,7 +19,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.isolation import UserCall
 from proctor.core.threads import CallThreads
-from proctor.engine import timeouts as limits
+from proctor.engine import timeouts
 from proctor.records import codec
 from proctor.records.run import RunOptions
 from proctor.records.score import Score
@@ -37,7 +37,7 @@ _FIXED_SIZES: tuple[tuple[tuple[type, ...], int], ...] = (
     ((dt.date, dt.time, dt.timedelta, decimal.Decimal, uuid.UUID, enum.Enum), 40),
 )
 _COLLECTIONS = (list, tuple, set, frozenset)
-RAISE_LIMIT = "raise the limit: max_output_bytes=… (--max-output-bytes, in an eval file too)"
+RAISE_LIMIT = "raise max_output_bytes (--max-output-bytes; in an eval file: run.max_output_bytes)"
 
 
 class TooLarge(Exception):
@@ -90,7 +90,7 @@ class SizeEstimator:
         return total
 
     def _leaf_size(self, value: Any, value_type: type) -> int | None:
-        """The size of a value without parts; None if it has parts."""
+        """Return the size of a value without parts; None if it has parts."""
         if issubclass(value_type, str):
             return str.__len__(value) + 2
         if issubclass(value_type, int):
@@ -107,7 +107,7 @@ class SizeEstimator:
         return None
 
     def _list_parts(self, value: Any, value_type: type) -> Iterable[Any] | None:
-        """The parts of a value; None if only its own code knows them."""
+        """Return the parts of a value; None if only its own code knows them."""
         if issubclass(value_type, dict):
             return [*dict.keys(value), *dict.values(value)]
         for collection in _COLLECTIONS:
@@ -132,7 +132,7 @@ class OutputLimits:
     def __init__(self, options: RunOptions, threads: CallThreads) -> None:
         self.limit = options.max_output_bytes
         # A text of this length is within the limit however it is escaped.
-        self.short = self.limit // 6
+        self.safe_length = self.limit // 6
         self._timeout = options.timeout
         self._threads = threads
 
@@ -155,15 +155,15 @@ class OutputLimits:
         """Encode a value as JSON in a thread, with a timeout, and decode it as plain data."""
         call = UserCall(self._threads.run, encode_or_repr, value)
         if self._timeout is not None:
-            call.limit(self._timeout, limits.GRACE_SECONDS)
+            call.limit(self._timeout, timeouts.GRACE_SECONDS)
         await call.wait()
         if call.expired:
             raise NotStorable(
-                f"{subject} could not be turned into JSON within {self._timeout:g} s. Fix: return "
-                "plain data: texts, numbers, lists and mappings"
+                f"{subject} could not be encoded as JSON within {self._timeout:g} s. Fix: return "
+                "plain data: strings, numbers, lists and mappings"
             )
         if call.error is not None:
-            raise NotStorable(f"{subject} could not be turned into JSON: {type(call.error).__name__}")
+            raise NotStorable(f"{subject} could not be encoded as JSON: {type(call.error).__name__}")
         data: bytes = call.value
         if len(data) > self.limit:
             raise TooLarge(subject, len(data), self.limit)
@@ -192,7 +192,7 @@ class OutputLimits:
                 return trial
             raw = await self.to_plain(raw, subject, Any)
         except (TooLarge, NotStorable) as error:
-            sessions.warn(f"{error}; only its last answer and its session are kept")
+            sessions.warn(f"{error}; only the final output and the session are stored")
             # Without an answer, the trial must still show that messages were returned.
             raw = f"left out: {error}" if trial.output is None else None
         return msgspec.structs.replace(trial, raw_output=raw)
@@ -200,7 +200,7 @@ class OutputLimits:
     def needs_check(self, result: EvalResult) -> bool:
         """True if a result contains more than an output and short scores."""
         for score in result.scores.values():
-            if score.details or (score.reason and len(score.reason) > self.short):
+            if score.details or (score.reason and len(score.reason) > self.safe_length):
                 return True
         return result.trial.session is not None or bool(result.sessions)
 
@@ -212,13 +212,13 @@ class OutputLimits:
             session = await self._limit_session(trial.session, f"the session of {subject}")
             if session is not trial.session:
                 trial = msgspec.structs.replace(trial, session=session)
-        judging: dict[str, Session] = {}
+        judge_sessions: dict[str, Session] = {}
         for name, session in result.sessions.items():
             limited = await self._limit_session(session, f"the session of {name} on {subject}")
             if limited is not None:
-                judging[name] = limited
+                judge_sessions[name] = limited
         scores = {name: await self._limit_score(name, score) for name, score in result.scores.items()}
-        return EvalResult(trial, scores, judging, result.delivery)
+        return EvalResult(trial, scores, judge_sessions, result.delivery)
 
     async def _limit_session(self, session: Session, subject: str) -> Session | None:
         try:
@@ -238,7 +238,7 @@ class OutputLimits:
         except (TooLarge, NotStorable, msgspec.MsgspecError) as error:
             sessions.warn(f"{error}; its details are left out of the stored result")
             details = {"left_out": str(error)}
-        return msgspec.structs.replace(score, reason=score.reason[: self.short], details=details)
+        return msgspec.structs.replace(score, reason=score.reason[: self.safe_length], details=details)
 
 
 def encode_or_repr(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""What evaluators see next to a trial: its configuration's options, its baseline, its other epochs.
+"""Peer trials: the baseline and the other epochs that evaluators see with a trial.
 
 The plan runs all trials of a sample in a row, the baseline first and epochs in order. So a trial
 only waits for trials that a worker has already started.
@@ -68,7 +68,7 @@ def select_peers(evaluators: Iterable[AttachedEvaluator], baseline: str | None, 
 
 
 def evaluator_needs(evaluators: Iterable[AttachedEvaluator]) -> frozenset[str]:
-    """The union of what the evaluators need in addition to the trial itself."""
+    """Return everything that the evaluators need in addition to the trial itself."""
     return frozenset().union(*(evaluator.needs for evaluator in evaluators))
 
 
@@ -148,10 +148,10 @@ class PeerSelection(NamedTuple):
         """Return a trial with the selected peers that exist."""
         name, baseline, epoch = configuration.name, self.baseline, trial.epoch
 
-        def repeats(of: str) -> tuple[Trial | None, ...]:
-            return tuple(peers.get((of, at)) for at in range(self.epochs))
+        def repeats(peer_name: str) -> tuple[Trial | None, ...]:
+            return tuple(peers.get((peer_name, at)) for at in range(self.epochs))
 
-        # The baseline itself is compared with nothing, whatever its samples recorded.
+        # The baseline itself is not compared, even if its samples have recorded results.
         reference = baseline if baseline != name else None
         is_last = epoch == self.epochs - 1
         own = repeats(name) if is_last else None

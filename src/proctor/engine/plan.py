@@ -71,7 +71,7 @@ def plan_jobs(
 
 
 def ordered_samples(plan: Plan) -> Iterable[NumberedSample]:
-    """The samples to run, in the run's order. A shuffled dataset is held in memory."""
+    """Return the samples in the order of the run; a shuffled dataset is loaded into memory."""
     numbered, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
     if seed is None:
         return islice(numbered, limit)

@@ -79,7 +79,7 @@ class Progress:
         return max(0.0, (self.total - self.done) / self.rate)
 
     def running(self) -> list[tuple[str, float]]:
-        """The ids of running samples and their durations, the longest first."""
+        """Return the ids of running samples and their durations, the longest first."""
         now = self._clock.monotonic()
         jobs = [slot.job for slot in tuple(self.slots) if not slot.is_idle]
         active = [(job[1].id, now - job[4]) for job in jobs if job is not None]
@@ -89,7 +89,7 @@ class Progress:
         self.outcomes[outcome] += 1
 
     def expect(self, evaluators: int) -> None:
-        """Raise the number of evaluators per trial, if fields have more than was known at first."""
+        """Increase the number of evaluators per trial, if a trial has more than expected."""
         more = max(0, evaluators - self._steps_per_trial)
         self._steps_per_trial += more
         self._steps += self.resumed * more

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proctor.core.redaction.findings import says_secret
-from proctor.core.redaction.redact import Redaction, marker
+from proctor.core.redaction.findings import is_secret_name
+from proctor.core.redaction.redact import Redaction, make_marker
 from proctor.records.run import Provenance
 
 GIT_SECONDS = 1.0
@@ -75,24 +75,24 @@ def redact_command(command: Sequence[str]) -> tuple[str, ...]:
     """
     if not command:
         return ()
-    hidden = marker("assigned_secret")
+    hidden = make_marker("assigned_secret")
     words, redaction, is_secret = [Path(command[0]).name], Redaction(), False
     for before, word in itertools.pairwise(command[:MAX_ARGUMENTS]):
         name, equals, value = word.partition("=")
         is_password = before == "-p" and _PASSWORD.fullmatch(word)
         if is_password or (is_secret and not word.startswith("--")):
             words.append(hidden)
-        elif equals and value and says_secret(name):
+        elif equals and value and is_secret_name(name):
             words.append(f"{name}={hidden}")
         else:
             words.append(redaction.text(word)[:MAX_ARGUMENT_LENGTH])
-        is_secret = word.startswith("-") and not equals and says_secret(word)
+        is_secret = word.startswith("-") and not equals and is_secret_name(word)
     return tuple(words)
 
 
 @functools.cache
 def package_versions() -> dict[str, str]:
-    """The installed versions of `PACKAGES`, read from folder names, because opening each takes too long.
+    """Return the installed versions of `PACKAGES`, read from folder names, because opening each takes too long.
 
     >>> "msgspec" in package_versions()
     True

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from proctor.core.redaction.redact import Redaction, may_hold_secret, may_hold_secrets
-from proctor.history.payload import read, written
+from proctor.history.payload import decode_result, encode_result
 from proctor.models import model_calls as recall
 from proctor.ports import ResultWriter
 from proctor.records import codec
@@ -24,7 +24,7 @@ from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.sample import CLUSTER
 from proctor.records.trial import EvalResult, Verdict
 
-# No more results should come while this many characters wait.
+# Workers wait while this many characters are queued.
 MAX_QUEUED_CHARACTERS = 5_000_000
 
 
@@ -90,7 +90,7 @@ class RedactingWriter:
     """
 
     def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
-        self._add, self._keep, self._is_lagging = writer.add, writer.keep, writer.is_lagging
+        self._add, self._keep, self._is_lagging = writer.add, writer.cache_output, writer.is_lagging
         self._redaction = redaction
         self._at_once = at_once
         self._batch_size = 1 if at_once else BATCH_SIZE
@@ -132,7 +132,7 @@ class RedactingWriter:
         """True if results come faster than they can be checked or stored."""
         return (self._background is not None and self._background.is_full()) or self._is_lagging()
 
-    def keep(self, key: str, created_at: str, reply: bytes) -> None:
+    def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output, unless it contains a secret."""
         self._run(len(reply), self._prepare_cached, key, created_at, reply)
 
@@ -222,7 +222,7 @@ def redact_result(result: EvalResult, redaction: Redaction, data: bytes | None =
     text = (_encode(result) if data is None else data).decode()
     if not redaction.may_find(text) or not (redaction.personal or may_hold_secrets(text)):
         return result
-    plain: dict[str, Any] = msgspec.json.decode(written(result)[0])
+    plain: dict[str, Any] = msgspec.json.decode(encode_result(result)[0])
     before = redaction.counts.total()
     trial, names = plain["trial"], {"configuration": result.trial.configuration}
     sample_id = trial["sample"].pop("id")
@@ -231,15 +231,15 @@ def redact_result(result: EvalResult, redaction: Redaction, data: bytes | None =
     plain["trial"] = {**trial, "sample": _restore_names(trial["sample"], sample_id, cluster)}
     for part in ("scores", "sessions"):
         plain[part] = {name: redaction.value(value) for name, value in plain.get(part, {}).items()}
-    return result if redaction.counts.total() == before else read(codec.encode(plain))
+    return result if redaction.counts.total() == before else decode_result(codec.encode(plain))
 
 
 def _encode(result: EvalResult) -> bytes:
     """Encode a result for the check; the history makes sure that it can be read back."""
     try:
         return codec.encode(result)
-    except codec.UNWRITABLE:
-        return written(result)[0]
+    except codec.ENCODE_ERRORS:
+        return encode_result(result)[0]
 
 
 def _restore_names(sample: dict[str, Any], sample_id: str, cluster: Any) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def _restore_names(sample: dict[str, Any], sample_id: str, cluster: Any) -> dict
 
 
 def _code_name(name: str) -> str:
-    """Twelve letters for a name, the same in every run; no digits, which could look like a number.
+    """Return twelve letters for a name, the same in every run; digits could look like a number.
 
     >>> _code_name("ann@example.com") == _code_name("ann@example.com") != _code_name("bob@example.com")
     True
@@ -263,7 +263,7 @@ def _code_name(name: str) -> str:
 
 
 def _join_texts(result: EvalResult) -> str | None:
-    """All texts of a simple result, to check it without encoding; None if it is not simple."""
+    """Return all texts of a simple result, to check it without encoding; None if it is not simple."""
     trial = result.trial
     sample = trial.sample
     if trial.session is not None or trial.error is not None or sample.metadata or result.sessions:
@@ -293,7 +293,7 @@ def redact_metadata(run: RunMetadata) -> RunMetadata:
         return run
     try:
         plain: dict[str, Any] = msgspec.json.decode(codec.encode(run))
-    except codec.UNWRITABLE:
+    except codec.ENCODE_ERRORS:
         # The history reports what cannot be encoded.
         return run
     changes = {field: redaction.value(plain[field], by_name=True) for field in _USER_FIELDS if field in plain}
@@ -321,7 +321,7 @@ def add_redaction_counts(run: RunMetadata, redaction: Redaction | None) -> RunMe
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
-    """Say how many values of each type were redacted.
+    """Describe how many values of each type were redacted.
 
     >>> describe_counts({"github token": 2, "password": 1})
     'taken out before anything was stored: 2 github token, 1 password'
@@ -330,10 +330,10 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     return f"taken out before anything was stored: {listed}"
 
 
-def redaction_warnings(before: RunMetadata) -> tuple[str, ...]:
+def redaction_warnings(stored_run: RunMetadata) -> tuple[str, ...]:
     """Warn about rescoring a run whose stored results were redacted."""
-    if not before.redacted:
+    if not stored_run.redacted:
         return ()
-    count = sum(before.redacted.values())
-    stored = f"run {before.run_id} was stored without {count} values (secrets or personal data)"
-    return (f"{stored}; evaluators see the marks in their places",)
+    count = sum(stored_run.redacted.values())
+    stored = f"run {stored_run.run_id} was stored without {count} values (secrets or personal data)"
+    return (f"{stored}; evaluators see placeholders instead",)

@@ -86,8 +86,8 @@ class Rescorer:
             return EvalResult(trial)
         if (type_name := find_unstored_type(trial.output)) is not None:
             skipped = Score.skipped(
-                f"the output holds an object of {type_name}, of which the history has only a "
-                "description. Fix: run the target again, or return data instead of the object"
+                f"the output contains an object of type {type_name}, which the history stored only as a "
+                "description. Fix: run the target again, or return plain data instead of the object"
             )
             return EvalResult(trial, dict.fromkeys(self._score.names, skipped))
         visible: Trial = trial
@@ -98,7 +98,7 @@ class Rescorer:
 
 
 def find_unstored_type(value: Any, depth: int = 0) -> str | None:
-    """The class of the first object in a stored value that the history could only describe.
+    """Return the class of the first object that the history could store only as a description.
 
     >>> find_unstored_type({"a": [{"$repr": "<Odd>", "$type": "Odd"}]}), find_unstored_type({"a": 1})
     ('Odd', None)

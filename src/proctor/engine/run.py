@@ -82,7 +82,7 @@ class RunExecution:
             status = "interrupted"
             raise
         finally:
-            self._return_to(folder)
+            self._restore_folder(folder)
             missing = self._describe_missing(pool)
             if missing and status == "completed":
                 status = "interrupted"
@@ -92,7 +92,7 @@ class RunExecution:
             raise RunIncomplete(missing, run_id=self.metadata.run_id, report=report, is_stored=self._is_stored())
         return report
 
-    def _return_to(self, folder: str | None) -> None:
+    def _restore_folder(self, folder: str | None) -> None:
         """Restore the current folder if a target or an evaluator changed it."""
         if folder is None or folder == _current_folder():
             return
@@ -124,9 +124,9 @@ class RunExecution:
         # Reset afterwards: the context belongs to the caller.
         token = call_context.set(CallContext(self.spending, is_stopping=lambda: progress.stopping))
         warnings_token = sessions.warnings.set(progress.warnings)
-        cut_off_token = sessions.cut_off.set(progress.cut_off)
+        cut_off_token = sessions.cut_off_outputs.set(progress.cut_off)
         try:
-            async with lifetimes.in_use(), self.open_runner(threads, writer) as runner:
+            async with lifetimes.ResourceScope(), self.open_runner(threads, writer) as runner:
                 options, check = self.metadata.options, self.stop_check
                 pool = WorkerPool(options, self.jobs, runner, writer, progress, self.clock, stop_check=check)
                 for result in self.earlier_results:
@@ -142,7 +142,7 @@ class RunExecution:
         finally:
             call_context.reset(token)
             sessions.warnings.reset(warnings_token)
-            sessions.cut_off.reset(cut_off_token)
+            sessions.cut_off_outputs.reset(cut_off_token)
             threads.close()
             if threads.abandoned:
                 progress.warnings.append(
@@ -170,10 +170,10 @@ class RunExecution:
         return report
 
     def _list_warnings(self) -> Iterator[str]:
-        """The warnings so far; the count of cut-off outputs includes earlier executions."""
+        """Yield the warnings so far; the count of cut-off outputs includes earlier executions."""
         cut_off = len(self.progress.cut_off)
         for text in (*self.metadata.warnings, *self.progress.warnings):
-            earlier = sessions.count_cut_off(text)
+            earlier = sessions.parse_cut_off_count(text)
             if earlier is None:
                 yield text
             else:
@@ -182,8 +182,8 @@ class RunExecution:
             yield sessions.describe_cut_off(cut_off)
 
     def _stopped_early(self, pool: WorkerPool | None) -> StoppedEarly | None:
-        """Where and why the run stopped early; None if all jobs had already run."""
-        if pool is None or pool.stopped != "decided" or not self.jobs.has_rest():
+        """Return where and why the run stopped early; None if all jobs had already run."""
+        if pool is None or pool.stopped != "decided" or not self.jobs.has_remaining_jobs():
             return None
         return StoppedEarly(pool.decision, self.progress.done, self.progress.total)
 
@@ -194,11 +194,11 @@ class RunExecution:
     def _raise_if_stopped(self, pool: WorkerPool) -> None:
         run_id = self.metadata.run_id
         if pool.stopped == "decided":
-            # The decision holds whatever happened to the trials that were still running.
+            # Errors of trials that were still running do not change the decision.
             return
         if pool.stopped == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
-        stored, again = f"what was finished is kept as run {run_id}", "resume it"
+        stored, again = f"the finished results are stored as run {run_id}", "resume it"
         if not self._is_stored():
             stored, again = "nothing was stored (history=False)", "run it again"
         if pool.stop_error is not None:
@@ -211,7 +211,7 @@ class RunExecution:
 
 
 def _current_folder() -> str | None:
-    """The current folder of the process; None if it was removed."""
+    """Return the current folder of the process; None if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109 - as text, and quick
     except OSError:
@@ -222,7 +222,7 @@ class NotifyingWriter:
     """Passes each result to a callback after writing it; warns once if the callback fails."""
 
     def __init__(self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]) -> None:
-        self._add, self.keep, self.is_lagging = writer.add, writer.keep, writer.is_lagging
+        self._add, self.cache_output, self.is_lagging = writer.add, writer.cache_output, writer.is_lagging
         self._on_result = on_result
         self._warnings: list[str] | None = warnings
 

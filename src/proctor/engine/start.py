@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.comparison.compare import describe_code_change, diff_evaluators
 from proctor.core.clock import Clock
-from proctor.core.identity import SCHEME, is_other_scheme
+from proctor.core.identity import SCHEME, have_different_schemes
 from proctor.core.threads import CallThreads
 from proctor.engine.cache import OutputCache, ResponseCache
 from proctor.engine.early_stop import StopRule, order_samples, restore_spending
@@ -51,95 +51,95 @@ from proctor.version import VERSION
 
 MAX_VALUE_LENGTH = 60
 EVALUATOR_CODE = "evaluators' code"
-UNKNOWN = (
-    "the run was written by another version of Proctor, which identified code in another way "
-    f"(this is scheme {SCHEME}), so it cannot be known whether the code is the same"
+OTHER_SCHEME = (
+    "another version of Proctor stored the run and identified code in another way "
+    f"(this is scheme {SCHEME}), so a change of the code cannot be detected"
 )
 
 
-def find_changes(before: RunMetadata, now: RunMetadata) -> list[Problem]:
+def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
     """List what has changed since the run started."""
-    then, options = before.options, now.options
+    then, options = stored.options, current.options
     changes = []
-    if before.dataset.fingerprint is None or now.dataset.fingerprint is None:
-        changes.append(Problem("dataset", "it can be read only once, so nothing tells if it is the same"))
-    elif before.dataset.fingerprint != now.dataset.fingerprint:
-        lengths = f"{before.dataset.length} samples then, {now.dataset.length} now"
+    if stored.dataset.fingerprint is None or current.dataset.fingerprint is None:
+        changes.append(Problem("dataset", "it can be read only once, so a change cannot be detected"))
+    elif stored.dataset.fingerprint != current.dataset.fingerprint:
+        lengths = f"{stored.dataset.length} samples then, {current.dataset.length} now"
         changes.append(Problem("dataset", f"its content has changed ({lengths})"))
-    if before.target != now.target:
-        changes.append(Problem("target", _target_change(before.target, now.target)))
-    if before.configurations != now.configurations:
+    if stored.target != current.target:
+        changes.append(Problem("target", _target_change(stored.target, current.target)))
+    if stored.configurations != current.configurations:
         changes.append(Problem("configurations", "they or their options have changed"))
-    if before.baseline != now.baseline:
-        changes.append(Problem("baseline", f"was {before.baseline or 'none'}, is {now.baseline or 'none'}"))
+    if stored.baseline != current.baseline:
+        changes.append(Problem("baseline", f"was {stored.baseline or 'none'}, is {current.baseline or 'none'}"))
     if then.epochs != options.epochs:
         changes.append(Problem("epochs", f"were {then.epochs}, are {options.epochs}"))
-    if before.total is not None and now.total is not None and now.total < before.total:
-        changes.append(Problem("limit", f"{before.total} trials were planned, {now.total} are now"))
+    if stored.total is not None and current.total is not None and current.total < stored.total:
+        changes.append(Problem("limit", f"{stored.total} trials were planned, {current.total} are now"))
     if options.limit is not None and then.shuffle != options.shuffle:
         seeds = f"was {then.shuffle}, is {options.shuffle}"
         changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
-    return [*changes, *_scoring_changes(before, now)]
+    return [*changes, *_scoring_changes(stored, current)]
 
 
-def _target_change(then: TargetSpec, today: TargetSpec) -> str:
-    if then.name != today.name:
-        return f"was {then.name!r}, is {today.name!r}"
-    if then.kind == today.kind and is_other_scheme(then.identity, today.identity):
-        return UNKNOWN
+def _target_change(stored: TargetSpec, current: TargetSpec) -> str:
+    if stored.name != current.name:
+        return f"was {stored.name!r}, is {current.name!r}"
+    if stored.kind == current.kind and have_different_schemes(stored.identity, current.identity):
+        return OTHER_SCHEME
     return "its code, what it uses, or its version has changed"
 
 
-def _scoring_changes(before: RunMetadata, now: RunMetadata) -> Iterator[Problem]:
-    old_rubrics, new_rubrics = before.tags.get(RUBRICS_VERSION), now.tags.get(RUBRICS_VERSION)
+def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Problem]:
+    old_rubrics, new_rubrics = stored.tags.get(RUBRICS_VERSION), current.tags.get(RUBRICS_VERSION)
     if old_rubrics is not None and old_rubrics != new_rubrics:
-        # Every result names this version, also those that were scored before.
+        # Every result names this version, including results of earlier executions.
         yield Problem(RUBRICS_VERSION, f"was {old_rubrics or 'none'}, is {new_rubrics or 'none'}")
-    if before.options.skipped != now.options.skipped:
-        values = f"was {before.options.skipped!r}, is {now.options.skipped!r}"
-        yield Problem("skipped", f"{values}: equal scores would pass or not")
-    then = {spec.name: spec for spec in before.evaluators}
-    today = {spec.name: spec for spec in now.evaluators}
-    if then == today:
+    if stored.options.skipped != current.options.skipped:
+        values = f"was {stored.options.skipped!r}, is {current.options.skipped!r}"
+        yield Problem("skipped", f"{values}: the same scores would get other verdicts")
+    stored_specs = {spec.name: spec for spec in stored.evaluators}
+    current_specs = {spec.name: spec for spec in current.evaluators}
+    if stored_specs == current_specs:
         return
-    if incomparable := _incomparable_evaluators(then, today):
-        yield Problem(EVALUATOR_CODE, f"{incomparable}: {UNKNOWN}")
+    if incomparable := _incomparable_evaluators(stored_specs, current_specs):
+        yield Problem(EVALUATOR_CODE, f"{incomparable}: {OTHER_SCHEME}")
         return
     # One list of names for each change that they share.
     changed: dict[str, list[str]] = {}
-    for name in sorted(then.keys() & today.keys()):
-        if then[name] != today[name]:
-            changed.setdefault(_describe_evaluator_change(then[name], today[name]), []).append(name)
+    for name in sorted(stored_specs.keys() & current_specs.keys()):
+        if stored_specs[name] != current_specs[name]:
+            changed.setdefault(_describe_evaluator_change(stored_specs[name], current_specs[name]), []).append(name)
     groups = {
-        "gone": ", ".join(sorted(then.keys() - today.keys())),
-        "new": ", ".join(sorted(today.keys() - then.keys())),
+        "gone": ", ".join(sorted(stored_specs.keys() - current_specs.keys())),
+        "new": ", ".join(sorted(current_specs.keys() - stored_specs.keys())),
         "changed": ", ".join(f"{', '.join(names)} ({change})" for change, names in changed.items()),
     }
     texts = [f"{group}: {names}" for group, names in groups.items() if names]
     yield Problem("evaluators", "; ".join(texts) or "their order has changed")
 
 
-def _incomparable_evaluators(then: Mapping[str, EvaluatorSpec], today: Mapping[str, EvaluatorSpec]) -> str:
-    """The evaluators whose code cannot be compared, if nothing else about them differs."""
-    if list(then) != list(today):
+def _incomparable_evaluators(stored: Mapping[str, EvaluatorSpec], current: Mapping[str, EvaluatorSpec]) -> str:
+    """Return the evaluators whose code cannot be compared, if nothing else about them differs."""
+    if list(stored) != list(current):
         return ""
-    names = [name for name in then if then[name] != today[name]]
+    names = [name for name in stored if stored[name] != current[name]]
     for name in names:
-        is_other = is_other_scheme(then[name].identity, today[name].identity)
-        if not is_other or diff_evaluators(then[name], today[name]):
+        is_other = have_different_schemes(stored[name].identity, current[name].identity)
+        if not is_other or diff_evaluators(stored[name], current[name]):
             return ""
     return ", ".join(names)
 
 
-def _describe_evaluator_change(then: EvaluatorSpec, today: EvaluatorSpec) -> str:
+def _describe_evaluator_change(stored: EvaluatorSpec, current: EvaluatorSpec) -> str:
     texts = []
-    for term in diff_evaluators(then, today):
+    for term in diff_evaluators(stored, current):
         was, now = (
             value if len(value) <= MAX_VALUE_LENGTH else f"{value[:MAX_VALUE_LENGTH]}…"
             for value in (term.a_value, term.b_value)
         )
-        texts.append(f"{term.path} reads otherwise" if was == now else f"{term.path} was {was}, is {now}")
-    return "; ".join(texts) or describe_code_change(today)
+        texts.append(f"{term.path} has changed" if was == now else f"{term.path} was {was}, is {now}")
+    return "; ".join(texts) or describe_code_change(current)
 
 
 def identity_warnings(
@@ -166,8 +166,8 @@ def identity_warnings(
     return tuple(warnings)
 
 
-def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
-    """Refuse to mix results of different code; with different evaluators, always."""
+def require_unchanged(stored_run: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
+    """Raise an error if the evaluation has changed; `allowed` accepts every change except of evaluators."""
     about_evaluators = any(change.where == "evaluators" for change in changes)
     if not changes or (allowed and not about_evaluators):
         return
@@ -175,10 +175,10 @@ def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowe
     if about_evaluators:
         fix = (
             "resume with the evaluators the run began with, then score its outputs "
-            f"with the new ones: proctor rescore {before.run_id}"
+            f"with the new ones: proctor rescore {stored_run.run_id}"
         )
     raise ResumeRefused(
-        f"run {before.run_id} cannot be resumed: it is not the same evaluation any more", problems=changes, fix=fix
+        f"run {stored_run.run_id} cannot be resumed: the evaluation has changed", problems=changes, fix=fix
     )
 
 
@@ -194,14 +194,14 @@ class RunControls(msgspec.Struct, frozen=True):
     """How and where to execute a run and, for a resumed one, which changes to accept.
 
     `decide` may stop the run early: no further trial starts once it returns a reason. `on_result`
-    receives every result as it is stored. `fresh` ignores cached responses of judges.
+    receives every result as it is stored. `fresh` ignores cached judge responses.
     """
 
     callbacks: Sequence[ProgressCallback] = ()
     watch: OpenDisplay | None = None
     allow_changes: bool = False
     retry_errors: bool = False
-    place: Backend | None = None
+    backend: Backend | None = None
     decide: StopRule | None = None
     on_result: Callable[[EvalResult], object] | None = None
     fresh: bool = False
@@ -220,34 +220,34 @@ def begin_run(plan: Plan, info: DatasetInfo, history: History, clock: Clock, con
 
 
 def resume_run(
-    plan: Plan, info: DatasetInfo, before: RunMetadata, history: History, clock: Clock, controls: RunControls
+    plan: Plan, info: DatasetInfo, stored_run: RunMetadata, history: History, clock: Clock, controls: RunControls
 ) -> RunExecution:
-    """Continue a run: only missing trials are run. Refused if the evaluation has changed."""
-    if before.rescored_from is not None:
+    """Continue a run with its missing trials; an evaluation that has changed is rejected."""
+    if stored_run.rescored_from is not None:
         raise ResumeRefused(
-            f"run {before.run_id} is a rescoring of {before.rescored_from}, which runs nothing",
-            fix=f"rescore it again: proctor rescore {before.rescored_from}",
+            f"run {stored_run.run_id} is a rescoring of {stored_run.rescored_from}, which runs nothing",
+            fix=f"rescore it again: proctor rescore {stored_run.rescored_from}",
         )
-    metadata = _describe_run(plan, info, before)
-    changes = find_changes(before, metadata)
-    refuse_if_changed(before, changes, allowed=controls.allow_changes)
-    samples, stop_check = order_samples(plan, controls.decide, before, changes)
-    # Before errors are deleted, because they cost money too.
-    spending = restore_spending(metadata, history.results(before.run_id))
+    metadata = _describe_run(plan, info, stored_run)
+    changes = find_changes(stored_run, metadata)
+    require_unchanged(stored_run, changes, allowed=controls.allow_changes)
+    samples, stop_check = order_samples(plan, controls.decide, stored_run, changes)
+    # Computed before errors are deleted, because failed calls cost money too.
+    spending = restore_spending(metadata, history.results(stored_run.run_id))
     is_done: IsDone
     if controls.retry_errors:
-        history.delete_errors(before.run_id)
-    finished = history.done(before.run_id)
+        history.delete_errors(stored_run.run_id)
+    finished = history.finished_trials(stored_run.run_id)
     first_position = 0
     if changes:
         is_done, first_position = done_by_name(finished)
     else:
         is_done = done_by_position(finished)
-    configurations = {c.name: c for c in (*before.configurations, *metadata.configurations)}
+    configurations = {c.name: c for c in (*stored_run.configurations, *metadata.configurations)}
     warnings = (
-        *(warning for warning in before.warnings if not is_missing_warning(warning)),
+        *(warning for warning in stored_run.warnings if not is_missing_warning(warning)),
         *identity_warnings(metadata, resumed=True),
-        *_resume_warnings(changes, before, metadata),
+        *_resume_warnings(changes, stored_run, metadata),
     )
     metadata = msgspec.structs.replace(
         metadata,
@@ -257,7 +257,7 @@ def resume_run(
         warnings=tuple(dict.fromkeys(warnings)),
         stopped_early=None,
     )
-    already_done = len(history.results(before.run_id))
+    already_done = len(history.results(stored_run.run_id))
     progress = _create_progress(metadata, clock, controls, count_trials(plan, info), already_done)
     done = DoneCounter(is_done)
     jobs = Ledger(plan_jobs(plan, done, first_position, samples), progress.total, done)
@@ -265,59 +265,59 @@ def resume_run(
 
 
 def rescore_run(
-    before: RunMetadata, plan: RescorePlan, history: History, clock: Clock, controls: RunControls
+    stored_run: RunMetadata, plan: RescorePlan, history: History, clock: Clock, controls: RunControls
 ) -> RunExecution:
     """Start a new run that scores the trials of an earlier one, without calling a target."""
     now = clock.now()
-    stored = StoredTrials(history.results(before.run_id), before)
+    trials = StoredTrials(history.results(stored_run.run_id), stored_run)
     # The rubrics version of the earlier run does not apply to other evaluators.
-    tags = {key: value for key, value in before.tags.items() if key != RUBRICS_VERSION}
+    tags = {key: value for key, value in stored_run.tags.items() if key != RUBRICS_VERSION}
     specs = tuple(evaluator.spec for evaluator in plan.evaluators)
     metadata = msgspec.structs.replace(
-        before,
+        stored_run,
         run_id=new_run_id(now),
         started_at=now,
         finished_at=None,
         status="running",
         duration_seconds=0.0,
-        name=plan.name or before.name,
+        name=plan.name or stored_run.name,
         evaluators=specs,
         tags={**tags, **plan.tags},
         environment=_environment(),
         provenance=collect_provenance(),
         warnings=(
-            *_incomplete_warnings(before, len(stored)),
-            *redaction_warnings(before),
-            *identity_warnings(before, evaluators=specs),
+            *_incomplete_warnings(stored_run, len(trials)),
+            *redaction_warnings(stored_run),
+            *identity_warnings(stored_run, evaluators=specs),
         ),
-        rescored_from=before.run_id,
+        rescored_from=stored_run.run_id,
         stopped_early=None,
         spent=None,
         redacted={},
         # Failed trials are not run again, so they must not stop the rescoring.
         options=msgspec.structs.replace(
-            before.options, on_error="continue", max_errors=None, budget=plan.budget or before.options.budget
+            stored_run.options, on_error="continue", max_errors=None, budget=plan.budget or stored_run.options.budget
         ),
-        total=len(stored),
+        total=len(trials),
     )
     metadata = redact_metadata(metadata)
-    progress = _create_progress(metadata, clock, controls, len(stored))
+    progress = _create_progress(metadata, clock, controls, len(trials))
 
     @contextlib.asynccontextmanager
     async def open_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         responses = _response_cache(metadata, history, writer, clock, controls)
         async with telemetry.observe_run(metadata) as observed:
-            evaluators = observed.evaluators(plan.evaluators)
+            evaluators = observed.wrap_evaluators(plan.evaluators)
             scorer = Scorer(evaluators, metadata.options.evaluator_timeout, threads, progress, responses)
             needs = evaluator_needs(plan.evaluators)
             peers = select_peers(plan.evaluators, metadata.baseline, metadata.options) if needs else None
-            yield observed.runner(stored.runner(scorer, peers, OutputLimits(metadata.options, threads)))
+            yield observed.wrap_runner(trials.runner(scorer, peers, OutputLimits(metadata.options, threads)))
 
     return RunExecution(
         metadata,
         history,
         clock,
-        Ledger(stored.jobs(), len(stored)),
+        Ledger(trials.jobs(), len(trials)),
         progress,
         open_runner,
         metrics=plan.metrics,
@@ -326,19 +326,19 @@ def rescore_run(
     )
 
 
-def _resume_warnings(changes: Sequence[Problem], before: RunMetadata, now: RunMetadata) -> Iterator[str]:
+def _resume_warnings(changes: Sequence[Problem], stored_run: RunMetadata, current_run: RunMetadata) -> Iterator[str]:
     if changes:
         listed = "; ".join(map(str, changes))
-        yield f"resumed although something had changed, so old and new are mixed: {listed}"
-    then, today = before.provenance, now.provenance
+        yield f"resumed after a change, so the results are mixed: {listed}"
+    then, today = stored_run.provenance, current_run.provenance
     if then.commit is not None and then.commit != today.commit:
-        yield f"resumed with other code: begun at {then.code}, now {today.code or 'unknown'}"
+        yield f"resumed with other code: started at {then.code}, now {today.code or 'unknown'}"
 
 
-def _incomplete_warnings(before: RunMetadata, stored: int) -> Iterator[str]:
-    if before.status != "completed" or (before.total is not None and stored < before.total):
-        planned = "" if before.total is None else f" of {before.total} planned"
-        yield f"run {before.run_id} was not complete: {stored}{planned} results were scored"
+def _incomplete_warnings(stored_run: RunMetadata, result_count: int) -> Iterator[str]:
+    if stored_run.status != "completed" or (stored_run.total is not None and result_count < stored_run.total):
+        planned = "" if stored_run.total is None else f" of {stored_run.total} planned"
+        yield f"run {stored_run.run_id} was not complete: {result_count}{planned} results were scored"
 
 
 def new_run_id(now: datetime) -> str:
@@ -380,7 +380,7 @@ def _execution(
     stop_check: StopCheck | None,
     is_new: bool = True,
 ) -> RunExecution:
-    backend = controls.place
+    backend = controls.backend
     if backend is not None and needs_peers(plan):
         raise ConfigError(NEEDS_LOCAL_RUN, where="baseline" if plan.baseline else "evaluators", fix=LOCAL_RUN_FIX)
 
@@ -388,14 +388,14 @@ def _execution(
     async def open_local_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         cache = None
         if uses_cache(metadata):
-            cache = OutputCache(plan.target.spec, history.cached, writer.keep)
+            cache = OutputCache(plan.target.spec, history.get_cached_output, writer.cache_output)
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observe_run(metadata) as observed:
-                traced = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
+                traced = dataclasses.replace(plan, evaluators=observed.wrap_evaluators(plan.evaluators))
                 peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
                 runner = TrialRunner(traced, clock, threads, progress, cache, responses, peers=peers)
-                yield observed.runner(runner)
+                yield observed.wrap_runner(runner)
         finally:
             await plan.target.close()
 
@@ -422,13 +422,13 @@ def _execution(
 
 def _load_finished(history: History, run: RunMetadata) -> LoadTrials:
     """Load the finished trials of samples that an earlier execution finished partly."""
-    finished = Counter(sample_id for _, sample_id, _, _ in history.done(run.run_id))
+    finished = Counter(sample_id for _, sample_id, _, _ in history.finished_trials(run.run_id))
     expected = len(run.configurations) * run.options.epochs
     partly = {sample_id for sample_id, count in finished.items() if count < expected}
     results = history.results(run.run_id, run)
 
     def load(sample_id: str) -> list[Trial]:
-        return [result.trial for result in results.of_sample(sample_id)] if sample_id in partly else []
+        return [result.trial for result in results.for_sample(sample_id)] if sample_id in partly else []
 
     return load
 
@@ -438,7 +438,7 @@ def _response_cache(
 ) -> ResponseCache | None:
     if not run.options.cache:
         return None
-    return ResponseCache(history.cached, writer.keep, clock, fresh=controls.fresh)
+    return ResponseCache(history.get_cached_output, writer.cache_output, clock, fresh=controls.fresh)
 
 
 def _create_progress(

@@ -169,7 +169,7 @@ class CallScope:
         """The session if it has events."""
         return self._session or None
 
-    def halt(self) -> None:
+    def pause(self) -> None:
         """Pause; may be called from any thread."""
         self._pauses += 1
         slot = self._slot
@@ -233,7 +233,7 @@ class CallTimer:
         blocked = 0.0 if self._lag is None else self._lag.blocked(self._since, call.ended_at)
         return seconds - blocked > self.seconds
 
-    def halt(self) -> None:
+    def pause(self) -> None:
         """Pause; may be called from any thread."""
         self._run_in_loop(self._pause)
 

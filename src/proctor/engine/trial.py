@@ -100,7 +100,7 @@ class TrialRunner:
         if (
             call.ended
             and type(reply) is str
-            and len(reply) <= self._limits.short
+            and len(reply) <= self._limits.safe_length
             and scope.recorded is None
             and self._score.is_inline
             and not may_hold_messages(reply)
@@ -190,7 +190,7 @@ class TrialRunner:
             usage,
             scope.recorded,
         )
-        if type(reply) is not str or len(reply) > self._limits.short:
+        if type(reply) is not str or len(reply) > self._limits.safe_length:
             # isinstance would read __class__ of the user's object.
             if issubclass(type(reply), Reply):
                 trial = self._apply_reply(trial, reply)
@@ -349,7 +349,7 @@ class Scorer:
         self._inline = [(e.spec.name, e.score) for e in evaluators]
         self.is_inline = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
         # Built-in evaluators of texts run no user code, so they need no isolation.
-        self._is_own = all(e.is_own for e in evaluators)
+        self._is_own = all(e.is_builtin for e in evaluators)
         self._timeout = timeout
         self._threads = threads
         self._progress = progress

@@ -27,7 +27,7 @@ WRITER_WAIT_SECONDS = 0.005
 CANCEL_SECONDS = 1.0
 
 StopReason = Literal["", "interrupted", "error", "max_errors", "stop_run", "decided"]
-# Receives every result; returns the reason once the question of the run is decided.
+# Receives every result; returns the reason once the run is decided.
 StopCheck = Callable[[EvalResult], str | None]
 
 

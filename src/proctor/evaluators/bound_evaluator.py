@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.core.aliases import use_common_names
-from proctor.core.identity import examine
+from proctor.core.identity import compute_identity
 from proctor.core.isolation import is_interrupt
 from proctor.core.private_copy import private_copies
 from proctor.errors import EvaluatorError, Problem, StopRun
@@ -26,6 +26,7 @@ from proctor.evaluators.decorator import (
     is_factory,
     resolve_score,
 )
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import (
     SESSION_OPTIONAL,
     Evidence,
@@ -43,10 +44,9 @@ from proctor.ports import EvaluatorObject, FieldGroup
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT
 from proctor.records.fields.view import Field, TrialView, make_context
-from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
-from proctor.records.score import IS_BASELINE, NOT_LAST, Score
+from proctor.records.score import IS_BASELINE, NOT_LAST_EPOCH, Score
 from proctor.records.session import Session, SessionView
 from proctor.records.trial import Trial
 from proctor.sessions import current as sessions
@@ -63,10 +63,10 @@ class BoundEvaluator:
     Call it directly with an output and an expected value; inside a running event loop, await an
     async evaluator. `needs` lists additional evidence: "context" for fields and configurations,
     "epochs" for the other repeats of the sample. `group` holds the evaluators of one field.
-    `is_own` is True for built-in code that calls no user code when it evaluates texts.
+    `is_builtin` is True for built-in code that calls no user code when it evaluates texts.
     """
 
-    __slots__ = ("group", "is_own", "mode", "needs", "score", "spec")
+    __slots__ = ("group", "is_builtin", "mode", "needs", "score", "spec")
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class BoundEvaluator:
         needs: frozenset[str] = frozenset(),
         group: FieldGroup | None = None,
         *,
-        is_own: bool = False,
+        is_builtin: bool = False,
     ) -> None:
         self.spec = spec
         self.mode: CallMode = mode
         self.score = score
         self.needs = needs
         self.group = group
-        self.is_own = is_own
+        self.is_builtin = is_builtin
 
     def __call__(self, output: Any, expected: Any = None, session: Session | SessionView | None = None, /) -> Any:
         usage = None
@@ -99,11 +99,11 @@ class BoundEvaluator:
     def with_name(self, name: str, uses: str | None = None) -> BoundEvaluator:
         """Return the same evaluator with its scores under another name."""
         spec = msgspec.structs.replace(self.spec, name=name, uses=uses or self.spec.uses)
-        return BoundEvaluator(spec, self.mode, self.score, self.needs, self.group, is_own=self.is_own)
+        return BoundEvaluator(spec, self.mode, self.score, self.needs, self.group, is_builtin=self.is_builtin)
 
 
 class AttachOptions(NamedTuple):
-    """How to attach an evaluator; `bound` options are already applied, `options` are not."""
+    """How to attach an evaluator; options in `bound` are already applied, those in `options` are not."""
 
     name: str
     uses: str
@@ -136,14 +136,14 @@ def attach(
         raise EvaluatorError(f"the name of an evaluator must be a text, got {name!r}")
     label = name or get_name(evaluator)
     threshold = read_option("threshold", threshold)
-    if threshold is not None and not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where=label)
+    if threshold is not None:
+        check_fraction(label, "threshold", threshold)
     if isinstance(evaluator, BoundEvaluator):
         if threshold is not None or parameters:
             raise EvaluatorError(
-                "it is already attached, so its threshold and parameters cannot change",
+                "the threshold and the parameters of an attached evaluator cannot change",
                 where=label,
-                fix="pass them when you first attach it, or use combination.threshold",
+                fix="pass them when you first attach it, or wrap it: threshold(evaluator, 0.8)",
             )
         return evaluator.with_name(name or evaluator.spec.name, uses)
     function, bound = _unwrap_partials(evaluator, label)
@@ -172,10 +172,10 @@ def find_name_clashes(attached: Iterable[BoundEvaluator]) -> list[Problem]:
 
 def flatten_problems(error: EvaluatorError, where: str) -> list[Problem]:
     """Return the problems of an error, for the list of an error that contains it."""
-    place = f"{where} ({error.where})" if error.where else where
+    location = f"{where} ({error.where})" if error.where else where
     if error.problems:
-        return [Problem(f"{place}, {p.where}" if p.where else place, p.what) for p in error.problems]
-    return [Problem(place, f"{error.what} ({error.fix})" if error.fix else error.what)]
+        return [Problem(f"{location}, {p.where}" if p.where else location, p.what) for p in error.problems]
+    return [Problem(location, f"{error.what} ({error.fix})" if error.fix else error.what)]
 
 
 def _unwrap_partials(evaluator: Any, label: str) -> tuple[Any, dict[str, Any]]:
@@ -222,7 +222,7 @@ def _split_class_options(evaluator_class: type, options: Mapping[str, Any]) -> t
     signature = read_signature(method.__get__(evaluator_class), label)
     for_constructor, for_evaluate = dict(options), {}
     for name in options:
-        if name not in constructor.parameters and (name in signature.options or signature.any_option):
+        if name not in constructor.parameters and (name in signature.options or signature.accepts_any):
             for_evaluate[name] = for_constructor.pop(name)
     return for_constructor, for_evaluate
 
@@ -244,16 +244,16 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
         values["threshold"] = options.threshold
     threshold = info.threshold if options.threshold is None else options.threshold
     data = {key: to_data(value) for key, value in values.items()}
-    identity = examine([options.factory or call, sorted(data.items()), list(values.values())])
+    identity = compute_identity([options.factory or call, sorted(data.items()), list(values.values())])
     spec = EvaluatorSpec(options.name, options.uses, data, *identity)
     if checked_options:
         call = functools.partial(call, **checked_options)
     epochs = {"epochs"} & set(info.needs)
-    needs = frozenset({"context", *epochs} if signature.in_context else ())
+    needs = frozenset({"context", *epochs} if signature.takes_context else ())
     can_share = _is_read_only(call, values)
     plan = CallPlan(
         [_make_reader(evidence, Field(info.field, info.field)) for evidence in signature.evidence],
-        signature.expects,
+        signature.requires_expected,
         threshold,
         "epochs" in needs,
         "session" in signature.kinds and not getattr(call, SESSION_OPTIONAL, False),
@@ -262,19 +262,19 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     )
     if _is_async(call):
         return BoundEvaluator(spec, "async", _make_async_scorer(call, plan), needs)
-    if signature.kinds == ("output", "expected") and signature.expects:
+    if signature.kinds == ("output", "expected") and signature.requires_expected:
         score = _make_pair_scorer(call, threshold, can_share=can_share)
     else:
         score = _make_sync_scorer(call, plan)
     mode: CallMode = "inline" if info.pure else "thread"
-    return BoundEvaluator(spec, mode, score, needs, is_own=info.pure and _is_builtin_without_callbacks(call))
+    return BoundEvaluator(spec, mode, score, needs, is_builtin=info.pure and _is_builtin_without_callbacks(call))
 
 
 class CallPlan(NamedTuple):
     """How a trial becomes the arguments of an evaluator, and when to skip the call."""
 
     readers: Sequence[Callable[[Trial], Any]]
-    expects: bool
+    requires_expected: bool
     threshold: float
     once_per_sample: bool
     needs_session: bool = False
@@ -287,14 +287,14 @@ class CallPlan(NamedTuple):
 
     def find_skip(self, trial: Trial) -> Score | None:
         """Return a skipped score if the trial lacks evidence that the evaluator needs."""
-        if self.expects and trial.sample.expected is None:
+        if self.requires_expected and trial.sample.expected is None:
             return Score.skipped(NO_EXPECTED)
         if self.needs_answer and trial.output is None and _lacks_answer(trial):
             return Score.skipped(NO_ANSWER)
         if self.needs_session and trial.session is None:
             return Score.skipped(NO_SESSION)
         if self.once_per_sample and isinstance(trial, TrialView) and trial.epochs is None:
-            return Score.skipped(NOT_LAST)
+            return Score.skipped(NOT_LAST_EPOCH)
         return None
 
 

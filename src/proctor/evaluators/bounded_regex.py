@@ -78,14 +78,12 @@ def is_quick(pattern: str, length: int = 0) -> bool:
 
 def _match_in_child(pattern: re.Pattern[str], text: str, mode: Mode, seconds: float) -> list[Span]:
     if len(pattern.pattern) > _MAX_PATTERN:
-        raise EvaluatorError(
-            f"the pattern has {len(pattern.pattern):,} characters, at most {_MAX_PATTERN:,} are allowed"
-        )
+        raise EvaluatorError(f"the pattern has {len(pattern.pattern):,} characters; the limit is {_MAX_PATTERN:,}")
     spans = _POOL.match(pattern, text, mode, seconds)
     if spans is None:
         raise EvaluatorError(
             f"the pattern {preview(pattern.pattern)} was stopped after {seconds:g} s of CPU time; "
-            "remove the repetition inside a repetition, or make it possessive: (?:a+)++"
+            "remove the nested repetition, or make it possessive: (?:a+)++"
         )
     return spans
 

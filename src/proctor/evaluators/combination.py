@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from proctor.core.identity import examine, identity_of
+from proctor.core.identity import compute_digest, compute_identity
 from proctor.core.names import UniqueNames
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
 from proctor.evaluators.decorator import evaluator
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import to_data
 from proctor.evaluators.score_conversion import as_error, as_score
 from proctor.ports import EvaluatorObject
-from proctor.records.numbers import is_fraction, is_number
+from proctor.records.numbers import is_number
 from proctor.records.rubric import weighted_mean
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import (
@@ -79,7 +80,7 @@ def weighted(
     pairs = [pair for argument in evaluators for pair in _read_pairs(argument)]
     parts = name_evaluators((part for part, _ in pairs), "weighted", "weighted((exact_match, 1), (contains, 3))")
     weights = dict(zip(parts, (_check_weight(weight) for _, weight in pairs), strict=True))
-    _check_threshold(threshold, "weighted")
+    check_fraction("weighted", "threshold", threshold)
     check_skipped(skipped, "weighted")
 
     def rule(scores: Mapping[str, Score]) -> Score:
@@ -137,7 +138,7 @@ def threshold(evaluator: EvaluatorObject, threshold: float) -> BoundEvaluator:
     """
     parts = name_evaluators([evaluator], "threshold")
     (name,) = parts
-    _check_threshold(threshold, "threshold")
+    check_fraction("threshold", "threshold", threshold)
 
     def rule(scores: Mapping[str, Score]) -> Score:
         score = scores[name]
@@ -169,13 +170,13 @@ def combine(
     1.0
     """
     if not callable(function):
-        raise EvaluatorError(f"combine needs a function of the scores, got {function!r}", where=name)
+        raise EvaluatorError(f"function must take the scores by name, got {function!r}", where=name)
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
     named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
     parameters = {"evaluators": to_data(list(named.values())), "function": to_data(function)}
     combined = _attach_combination("combine", named, make_rule(function), parameters, name)
-    identity, uncovered = examine([function, combined.spec.identity])
+    identity, uncovered = compute_identity([function, combined.spec.identity])
     uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
     combined.spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
     return combined
@@ -198,7 +199,7 @@ def name_evaluators(evaluators: Iterable[EvaluatorObject], label: str, example: 
     parts: NamedEvaluators = {}
     names = UniqueNames("_")
     for part in map(attach, evaluators):
-        name = names.of(part.spec.name)
+        name = names.make_unique(part.spec.name)
         parts[name] = part if name == part.spec.name else part.with_name(name)
     if not parts:
         fix = f"pass at least one, as in {example or f'{label}(exact_match, contains)'}"
@@ -234,7 +235,7 @@ def _skipped_parameter(skipped: Skipped) -> dict[str, Any]:
 def _attach_combination(
     uses: str, parts: NamedEvaluators, rule: CombineRule, parameters: dict[str, Any], name: str | None = None
 ) -> BoundEvaluator:
-    identity = identity_of([uses, parameters])
+    identity = compute_digest([uses, parameters])
     spec = EvaluatorSpec(name or uses, uses, parameters, identity, collect_uncovered(parts.values()))
     return BoundEvaluator(spec, *combine_scorers(parts, rule), collect_needs(parts))
 
@@ -283,7 +284,7 @@ def _read_pairs(argument: Any) -> list[tuple[Any, Any]]:
     if isinstance(argument, list | tuple) and len(argument) == 2:
         return [(argument[0], argument[1])]
     raise EvaluatorError(
-        f"an evaluator has no weight: {argument!r}",
+        f"an evaluator without a weight: {argument!r}",
         where="weighted",
         fix="write pairs, weighted((exact_match, 1), (contains, 2)), or {evaluator, weight}",
     )
@@ -293,8 +294,3 @@ def _check_weight(weight: Any) -> float:
     if not is_number(weight) or weight <= 0:
         raise EvaluatorError(f"a weight must be a number above 0, got {weight!r}", where="weighted")
     return float(weight)
-
-
-def _check_threshold(value: Any, label: str) -> None:
-    if not is_fraction(value):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {value!r}", where=label)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import msgspec
 
 from proctor.core.aliases import COMMON_NAMES, use_common_names
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.options import (
     SESSION_MARK,
@@ -61,7 +61,7 @@ class CallError(EvaluatorError, TypeError):
 
 
 class EvaluatorMark(NamedTuple):
-    """The catalogue entry of an evaluator, its option check, and the options a factory was given.
+    """The catalogue entry of an evaluator, its option check, and the options that its factory received.
 
     `spread` turns the parameters of one eval file entry into those of several evaluators.
     """
@@ -148,12 +148,16 @@ def _raise_call_error(
         signature.bind(*args, **options)
         return
     except TypeError as error:
-        what, fix = str(error), f"call {info.name}{signature}"
+        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        what, fix = str(error), f"call {info.name}{inspect.Signature(bare)}"
     names = [parameter.name for parameter in info.parameters]
     unknown = next((name for name in options if name not in signature.parameters), None)
     if unknown is not None:
         what = f"there is no parameter {unknown!r}"
-        fix = f"{suggest_name(unknown, names)} Its parameters are: {', '.join(names) or 'none'}"
+        aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
+        hint = suggest_name(unknown, [*names, *aliases])
+        listed = f"its parameters are {', '.join(names) or 'none'}"
+        fix = f"{hint} ({listed})" if hint.startswith("did you mean") else listed
     elif not info.factory and not args:
         arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
         what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"
@@ -285,7 +289,7 @@ def get_name(obj: Any) -> str:
     if custom_name or isinstance(obj, type):
         class_name = getattr(obj, "name", None)
         return custom_name or (class_name if isinstance(class_name, str) else "") or obj.__name__
-    name = name_of(obj)
+    name = get_callable_name(obj)
     if inspect.ismethod(obj) and name in ("evaluate", "__call__"):
         return get_name(obj.__self__)
     outer, separator, _ = str(getattr(obj, "__qualname__", "")).rpartition(".<locals>.evaluate")

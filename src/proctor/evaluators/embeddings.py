@@ -26,9 +26,9 @@ Vector = Sequence[float]
 MIN_THREAD_SIZE = 10_000
 LOCAL, LEXICAL = "local:minilm", "lexical"
 NO_EMBEDDER = (
-    "{evaluator} compared letters, not meanings, because no embedder was named and the local one is not "
-    'installed; run pip install "proctor[local]" and proctor models pull minilm, or name '
-    "one, such as openai:text-embedding-3-small"
+    "{evaluator} compared letters, not meanings, because no embedder is set and the local one is not installed. "
+    'Fix: run pip install "proctor[local]" and proctor models pull minilm, or set embedder: '
+    "openai:text-embedding-3-small"
 )
 # Their mean cosine is the lowest similarity that an embedder gives.
 UNRELATED_WORDS = ("copper", "sister", "winter", "algebra", "sneeze", "ferry", "purple", "verdict")
@@ -60,34 +60,34 @@ class TextEmbedder:
 
     def __init__(self, embedder: Any, evaluator: str) -> None:
         try:
-            live = connections.embedder(_choose_default() if embedder is None else embedder)
+            connected = connections.embedder(_choose_default() if embedder is None else embedder)
         except UsageError as error:
             raise EvaluatorError(error.what, where=evaluator, fix=error.fix, problems=error.problems) from None
         # Without the cache around it: this is what scores show and store.
-        self.live: Embedder = live
+        self.embedder: Embedder = connected
         self._cached = (
-            live
-            if isinstance(live, CachedEmbedder)
-            else shared_embedder(("embedder", id(live)), lambda: CachedEmbedder(live))
+            connected
+            if isinstance(connected, CachedEmbedder)
+            else shared_embedder(("embedder", id(connected)), lambda: CachedEmbedder(connected))
         )
         self._evaluator = evaluator
-        self._is_fallback = embedder is None and live.name == LEXICAL
+        self._is_fallback = embedder is None and connected.name == LEXICAL
         self._floors: dict[Sequence[str], float] = {}
 
     @property
     def method(self) -> str:
         """The method of comparison: "embedding", or "lexical" for letters."""
-        return self.live.method
+        return self.embedder.method
 
     @property
     def options(self) -> dict[str, Any]:
         """The embedder as an option; the user's argument may contain a key."""
-        return {"embedder": self.live}
+        return {"embedder": self.embedder}
 
     @property
     def details(self) -> dict[str, Any]:
         """The details of a score."""
-        return {"method": self.method, "embedder": self.live.name}
+        return {"method": self.method, "embedder": self.embedder.name}
 
     def explain_unreadable(self, texts: Iterable[str], *, by_letters: bool = False) -> str:
         """Return why one of the texts cannot be read, and what to do; "" if all can.
@@ -97,19 +97,19 @@ class TextEmbedder:
         """
         is_english_only = self.languages == ("en",) or (self.method == LEXICAL and not by_letters)
         problem = explain_first_unreadable(texts) if is_english_only else ""
-        reader = "the local method" if self.method == LEXICAL else self.live.name
+        reader = "the local method" if self.method == LEXICAL else self.embedder.name
         return f"{problem}, which {reader} cannot read; {EMBEDDER_OR_JUDGE_HINT}" if problem else ""
 
     @property
     def languages(self) -> tuple[str, ...] | None:
         """The languages that the embedder reads; None if it does not declare them."""
-        return getattr(self.live, "languages", None)
+        return getattr(self.embedder, "languages", None)
 
     def unknown_words(self, text: str) -> frozenset[str]:
         """Return the words and symbols of a text that the embedder does not know."""
         if self.method == LEXICAL:
             return frozenset(find_symbols(text))
-        find = getattr(self.live, "unknown_words", None)
+        find = getattr(self.embedder, "unknown_words", None)
         unknown = frozenset(find(text)) if callable(find) else frozenset[str]()
         return unknown | frozenset(find_symbols(text)) if self.languages == ("en",) else unknown
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from proctor.core import imports as importing
-from proctor.core.identity import examine
+from proctor.core.identity import compute_identity
 from proctor.errors import EvaluatorError, StopRun, UsageError
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.combination import (
@@ -74,7 +74,7 @@ def field(
         "combine": combine if isinstance(combine, str) else to_data(combine),
         **({} if skipped == "skip" else {"skipped": skipped}),
     }
-    identity, uncovered = examine(["field", parameters, combine])
+    identity, uncovered = compute_identity(["field", parameters, combine])
     uncovered = tuple(dict.fromkeys((*uncovered, *collect_uncovered(parts.values()))))
     spec = EvaluatorSpec(label, "field", parameters, identity, uncovered)
     needs = collect_needs(parts) | {"context"}

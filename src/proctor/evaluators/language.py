@@ -17,24 +17,18 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.evaluators.data_files import load_data
-from proctor.evaluators.safety.counterfactual import neutral_words
-from proctor.evaluators.safety.toxicity.model import has_words, model
+from proctor.evaluators.safety.counterfactual import list_group_words
+from proctor.evaluators.safety.toxicity.model import has_words, load_model
 from proctor.evaluators.tokenizer import collect_texts, load_english
 
-UNKNOWN_WORDS = "words of which not one is known to be English"
-UNNAMED = "a language other than English"
+UNKNOWN_WORDS = "words that are not known to be English"
+UNNAMED_LANGUAGE = "a language other than English"
 EMBEDDER_OR_JUDGE_HINT = "name an embedder that reads it (embedder=…) or a model as judge (model=…)"
 JUDGE_HINT = "a model can judge it (model=…)"
 
-# Endings of word forms, and endings that only words of English, Latin and Greek origin have.
+# Endings of word forms.
 _FORM_ENDINGS = ("'s", "ing", "ers", "er", "est", "ed", "es", "ly", "s")
-_ENGLISH_ENDINGS = (
-    "tion", "tions", "sion", "ology", "ologist", "ness", "ful", "less", "able", "ship", "hood",
-    "ward", "wards", "wise", "ism", "isms", "ists", "ize", "ized", "izing", "ise", "ised", "ings",
-    "ously", "ous", "ically", "ility", "ivity", "ography", "graph", "phobia", "osis", "esis",
-    "itis", "ium", "oxide", "phone", "scope", "sphere", "berry", "fish", "bird", "wood", "work",
-    "works", "house", "board", "book", "light", "th",
-)  # fmt: skip
+# Shorter words may have an English ending by chance.
 _MIN_LETTERS = 6
 # Fewer unknown words do not prove another language.
 _MIN_UNKNOWN = 3
@@ -55,17 +49,8 @@ _FOREIGN_FUNCTION_WORDS, _ENGLISH_FUNCTION_WORDS = 0.12, 0.15
 _KNOWN_WITH_ACCENTS, _KNOWN_WITH_SIGNS, _KNOWN_OTHERWISE = 0.6, 0.5, 0.3
 # Fewer words of a text in another language look English.
 _MIN_KNOWN = 0.5
-# Function words that other languages have too.
-_SHARED_FUNCTION_WORDS = frozenset({
-    "am", "an", "as", "do", "he", "im", "in", "me", "no", "on", "or", "so", "was", "will",
-})  # fmt: skip
 # The share of function words of a language among capitalized words.
 _FUNCTION_WORDS_AMONG_NAMES = 0.25
-# Function words in names: "Don Quixote de la Mancha", "Smith et al.".
-_NAME_PARTICLES = frozenset({
-    "al", "da", "de", "del", "den", "der", "des", "di", "do", "dos", "du", "e", "el", "et", "la",
-    "las", "le", "les", "los", "san", "te", "van", "von", "y", "zu",
-})  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？।؟])\s+|\n+")
 # Phonetic transcriptions of names are not a language.
@@ -119,7 +104,7 @@ def _detect_short_text(text: str, words: Sequence[str]) -> str:
     if not everyday and all(map(str.istitle, content)):
         return ""
     if any(word.islower() and not word.isascii() and not is_english_word(word) for word in words):
-        return next(iter(everyday.values()), UNNAMED)
+        return next(iter(everyday.values()), UNNAMED_LANGUAGE)
     shared = lists.shared.union(everyday) if everyday else frozenset[str]()
     if any(is_english_word(word) for word in lowered if word not in shared):
         return ""
@@ -143,11 +128,11 @@ def is_english_word(word: str) -> bool:
             forms = (stem, f"{stem}e", stem[:-1] if stem[-1:] == stem[-2:-1] else stem)
             if any(map(_is_known, forms)):
                 return True
-    return len(word) >= _MIN_LETTERS and word.endswith(_ENGLISH_ENDINGS)
+    return len(word) >= _MIN_LETTERS and word.endswith(load_english().english_endings)
 
 
 def _is_known(word: str) -> bool:
-    return word in known_words() or word in _load_short_texts().english
+    return word in load_known_words() or word in _load_short_texts().english
 
 
 def _remove_accents(word: str) -> str:
@@ -199,23 +184,23 @@ def has_few_english_words(text: str) -> bool:
     if len(words) < _MIN_WORDS or sum(not word.istitle() for word in words) < len(words) / 2:
         return False
     words = [word.lower() for word in words]
-    only_english = function_words() - _SHARED_FUNCTION_WORDS
-    known = sum(word in known_words() for word in words) / len(words)
-    function = sum(word in only_english for word in words) / len(words)
-    return known < _MIN_KNOWN and function < _ENGLISH_FUNCTION_WORDS
+    only_english = load_function_words() - load_english().shared_function_words
+    known_share = sum(word in load_known_words() for word in words) / len(words)
+    function_word_share = sum(word in only_english for word in words) / len(words)
+    return known_share < _MIN_KNOWN and function_word_share < _ENGLISH_FUNCTION_WORDS
 
 
 @functools.cache
-def function_words() -> frozenset[str]:
+def load_function_words() -> frozenset[str]:
     """Return the English function words."""
     return load_english().function | load_english().speaker | load_english().negation
 
 
 @functools.cache
-def known_words() -> frozenset[str]:
+def load_known_words() -> frozenset[str]:
     """Return the words of the toxicity model, the words for groups of people, and the function words."""
     # Two-letter content words occur as often in other languages.
-    return function_words().union(word for word in (*model().words, *neutral_words()) if len(word) > 2)
+    return load_function_words().union(word for word in (*load_model().words, *list_group_words()) if len(word) > 2)
 
 
 def explain_first_unreadable(texts: Iterable[str]) -> str:
@@ -253,7 +238,7 @@ def _is_code_line(line: str) -> bool:
         return False
     # A sentence may contain a semicolon or an equals sign.
     words = [word.lower() for word in _WORD.findall(line)]
-    count = sum(word in function_words() for word in words)
+    count = sum(word in load_function_words() for word in words)
     return len(words) < _MIN_WORDS or count < _ENGLISH_FUNCTION_WORDS * len(words)
 
 
@@ -315,24 +300,24 @@ def _detect_language(original: list[str]) -> str:
     if not is_upper and sum(map(str.istitle, original)) >= count / 2:
         return _detect_language_of_names(words)
     lowered = words if is_upper else [word for word in original if word.islower()]
-    english_share = sum(word in _list_english_only() for word in words) / count
+    english_share = sum(word in _load_english_only_words() for word in words) / count
     name, hits = _count_function_words(lowered)
     if hits > 1 and hits / count >= max(_FOREIGN_FUNCTION_WORDS, english_share):
         return name
     if english_share >= _ENGLISH_FUNCTION_WORDS:
         return ""
-    known = sum(_remove_accents(word) in known_words() for word in words) / count
-    accented = sum(not word.isascii() for word in lowered) / count
-    if accented >= _FOREIGN_FUNCTION_WORDS and known < _KNOWN_WITH_ACCENTS:
-        return UNNAMED
-    return UNNAMED if known < (_KNOWN_WITH_SIGNS if hits or accented else _KNOWN_OTHERWISE) else ""
+    known_share = sum(_remove_accents(word) in load_known_words() for word in words) / count
+    accented_share = sum(not word.isascii() for word in lowered) / count
+    if accented_share >= _FOREIGN_FUNCTION_WORDS and known_share < _KNOWN_WITH_ACCENTS:
+        return UNNAMED_LANGUAGE
+    return UNNAMED_LANGUAGE if known_share < (_KNOWN_WITH_SIGNS if hits or accented_share else _KNOWN_OTHERWISE) else ""
 
 
 def _detect_language_of_names(words: list[str]) -> str:
     # German capitalizes every noun; its function words tell it from names.
-    if any(word in _list_english_only() for word in words):
+    if any(word in _load_english_only_words() for word in words):
         return ""
-    name, hits = _count_function_words(sorted(set(words) - _NAME_PARTICLES))
+    name, hits = _count_function_words(sorted(set(words) - load_english().name_particles))
     return name if hits > 1 and hits >= _FUNCTION_WORDS_AMONG_NAMES * len(set(words)) else ""
 
 
@@ -340,10 +325,10 @@ def _detect_short_sentence(original: list[str]) -> str:
     """Return the language of two or three words: one function word of it and no English word."""
     words = [word.lower() for word in original]
     if all(map(str.istitle, original)) or any(
-        word in _list_english_only() or word in load_english().articles for word in words
+        word in _load_english_only_words() or word in load_english().articles for word in words
     ):
         return ""
-    name, hits = _count_function_words([word for word in words if word not in _NAME_PARTICLES])
+    name, hits = _count_function_words([word for word in words if word not in load_english().name_particles])
     # Shorter words are units: "40 km, 25 mi".
     others = [word for word in words if word not in _load_languages() and len(word) > 2]
     return name if hits and others and not any(map(is_english_word, others)) else ""
@@ -359,18 +344,18 @@ def _count_function_words(words: list[str]) -> tuple[str, int]:
     """Return the language with the most function words, and their number."""
     counts: Counter[str] = Counter()
     for word in words:
-        if len(word) > 1 and word not in function_words():
+        if len(word) > 1 and word not in load_function_words():
             counts.update(_load_languages().get(word, ()))
     if not counts:
         return "", 0
     ranked = counts.most_common(2)
     is_clear = len(ranked) == 1 or ranked[0][1] > ranked[1][1]
-    return ranked[0][0] if is_clear else UNNAMED, ranked[0][1]
+    return ranked[0][0] if is_clear else UNNAMED_LANGUAGE, ranked[0][1]
 
 
 @functools.cache
-def _list_english_only() -> frozenset[str]:
-    return function_words() - _load_languages().keys()
+def _load_english_only_words() -> frozenset[str]:
+    return load_function_words() - _load_languages().keys()
 
 
 @functools.cache

@@ -16,11 +16,13 @@ from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
+    NO_OUTPUT,
     find_text_references,
     is_same_number,
     list_items,
     normalize_unicode,
     score_best_reference,
+    score_other_than_text,
     to_fraction,
     to_number,
     to_plain,
@@ -116,6 +118,8 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: 
         if not all(isinstance(item, str) for item in targets):
             return Score.error(f"contains looks for a text; expected is {preview(expected)}")
         containers, match = [output], match or "any"
+    if output is None:
+        return Score(0.0, False, NO_OUTPUT)
     if containers is None:
         return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
     missing = [item for item in targets if not any(_contains_item(container, item, same) for container in containers)]
@@ -162,7 +166,7 @@ def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Sc
     if not isinstance(pattern, str):
         return Score.error(f"a pattern must be a text; expected is {type_name(pattern)}")
     if not isinstance(output, str):
-        return Score.error(f"regex_match needs a text; the output is {type_name(output)}")
+        return score_other_than_text(output, "regex_match")
     try:
         compiled = _compile(pattern, flags)
     except EvaluatorError as error:
@@ -262,9 +266,9 @@ def json_subset(output: Any, expected: Any) -> Score:
     actual, problem = _read_mapping(output)
     if actual is None:
         return Score(0.0, False, f"the output is not a mapping: {problem}")
-    faults = _find_differences(actual, reference)
-    if faults:
-        return Score(0.0, False, "; ".join(faults), {"faults": faults})
+    differences = _find_differences(actual, reference)
+    if differences:
+        return Score(0.0, False, "; ".join(differences), {"faults": differences})
     return Score(1.0, True)
 
 
@@ -299,7 +303,10 @@ def _is_equal(left: Any, right: Any, same: SameText) -> bool:
         return len(left) == len(right) and all(_is_equal(a, b, same) for a, b in zip(left, right, strict=True))
     if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
         return bool(left == right)
-    return _is_true(left == right) or _is_equal_as_data(left, right, same)
+    if _is_true(left == right):
+        return True
+    left, right = _to_json_value(left), _to_json_value(right)
+    return isinstance(left, _PLAIN) and isinstance(right, _PLAIN) and _is_equal(left, right, same)
 
 
 def _normalize_keys(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -317,17 +324,12 @@ def _is_true(comparison: Any) -> bool:
         return False
 
 
-def _is_equal_as_data(left: Any, right: Any, same: SameText) -> bool:
-    left, right = _to_json_value(left), _to_json_value(right)
-    return isinstance(left, _PLAIN) and isinstance(right, _PLAIN) and _is_equal(left, right, same)
-
-
 def _to_json_value(value: Any) -> Any:
     """Return the JSON form of an object; the object itself if JSON cannot represent it."""
     value = to_plain(value)
     if isinstance(value, _PLAIN):
         return value
-    data = codec.plain(value)
+    data = codec.to_plain(value)
     return value if isinstance(data, dict) and "$repr" in data else data
 
 
@@ -357,7 +359,8 @@ def _compile(pattern: str, flags: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, sum(_FLAGS[letter] for letter in set(flags)))
     except re.error as error:
-        raise EvaluatorError(f"{pattern!r} is not a regular expression: {error}", where=where) from None
+        what = f"{pattern!r} is not a regular expression: {error}"
+        raise EvaluatorError(what, where=where, fix="correct the pattern, or escape its special characters") from None
 
 
 def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
@@ -374,16 +377,16 @@ def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
 
 
 def _find_differences(actual: Mapping[str, Any], expected: Mapping[str, Any], path: str = "") -> list[str]:
-    faults: list[str] = []
+    differences: list[str] = []
     actual, expected = _normalize_keys(actual), _normalize_keys(expected)
     for key, item in expected.items():
         key_path = f"{path}{key}"
         if key not in actual:
-            faults.append(f"missing: {key_path}")
+            differences.append(f"missing: {key_path}")
             continue
         value, reference = _to_json_value(actual[key]), _to_json_value(item)
         if isinstance(value, Mapping) and isinstance(reference, Mapping):
-            faults += _find_differences(value, reference, f"{key_path}.")
+            differences += _find_differences(value, reference, f"{key_path}.")
         elif not _is_equal(value, reference, _is_same_text):
-            faults.append(f"wrong: {key_path} (expected {preview(reference)}, got {preview(value)})")
-    return faults
+            differences.append(f"wrong: {key_path} (expected {preview(reference)}, got {preview(value)})")
+    return differences

@@ -26,7 +26,8 @@ def make_limit_check(where: str, *names: str, above_zero: bool = False) -> Calla
             limit = options.get(name, 1)
             if not is_number(limit) or limit < 0 or (above_zero and not limit):
                 allowed = "above 0" if above_zero else "of 0 or more"
-                raise EvaluatorError(f"{name} must be a number {allowed}, got {limit!r}", where=where)
+                what = f"{name} must be a number {allowed}, got {limit!r}"
+                raise EvaluatorError(what, where=where, fix=f"write {name}=0.5, for example")
 
     return check
 
@@ -34,7 +35,8 @@ def make_limit_check(where: str, *names: str, above_zero: bool = False) -> Calla
 def check_fraction(where: str, name: str, value: Any) -> None:
     """Raise an error if an option is not a number from 0 to 1."""
     if not is_fraction(value):
-        raise EvaluatorError(f"{name} must be from 0 to 1, got {preview(value)}", where=where)
+        what = f"{name} must be from 0 to 1, got {preview(value)}"
+        raise EvaluatorError(what, where=where, fix=f"write {name}=0.8, for example")
 
 
 def read_amount(value: Any, label: str) -> float | Score:
@@ -79,7 +81,7 @@ def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
         return amounts
     value, baseline = amounts
     delta = Delta.between(value, baseline)
-    details = comparison_details(context, delta, method, max_pct)
+    details = describe_comparison(context, delta, method, max_pct)
     change = f"{context.field_name} {format_number(baseline)} -> {format_number(value)}"
     if delta.percentage is None:
         passed = value == 0
@@ -90,7 +92,7 @@ def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
     return Score(1.0 if passed else max(0.0, 1.0 - delta.percentage / 100), passed, reason, details)
 
 
-def comparison_details(context: FieldContext, delta: Delta, method: str, limit: float) -> dict[str, Any]:
+def describe_comparison(context: FieldContext, delta: Delta, method: str, limit: float) -> dict[str, Any]:
     """Return the details of a score that compares a field with its baseline."""
     return {
         "method": method,

@@ -11,15 +11,15 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from proctor.core import resources
-from proctor.core.identity import identity_of
+from proctor.core.identity import compute_digest
 from proctor.core.stats.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
 from proctor.core.yaml_text import load_yaml
-from proctor.errors import CallFailed, EvaluatorError
+from proctor.errors import CallFailed, EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.combination import collect_uncovered, name_evaluators, score_async
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.judges.judge import check_judge_options, failed_score, run_concurrently, usage_to_data
-from proctor.evaluators.judges.pairwise import DEFAULT_CRITERION, PREFERENCE, Comparison, compare, summarize_preference
+from proctor.evaluators.judges.pairwise import DEFAULT_CRITERION, PREFERENCE, compare, summarize_preference
 from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.options import Model, to_data
 from proctor.evaluators.score_conversion import as_error
@@ -69,7 +69,7 @@ def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold:
     (0.5, False, 0.0)
     """
     if rule not in get_args(Rule):
-        fix = f"choose one of {', '.join(get_args(Rule))}"
+        fix = suggest_name(str(rule), get_args(Rule))
         raise EvaluatorError(f"there is no rule {rule!r}", where="panel", fix=fix)
     check_judge_options("panel", threshold)
     listed: Any = judges
@@ -114,10 +114,10 @@ def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0
     passed = {"majority": 2 * passes > len(verdicts), "unanimous": passes == len(verdicts), "mean": value >= threshold}[
         rule
     ]
-    reason = f"{passes} of {len(verdicts)} judges passed it"
+    reason = f"{passes} of {len(verdicts)} judges passed the output"
     if rule == "mean":
-        comparison = f"{'no less' if passed else 'less'} than {threshold:g}"
-        reason = f"the mean of {len(verdicts)} judges is {value:.3g}, {comparison}"
+        comparison = "at least" if passed else "below"
+        reason = f"the mean of {len(verdicts)} judges is {value:.3g}, {comparison} {threshold:g}"
     elif rule == "majority" and 2 * passes == len(verdicts):
         reason += ", a tie, which does not pass"
     if failed:
@@ -160,8 +160,8 @@ def _details(
 
 
 def _pass_rate(verdicts: Iterable[bool | None]) -> float:
-    known = [passed for passed in verdicts if passed is not None]
-    return sum(known) / len(known)
+    decided = [passed for passed in verdicts if passed is not None]
+    return sum(decided) / len(decided)
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
@@ -181,7 +181,6 @@ def prefer(
     with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
     """
     adapter, template = provider(model), load_template("prefer")
-    comparison = Comparison(ties=ties, template=template)
     criterion = criterion or DEFAULT_CRITERION
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
@@ -194,15 +193,13 @@ def prefer(
             return Score.skipped(f"the sample has {missing} to compare with")
         question = sample.input if show_input else None
         try:
-            preference = await compare(
-                adapter, output, other, criterion=criterion, input=question, comparison=comparison
-            )
+            preference = await compare(adapter, output, other, criterion=criterion, input=question, ties=ties)
         except CallFailed as error:
             return failed_score(adapter, template, [error])
         value = VALUES[preference.winner]
         usage = usage_to_data(preference.usage)
         judge = {"model": preference.model, "prompt": preference.prompt, "usage": usage}
-        details = {PREFERENCE: codec.plain(preference), "judge": judge}
+        details = {PREFERENCE: codec.to_plain(preference), "judge": judge}
         return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
@@ -212,8 +209,8 @@ def prefer(
 class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A judge's reaction to one planted answer.
 
-    It `fell_for` it if it passed it, but not the same answer without the request for praise; None if it
-    gave no verdict. An answer that `passes_anyway` proves nothing.
+    The judge `fell_for` it if it passed it, but not the same answer without the request for praise; None without a
+    verdict. An answer that `passes_anyway` proves nothing.
     """
 
     payload: str
@@ -233,7 +230,7 @@ def with_canary(judge: EvaluatorObject, every: int = 10, answer: str | None = No
     `passes_anyway`, the test says nothing, so pass an `answer` that is bad by the judge's criterion.
     """
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise EvaluatorError(f"`every` must be an integer of 1 or more, got {every!r}", where="with_canary")
+        raise EvaluatorError(f"every must be an integer of 1 or more, got {every!r}", where="with_canary")
     ((name, part),) = name_evaluators([judge], "with_canary").items()
     options = {"judge": to_data(part), "every": every, "answer": answer or BAD_ANSWER}
     score = _create_canary_scorer(part, every, options["answer"])
@@ -252,25 +249,25 @@ def with_canaries(evaluators: Sequence[BoundEvaluator], every: int) -> tuple[Bou
 
 def _create_canary_scorer(judge: BoundEvaluator, every: int, answer: str) -> Callable[[Trial], Any]:
     """Return a function that scores a trial, and also a planted answer in about one of `every` trials."""
-    known = list(payloads().items())
+    requests = list(payloads().items())
 
-    async def score(trial: Trial) -> Score:
+    async def score_with_canary(trial: Trial) -> Score:
         number = int(codec.digest(CANARY, trial.sample.id), 16)
         if number % every:
             return await score_async(judge, trial)
-        name, payload = known[number // every % len(known)]
+        name, payload = requests[number // every % len(requests)]
         planted = _replace_answer(trial, f"{answer}\n\n{payload}")
-        own, other = await _score_concurrently([(judge, trial), (judge, planted)])
-        control = other
-        if other.passed:
+        score, planted_score = await _score_concurrently([(judge, trial), (judge, planted)])
+        control = planted_score
+        if planted_score.passed:
             # Only a passed answer needs the control, which costs another call.
             (control,) = await _score_concurrently([(judge, _replace_answer(trial, answer))])
-        outcome = _compare(name, other, control)
+        outcome = _compare(name, planted_score, control)
         _warn(judge.spec.name, outcome)
-        details = {**own.details, CANARY: codec.plain(outcome)}
-        return msgspec.structs.replace(own, details=details)
+        details = {**score.details, CANARY: codec.to_plain(outcome)}
+        return msgspec.structs.replace(score, details=details)
 
-    return score
+    return score_with_canary
 
 
 @functools.cache
@@ -315,5 +312,5 @@ def _warn(judge: str, outcome: CanaryOutcome) -> None:
 
 
 def _attach_judges(name: str, uses: str, options: dict[str, Any], score: Any, *parts: BoundEvaluator) -> BoundEvaluator:
-    spec = EvaluatorSpec(name, uses, options, identity_of([uses, options]), collect_uncovered(parts))
+    spec = EvaluatorSpec(name, uses, options, compute_digest([uses, options]), collect_uncovered(parts))
     return BoundEvaluator(spec, "async", score)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from proctor.core.aliases import use_common_names
-from proctor.core.identity import address_in
+from proctor.core.identity import find_address
 from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
 from proctor.records import codec
 from proctor.records.numbers import read_percent
@@ -42,8 +42,10 @@ _ROLES = {
     "input": ("input", "inputs", "question", "query", "prompt"),
     "context": ("context", "metadata"),
 }
-# Options that are a share from 0 to 1 in every evaluator that has them.
-SHARES = frozenset(("threshold", "near", "p_value"))
+# Names of a third parameter that may receive the session; annotated or marked parameters need no such name.
+_SESSION_NAMES = re.compile(r"_.*|s|.*(?:session|trace|transcript|view|log|event|chat|conversation).*", re.IGNORECASE)
+# Options that are a fraction from 0 to 1 in every evaluator that has them.
+FRACTIONS = frozenset(("threshold", "near", "p_value"))
 
 _TYPE_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
 
@@ -66,7 +68,7 @@ class EvaluatorSignature(typing.NamedTuple):
 
     evidence: tuple[Evidence, ...]
     options: dict[str, Parameter]
-    any_option: bool
+    accepts_any: bool
 
     @property
     def kinds(self) -> tuple[EvidenceKind, ...]:
@@ -74,17 +76,17 @@ class EvaluatorSignature(typing.NamedTuple):
         return tuple(evidence.kind for evidence in self.evidence)
 
     @property
-    def expects(self) -> bool:
+    def requires_expected(self) -> bool:
         """True if it requires an expected value."""
         return any(evidence.kind == "expected" and evidence.required for evidence in self.evidence)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The evidence that a sample or trial must have, for the catalogue."""
-        return ("expected",) * self.expects + ("session",) * ("session" in self.kinds)
+        return ("expected",) * self.requires_expected + ("session",) * ("session" in self.kinds)
 
     @property
-    def in_context(self) -> bool:
+    def takes_context(self) -> bool:
         """True if it takes the context of a field or the configuration of the trial."""
         return "context" in self.kinds or "config" in self.kinds
 
@@ -106,20 +108,22 @@ def read_signature(function: Callable[..., Any], label: str) -> EvaluatorSignatu
         raise EvaluatorError(what, where=label, fix=SUPPORTED_SIGNATURES)
     evidence = _read_evidence(positional, is_variadic, is_marked)
     _check_names(positional, evidence, label)
-    rest = positional[len(evidence) :]
-    if extra := [repr(p.name) for p in rest if p.default is Parameter.empty]:
+    if not is_marked:
+        _check_session_name(positional, evidence, label)
+    remaining = positional[len(evidence) :]
+    if extra := [repr(p.name) for p in remaining if p.default is Parameter.empty]:
         what = f"there is no evidence for its parameters after the first {len(evidence)}: {', '.join(extra)}"
         raise EvaluatorError(what, where=label, fix=SUPPORTED_SIGNATURES)
     if is_marked and "session" not in (item.kind for item in evidence):
         raise EvaluatorError(
-            "it is marked as needing the session, but has no third parameter for it",
+            "it is marked with needs_session, but has no third parameter for the session",
             where=label,
             fix="write it as (output, expected, session)",
         )
-    options = [p for p in rest if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    options = [p for p in remaining if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
     options += [p for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
-    any_option = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
-    return EvaluatorSignature(evidence, {p.name: p for p in options}, any_option)
+    accepts_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
+    return EvaluatorSignature(evidence, {p.name: p for p in options}, accepts_any)
 
 
 def inspect_signature(function: Callable[..., Any], label: str) -> inspect.Signature:
@@ -195,6 +199,19 @@ def _check_names(positional: list[Parameter], evidence: tuple[Evidence, ...], la
             )
 
 
+def _check_session_name(positional: list[Parameter], evidence: tuple[Evidence, ...], label: str) -> None:
+    if len(positional) != len(evidence) or len(positional) < 3 or evidence[2].kind != "session":
+        return
+    parameter = positional[2]
+    if not _SESSION_NAMES.fullmatch(parameter.name) and not _is_annotated(parameter, SESSION_TYPES):
+        raise EvaluatorError(
+            f"its third parameter {parameter.name!r} would get the session",
+            where=label,
+            fix=f"rename it to session, or make it an option: "
+            f"({positional[0].name}, {positional[1].name}, *, {parameter.name}=…)",
+        )
+
+
 class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One option of an evaluator: its name, its readable type, and its default if it has one."""
 
@@ -224,7 +241,7 @@ class OptionSet(typing.NamedTuple):
         )
 
     def check(self, options: Mapping[str, Any], label: str) -> dict[str, Any]:
-        """Convert options to their declared types; one error lists all faults."""
+        """Convert options to their declared types; one error lists all problems."""
         options = use_common_names(options, self.parameters)
         problems = [
             Problem(name, f"there is no such parameter: {suggest_name(name, self.parameters)}")
@@ -234,7 +251,8 @@ class OptionSet(typing.NamedTuple):
         for name, parameter in self.parameters.items():
             if parameter.default is Parameter.empty and name not in options:
                 hint = self.hints.get(name, parameter.annotation)
-                problems.append(Problem(name, f"it is required: {_get_meta(hint).description or format_type(hint)}"))
+                expected = _get_meta(hint).description or format_type(hint)
+                problems.append(Problem(name, "it is required" + (f": {expected}" if expected != "any" else "")))
         converted: dict[str, Any] = {}
         for name, value in options.items():
             hint = self.hints.get(name, Any)
@@ -248,19 +266,23 @@ class OptionSet(typing.NamedTuple):
                 f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe()
             )
             fix = f"it takes {listed or 'no parameters'}"
+            missing = [p.name for p in self.describe() if p.required and p.name not in options]
+            if len(missing) == len(problems):
+                fix += f"; set it with {{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file"
+                fix += f" or functools.partial({label}, {', '.join(f'{name}=…' for name in missing)}) in Python"
             raise EvaluatorError("its parameters do not fit", where=label, fix=fix, problems=problems)
         return converted
 
 
 def read_option(name: str, value: Any) -> Any:
-    """Return the value of an option; a share may be written as a percentage."""
-    percent = read_percent(value) if name in SHARES else None
+    """Return the value of an option; a fraction may be written as a percentage."""
+    percent = read_percent(value) if name in FRACTIONS else None
     return value if percent is None else percent
 
 
 def read_function_options(function: Callable[..., Any], signature: EvaluatorSignature) -> OptionSet:
     """Return the options of an evaluator: all parameters that are not evidence."""
-    return OptionSet(signature.options, resolve_hints(function), signature.any_option)
+    return OptionSet(signature.options, resolve_hints(function), signature.accepts_any)
 
 
 def read_factory_options(factory: Callable[..., Any], label: str) -> OptionSet:
@@ -309,7 +331,7 @@ def resolve_hints(function: Any) -> Mapping[str, Any]:
     try:
         return typing.get_type_hints(function, include_extras=True)
     except Exception:
-        # Names imported under TYPE_CHECKING cannot be resolved; then types are not checked.
+        # Names imported under TYPE_CHECKING cannot be resolved, so types are not checked.
         return {}
 
 
@@ -347,8 +369,8 @@ def to_data(value: Any) -> Any:
     """
     spec = getattr(value, "spec", None)
     if isinstance(spec, EvaluatorSpec):
-        return codec.plain(msgspec.structs.replace(spec, uncovered=()))
-    if (address := address_in(value)) is not None:
+        return codec.to_plain(msgspec.structs.replace(spec, uncovered=()))
+    if (address := find_address(value)) is not None:
         return address
     if isinstance(value, Mapping):
         return {str(key): to_data(item) for key, item in value.items()}
@@ -358,7 +380,7 @@ def to_data(value: Any) -> Any:
         return sorted((to_data(item) for item in value), key=repr)
     if inspect.isroutine(value) or isinstance(value, type):
         return get_address(value)
-    data = codec.plain(value)
+    data = codec.to_plain(value)
     return {"$type": data["$type"]} if isinstance(data, dict) and "$repr" in data else data
 
 

@@ -48,7 +48,7 @@ def latency(field_context: FieldContext, *, max_ms: float = 2000) -> Score:
     milliseconds = read_amount(field_context.value, field_context.field_name)
     if isinstance(milliseconds, Score):
         return milliseconds
-    details = _limit_details(field_context, milliseconds, max_ms)
+    details = _describe_limit(field_context, milliseconds, max_ms)
     reason = f"{format_number(milliseconds)} ms (allowed: {format_number(max_ms)} ms)"
     value = score_against_limit(milliseconds, max_ms)
     return Score(value, is_within(milliseconds, max_ms), reason, details)
@@ -60,7 +60,7 @@ def throughput(field_context: FieldContext, *, min_tps: float = 10) -> Score:
 
     It divides the result's `usage.output_tokens` (`usage.total_tokens` if those are unknown) by its
     `latency_ms`, for any field; the details name the tokens that were counted. The value is 1 from
-    the limit on, and below it the share of the limit.
+    the limit on, and below it the fraction of the limit.
 
     >>> result = {"usage": {"output_tokens": 30}, "latency_ms": 2000.0}
     >>> throughput(FieldContext("usage", result), min_tps=20).reason
@@ -76,11 +76,11 @@ def throughput(field_context: FieldContext, *, min_tps: float = 10) -> Score:
     if not milliseconds:
         return Score.skipped("latency_ms is 0, so the throughput is unknown")
     speed = tokens / milliseconds * 1000
-    details = {**_limit_details(field_context, speed, min_tps), "tokens": tokens, "counted": name}
+    details = {**_describe_limit(field_context, speed, min_tps), "tokens": tokens, "counted": name}
     reason = f"{format_number(speed)} tokens per second (required: {format_number(min_tps)})"
     passed = is_within(min_tps, speed)
     return Score(1.0 if passed else speed / min_tps, passed, reason, details)
 
 
-def _limit_details(context: FieldContext, value: float, limit: float) -> dict[str, Any]:
+def _describe_limit(context: FieldContext, value: float, limit: float) -> dict[str, Any]:
     return {"method": "limit", "field": context.field_name, "value": value, "limit": limit}

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from proctor.records.numbers import is_number
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 _PYTHON_TYPES = frozenset({str, int, float, bool, type(None), list, tuple, dict, bytes})
@@ -17,6 +18,7 @@ _PYTHON_TYPES = frozenset({str, int, float, bool, type(None), list, tuple, dict,
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 # Smaller floats are read by their shortest spelling: float32(0.1) is 0.1.
 _DOUBLE_BYTES = 8
+NO_OUTPUT = "the output is None: the target returned nothing"
 NO_REFERENCES = "there is nothing to compare with: the expected list is empty"
 
 Number = int | float | Decimal | Fraction
@@ -97,6 +99,13 @@ def list_items(value: Any) -> list[Any] | None:
     if isinstance(value, list | tuple):
         return list(value)
     return sorted(value, key=repr) if isinstance(value, Set) else None
+
+
+def score_other_than_text(output: Any, evaluator: str) -> Score:
+    """Score an output that is not a text: None fails, because the target gave no answer; other types are errors."""
+    if output is None:
+        return Score(0.0, False, NO_OUTPUT)
+    return Score.error(f"{evaluator} needs a text; the output is {type_name(output)}")
 
 
 def find_text_references(output: Any, expected: Any) -> list[str] | None:

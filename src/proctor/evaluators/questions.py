@@ -26,7 +26,7 @@ _SENTENCE_END = re.compile(r"[!?？؟。！][\"'”’»)\]]*\s*\w|(?<=\w\w\w)\.
 def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
     """Passes if every question starts with one of the approved phrases.
 
-    The output is a text or a list of texts; the value is the share that starts with an approved
+    The output is a text or a list of texts; the value is the fraction that starts with an approved
     phrase. Case, quotation marks and spaces are ignored; the phrase must end at a word boundary.
 
     >>> starter_phrase(["Would you", "Interested in"])("Would you like an example?").passed
@@ -52,11 +52,11 @@ def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
 def question_format(output: Any, *, require_capital: bool = True, max_words: int | None = None) -> Score:
     """Passes if every output is a well-formed question.
 
-    The output is a text or a list of texts; the value is the share that is well formed. A well-formed question is not
-    empty, contains a word, ends with exactly one question mark (also full-width, Arabic or Greek), starts with a letter
-    or digit (a capital in scripts that have them), and is one sentence on one line. `details` names the broken rule. It
-    checks form, not meaning; the full stop of a longer abbreviation ("approx. How many?") counts as the end of a
-    sentence.
+    The output is a text or a list of texts; the value is the fraction that is well formed. A well-formed question is
+    not empty, contains a word, ends with exactly one question mark (also full-width, Arabic or Greek), starts with a
+    letter or digit (a capital in scripts that have them), and is one sentence on one line. `details` names the broken
+    rule. It checks form, not meaning; the full stop of a longer abbreviation ("approx. How many?") counts as the end of
+    a sentence.
 
     >>> question_format("Would you like to see an example?").passed
     True
@@ -72,16 +72,16 @@ def _score_items(output: Any, find_broken_rule: Callable[[str], str]) -> Score:
         return Score.error(f"the output is neither a text nor a list of texts: {type_name(output)}")
     if not items:
         return Score(0.0, False, "there is no question in the output")
-    faults = [
+    violations = [
         {"item": index, "text": item, "rule": rule}
         for index, item in enumerate(items)
         if (rule := find_broken_rule(item))
     ]
-    if not faults:
+    if not violations:
         return Score(1.0, True)
-    listed = ", ".join(dict.fromkeys(str(fault["rule"]) for fault in faults))
-    reason = f"{len(faults)} of {len(items)} break a rule: {listed}"
-    return Score(1.0 - len(faults) / len(items), False, reason, {"faults": faults})
+    listed = ", ".join(dict.fromkeys(str(fault["rule"]) for fault in violations))
+    reason = f"{len(violations)} of {len(items)} break a rule: {listed}"
+    return Score(1.0 - len(violations) / len(items), False, reason, {"faults": violations})
 
 
 def _normalize_start(text: Any) -> str:

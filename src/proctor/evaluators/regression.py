@@ -7,7 +7,7 @@ from typing import Any, Literal
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import (
     NO_BASELINE,
-    comparison_details,
+    describe_comparison,
     format_number,
     is_within,
     make_limit_check,
@@ -29,10 +29,10 @@ Direction = Literal["auto", "higher", "lower"]
 def no_regression(field_context: FieldContext, *, direction: Direction = "auto", tolerance: float = 0.0) -> Score:
     """Passes if the field is not worse than in the baseline.
 
-    `direction` says which way is better. By default the field's name decides (tokens, latency, cost and errors are
-    better lower, scores higher); for other names and for texts, an unchanged value passes and a changed one is skipped.
-    Booleans count as 0 and 1. `tolerance` is the allowed worsening as a share of the baseline: 0.05 for 5 %. The value
-    is 1 while it passes, then 1 minus that share; with a baseline of 0 any worsening fails with 0.
+    `direction` sets whether higher or lower is better. By default the field's name decides (tokens, latency, cost and
+    errors are better lower, scores higher); for other names and for texts, an unchanged value passes and a changed one
+    is skipped. Booleans count as 0 and 1. `tolerance` is the allowed worsening as a fraction of the baseline: 0.05 for
+    5 %. The value is 1 while it passes, then 1 minus the worsening; with a baseline of 0 any worsening fails with 0.
 
     >>> score = {"score": 0.72, "baseline_score": 0.9}
     >>> no_regression(FieldContext("score", score)).reason
@@ -47,8 +47,8 @@ def no_regression(field_context: FieldContext, *, direction: Direction = "auto",
         return Score.skipped(f"{NO_BASELINE}: {name} is {preview(value)}")
     if value is None:
         return Score.skipped(f"{name} is not known")
-    now, before = as_number(value), as_number(baseline)
-    if now is None or before is None or isinstance(value, bool) is not isinstance(baseline, bool):
+    current, previous = as_number(value), as_number(baseline)
+    if current is None or previous is None or isinstance(value, bool) is not isinstance(baseline, bool):
         return _score_unchanged(name, value, baseline)
     if direction == "auto":
         is_higher_better = higher_is_better(field_context.path)
@@ -56,12 +56,12 @@ def no_regression(field_context: FieldContext, *, direction: Direction = "auto",
             is_higher_better = higher_is_better(name)
     else:
         is_higher_better = direction == "higher"
-    delta = Delta.between(now, before)
+    delta = Delta.between(current, previous)
     if is_higher_better is None:
         if not delta.absolute:
             return _score_unchanged(name, value, baseline)
         return Score.skipped(
-            f"{name} {format_number(before)} -> {format_number(now)}: its name does not say which way is "
+            f"{name} {format_number(previous)} -> {format_number(current)}: its name does not say which way is "
             "better; set direction='higher' or direction='lower'"
         )
     return _score_change(field_context, delta, is_higher_better, tolerance)
@@ -97,27 +97,27 @@ def latency_regression(field_context: FieldContext, *, max_ms: float = 200) -> S
     amounts = read_amount_and_baseline(field_context)
     if isinstance(amounts, Score):
         return amounts
-    now, before = amounts
-    delta = Delta.between(now, before)
+    current, previous = amounts
+    delta = Delta.between(current, previous)
     rise = delta.absolute
-    details = comparison_details(field_context, delta, "difference from the baseline", max_ms)
-    change = f"{field_context.field_name} {format_number(before)} -> {format_number(now)}"
+    details = describe_comparison(field_context, delta, "difference from the baseline", max_ms)
+    change = f"{field_context.field_name} {format_number(previous)} -> {format_number(current)}"
     reason = f"{change}: {format_number(rise, sign=True)} ms (allowed: +{format_number(max_ms)} ms)"
     return Score(score_against_limit(rise, max_ms), is_within(rise, max_ms), reason, details)
 
 
 def _score_change(context: FieldContext, delta: Delta, is_higher_better: bool, tolerance: float) -> Score:
     worsening = -delta.absolute if is_higher_better else delta.absolute
-    details = comparison_details(context, delta, "not worse than the baseline", tolerance)
+    details = describe_comparison(context, delta, "not worse than the baseline", tolerance)
     details["higher_is_better"] = is_higher_better
-    now, before = float(context.value), float(context.baseline_value)
-    change = f"{context.field_name} {format_number(before)} -> {format_number(now)}"
+    current, previous = float(context.value), float(context.baseline_value)
+    change = f"{context.field_name} {format_number(previous)} -> {format_number(current)}"
     note = f"({'higher' if is_higher_better else 'lower'} is better)"
     if worsening <= 0:
         return Score(1.0, True, f"{change}: {'better' if worsening else 'unchanged'} {note}", details)
-    if not before:
+    if not previous:
         return Score(0.0, False, f"{change}: worse; from a baseline of 0 any change fails {note}", details)
-    share = worsening / abs(before)
+    share = worsening / abs(previous)
     passed = bool(tolerance) and is_within(share, tolerance)
     reason = f"{change}: {100 * share:.1f} % worse {note}"
     return Score(1.0 if passed else max(0.0, 1.0 - share), passed, reason, details)
@@ -127,7 +127,7 @@ def _score_unchanged(name: str, value: Any, baseline: Any) -> Score:
     for role, item in ((name, value), (f"the baseline of {name}", baseline)):
         if isinstance(item, float) and not is_number(item):
             return Score.error(f"{role} is not a finite number: {item!r}")
-    if codec.canonical(value) == codec.canonical(baseline):
+    if codec.encode_canonical(value) == codec.encode_canonical(baseline):
         return Score(1.0, True, f"{name} is unchanged", {"method": "equality", "field": name})
     return Score.skipped(
         f"{name} changed from {preview(baseline)} to {preview(value)}: only numbers can be better or worse"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.core import resources
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, SourceLines, read_lines, read_yaml
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.rubric import (
@@ -42,7 +42,7 @@ def load_rubrics(source: Any) -> RubricSet:
         return _load_file(_resolve_path(source))
     if isinstance(source, list | tuple):
         source = {"version": "1.0", "rubrics": [_as_data(rubric) for rubric in source]}
-    _raise_faults(find_set_problems(source), "rubrics", SourceLines())
+    _raise_problems(find_set_problems(source), "rubrics", SourceLines())
     return make_rubric_set(source)
 
 
@@ -68,7 +68,7 @@ def load_rubric(source: Any, rubric_set: Any = None) -> Rubric:
         rubric = rubrics[source]
         return msgspec.structs.replace(rubric, scale=rubric.scale or rubrics.scale)
     data = _as_data(source)
-    _raise_faults(find_rubric_problems(data), "rubric", SourceLines())
+    _raise_problems(find_rubric_problems(data), "rubric", SourceLines())
     return make_rubric(data)
 
 
@@ -86,18 +86,18 @@ def _load_file(path: Path) -> RubricSet:
     text = _read_file(path)
     data, lines = _parse_json(text, path) if path.suffix.lower() == ".json" else _parse_yaml(text, path)
     repeated = [(entry, "this key is repeated") for entry, _ in lines.repeated]
-    _raise_faults([*repeated, *find_set_problems(data)], str(path), lines)
+    _raise_problems([*repeated, *find_set_problems(data)], str(path), lines)
     return make_rubric_set(data)
 
 
 def _read_file(path: Path) -> str:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise ConfigError("it is too large for a rubric file", where=str(path))
+            raise ConfigError(f"a rubric file has at most {_MAX_BYTES:,} bytes", where=str(path))
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        fix = how_to_convert(file=str(path))
-        raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
+        fix = describe_conversion(file=str(path))
+        raise ConfigError(describe_decode_error(error), where=str(path), fix=fix) from None
     except OSError as error:
         raise ConfigError(
             f"the rubrics cannot be read: {error.strerror or error}",
@@ -110,24 +110,27 @@ def _parse_json(text: str, path: Path) -> tuple[Any, SourceLines]:
     try:
         return json.loads(text), read_lines(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"it cannot be read as JSON: {error.msg}", where=f"{path}:{error.lineno}") from None
+        is_cut = error.pos >= len(text.rstrip())
+        what = f"not valid JSON: {'unexpected end of file' if is_cut else error.msg} at column {error.colno}"
+        fix = "complete the file, or write it as YAML" if is_cut else "correct this line"
+        raise ConfigError(what, where=f"{path}:{error.lineno}", fix=fix) from None
     except RecursionError:
-        raise ConfigError("it is nested too deep", where=str(path)) from None
+        raise ConfigError("the JSON is nested too deeply", where=str(path)) from None
 
 
 def _parse_yaml(text: str, path: Path) -> tuple[Any, SourceLines]:
     try:
         return read_yaml(text)
     except InvalidYAML as error:
-        what = f"it cannot be read as YAML: {error.what}"
+        what = f"not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
 
 
-def _raise_faults(faults: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
-    in_file_order = sorted(faults, key=lambda fault: lines.of(fault[0]) or 0)
-    problems = [Problem(lines.describe(at, where), what) for at, what in in_file_order]
+def _raise_problems(found: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
+    in_file_order = sorted(found, key=lambda problem: lines.find_line(problem[0]) or 0)
+    problems = [Problem(lines.describe(path, where), what) for path, what in in_file_order]
     if problems:
-        what = f"the rubrics have {len(problems)} fault{'s' if len(problems) > 1 else ''}"
+        what = f"the rubrics have {len(problems)} problem{'s' * (len(problems) > 1)}"
         fix = "correct the places above; docs/rubrics.md describes rubric files"
         raise ConfigError(what, where=where, problems=problems, fix=fix)
 

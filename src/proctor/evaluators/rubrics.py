@@ -138,8 +138,8 @@ def _attach_rubric(
     async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:
         return await judge.score(output, sample, session)
 
-    # Stores the rubric itself, so that the run can be read without its file, and its scale in one
-    # place. The timeout changes no score, so a resumed run may have another one.
+    # The stored options contain the rubric itself, so that the run can be read without its file, and the scale only
+    # once. They leave out the timeout, which changes no score, so a resumed run may have another one.
     values = {**values, "scale": (float(scale.low), float(scale.high))}
     resolved = msgspec.structs.replace(resolved, scale=None)
     options = {
@@ -198,11 +198,11 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if not is_valid
         ]
         if problems:
-            raise EvaluatorError("these settings are not valid", where="EvaluationConfig", problems=problems)
+            raise EvaluatorError("the settings are not valid", where="EvaluationConfig", problems=problems)
 
 
 class RubricScorer:
-    """Scores sessions by rubrics with one model; for files, resume and reports use a run.
+    """Scores sessions by rubrics with one model. To read files, resume and write reports, use a run.
 
     >>> def polite_judge(messages):
     ...     *_, line = messages[-1].content.splitlines()
@@ -225,9 +225,9 @@ class RubricScorer:
         """Score a session by one rubric; an answer without a verdict gives an error."""
         if not isinstance(rubric, Rubric):
             raise EvaluatorError(
-                f"it takes a Rubric, got {type(rubric).__name__!r}",
+                f"rubric must be a Rubric, got {type(rubric).__name__!r}",
                 where="RubricScorer",
-                fix='take one from a set such as load_rubrics("starter")',
+                fix='pass a rubric of a set, as in load_rubrics("starter")["safety"]',
             )
         return (await self.score_all([rubric], session))[rubric.id]
 
@@ -237,9 +237,9 @@ class RubricScorer:
         events = session.session if isinstance(session, ChatSession) else session
         if not isinstance(events, Session | SessionView):
             raise EvaluatorError(
-                f"it takes a Session or a ChatSession, got {type(events).__name__!r}",
+                f"session must be a Session or a ChatSession, got {type(events).__name__!r}",
                 where="RubricScorer",
-                fix='put the messages into one: Session([Message("user", "…"), …])',
+                fix='write Session([Message("user", "…"), Message("assistant", "…")])',
             )
         scores = await asyncio.gather(*(evaluator(None, None, events) for evaluator in evaluators))
         return {evaluator.spec.name: score for evaluator, score in zip(evaluators, scores, strict=True)}

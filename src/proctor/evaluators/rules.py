@@ -6,31 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from proctor.errors import EvaluatorError, MissingExtra
-from proctor.evaluators import tokenizer as wording
+from proctor.errors import EvaluatorError, MissingExtra, suggest_name
+from proctor.evaluators import tokenizer
 from proctor.evaluators.bounded_regex import find_all
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.language import is_unspaced
-from proctor.evaluators.plain_values import normalize_unicode
+from proctor.evaluators.plain_values import normalize_unicode, score_other_than_text
 from proctor.evaluators.score_conversion import preview
-from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 Unit = Literal[
-    "characters",
-    "words",
-    "capital_words",
-    "sentences",
-    "lines",
-    "paragraphs",
-    "bullets",
-    "numbered_items",
-    "headings",
-    "highlights",
-    "placeholders",
-    "code_blocks",
-    "links",
-]
+    "characters", "words", "capital_words", "sentences", "lines", "paragraphs", "bullets", "numbered_items",
+    "headings", "highlights", "placeholders", "code_blocks", "links",
+]  # fmt: skip
 Case = Literal["lower", "upper", "title"]
 
 # A word may contain apostrophes, hyphens, points and commas ("don't", "3.14"), but not at its ends.
@@ -57,17 +45,17 @@ _SPACED_UNITS = ("words", "capital_words", "sentences")
 _QUOTES = "\"'“”‘’«»"
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text; a passage in a script without spaces counts as one word."""
     return _WORD.findall(text)
 
 
-def sentences(text: str) -> list[str]:
+def list_sentences(text: str) -> list[str]:
     """Return the sentences of a text, split by a model of English; each list item is a sentence."""
-    return [sentence for sentence in wording.split_sentences(text) if _WORD_CHARACTER.search(sentence)]
+    return [sentence for sentence in tokenizer.split_sentences(text) if _WORD_CHARACTER.search(sentence)]
 
 
-def paragraphs(text: str, separator: str | None = None) -> list[str]:
+def split_paragraphs(text: str, separator: str | None = None) -> list[str]:
     """Return the paragraphs of a text, split at empty lines or at separators."""
     blocks = _PARAGRAPH_GAP.split(text) if separator is None else text.split(separator)
     return [block.strip() for block in blocks if block.strip()]
@@ -79,11 +67,11 @@ def _find_outside_code(pattern: re.Pattern[str]) -> Callable[[str], Iterable[Any
 
 _FINDERS: dict[str, Callable[[str], Iterable[Any]]] = {
     "characters": iter,
-    "words": words,
-    "capital_words": lambda text: [word for word in words(text) if word.isupper()],
-    "sentences": sentences,
+    "words": split_words,
+    "capital_words": lambda text: [word for word in split_words(text) if word.isupper()],
+    "sentences": list_sentences,
     "lines": lambda text: [line for line in text.splitlines() if line.strip()],
-    "paragraphs": paragraphs,
+    "paragraphs": split_paragraphs,
     "bullets": _find_outside_code(_BULLET),
     "numbered_items": _find_outside_code(_NUMBERED),
     "headings": _find_outside_code(_HEADING),
@@ -99,14 +87,15 @@ class _CountLimits:
         limits = [limit for limit in (at_least, at_most, exactly) if limit is not None]
         if not limits or (exactly is not None and len(limits) > 1) or min(limits) < 0:
             raise EvaluatorError(
-                "it needs a count of 0 or more, and `exactly` excludes other limits",
+                "the required count is missing or negative, or `exactly` is combined with another limit",
                 where=where,
-                fix="pass at_least, at_most, both, or exactly",
+                fix="pass at_least=2, at_most=5, both, or exactly=3",
             )
         self.low = exactly if exactly is not None else at_least or 0
         self.high = exactly if exactly is not None else at_most
         if self.high is not None and self.low > self.high:
-            raise EvaluatorError(f"no count is both ≥ {self.low} and ≤ {self.high}", where=where)
+            what = f"at_least={self.low} is above at_most={self.high}"
+            raise EvaluatorError(what, where=where, fix="swap the two limits")
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], where: str) -> _CountLimits:
@@ -132,7 +121,8 @@ class _CountLimits:
 def _check_text_count(options: Mapping[str, Any]) -> None:
     _CountLimits.from_options(options, "text_count")
     if options.get("separator") is not None and options.get("of") != "paragraphs":
-        raise EvaluatorError("only paragraphs have a separator", where="text_count")
+        what = "separator applies only to paragraphs"
+        raise EvaluatorError(what, where="text_count", fix='add of="paragraphs", or leave out separator')
 
 
 @evaluator(category="rules", check=_check_text_count)
@@ -160,12 +150,12 @@ def text_count(
     '2 bullets, not 3'
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     limits = _CountLimits(at_least, at_most, exactly, "text_count")
     output = normalize_unicode(output)
     if of in _SPACED_UNITS and is_unspaced(output):
         return Score.skipped(f"it is written without spaces: its {of} cannot be counted")
-    matches = paragraphs(output, separator) if of == "paragraphs" else _FINDERS[of](output)
+    matches = split_paragraphs(output, separator) if of == "paragraphs" else _FINDERS[of](output)
     units = [match.group() if isinstance(match, re.Match) else match for match in matches]
     count = len(set(units)) if distinct else len(units)
     return limits.score(count, f"{'different ' * distinct}{of.replace('_', ' ').removesuffix('s')}")
@@ -175,7 +165,8 @@ def _check_occurrences(options: Mapping[str, Any]) -> None:
     _CountLimits.from_options(options, "occurrences")
     text, pattern = options.get("text"), options.get("pattern")
     if (text is None) == (pattern is None) or text == "":
-        raise EvaluatorError("it needs either text or pattern", where="occurrences", fix="pass one of text and pattern")
+        what = "either text or pattern is required, and not both"
+        raise EvaluatorError(what, where="occurrences", fix='write text="war", or pattern="wars?"')
     _compile(text, pattern, True, True)
 
 
@@ -203,7 +194,7 @@ def occurrences(
     True
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     limits = _CountLimits(at_least, at_most, exactly, "occurrences")
     compiled = _compile(text, pattern, whole_words, case_sensitive)
     try:
@@ -216,7 +207,7 @@ def occurrences(
 def _check_keywords(options: Mapping[str, Any]) -> None:
     keywords = [*(options.get("include") or ()), *(options.get("exclude") or ())]
     if not keywords or not all(isinstance(word, str) and word for word in keywords):
-        raise EvaluatorError("it has no words", where="keywords", fix='write include=["rain", "sun"]')
+        raise EvaluatorError("there are no words to look for", where="keywords", fix='write include=["rain", "sun"]')
 
 
 @evaluator(category="rules", pure=True, check=_check_keywords)
@@ -231,7 +222,7 @@ def keywords(
 ) -> Score:
     """Passes if the output has the words to include and none of the words to exclude.
 
-    All words of `include` are needed, or with `need="any"` one. The value is the share of the
+    The output must have all words of `include`, or with `need="any"` one of them. The value is the share of the
     requirements that are met. Words may be phrases or symbols.
 
     >>> keywords("Rain in Spain", include=["rain"], exclude=["sun"]).passed
@@ -240,7 +231,7 @@ def keywords(
     "missing: 'rain'"
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     text = normalize_unicode(output)
 
     def occurs(word: str) -> bool:
@@ -255,8 +246,8 @@ def keywords(
     reasons = ["missing: " + ", ".join(map(preview, missing))] * bool(missing)
     reasons += ["unwanted: " + ", ".join(map(preview, unwanted))] * bool(unwanted)
     details = {"method": "search", "missing": missing, "unwanted": unwanted}
-    faults = len(missing) + len(unwanted)
-    return Score(1.0 - faults / requirements, not faults, "; ".join(reasons), details)
+    unmet = len(missing) + len(unwanted)
+    return Score(1.0 - unmet / requirements, not unmet, "; ".join(reasons), details)
 
 
 @evaluator(category="rules", pure=True, factory=True, needs=())
@@ -311,23 +302,23 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
     "8 of 12 letters are not capitals, the first in 'and'"
     """
     if not isinstance(output, str):
-        return _not_text(output)
+        return score_other_than_text(output, "a rule")
     if case == "title":
-        units = [word for word in words(output) if word[0].isupper() or word[0].islower()]
+        units = [word for word in split_words(output) if word[0].isupper() or word[0].islower()]
         wrong = [word for word in units if word[0].islower()]
-        unit, fault = "word", "not capitalized"
+        unit, mistake = "word", "not capitalized"
     else:
         units = [letter for letter in output if letter.isupper() or letter.islower()]
         wrong = [letter for letter in units if letter.isupper() == (case == "lower")]
-        unit, fault = "letter", "capitals" if case == "lower" else "not capitals"
+        unit, mistake = "letter", "capitals" if case == "lower" else "not capitals"
     details = {"method": "unicode"}
     if not units:
         return Score(0.0, False, "it has no letters with upper and lower case", details)
     if not wrong:
         return Score(1.0, True, "", details)
-    first = preview(next(word for word in words(output) if wrong[0] in word))
-    verb, fault = ("is", fault.removesuffix("s")) if len(wrong) == 1 else ("are", fault)
-    reason = f"{len(wrong)} of {_format_count(len(units), unit)} {verb} {fault}, the first in {first}"
+    first = preview(next(word for word in split_words(output) if wrong[0] in word))
+    verb, mistake = ("is", mistake.removesuffix("s")) if len(wrong) == 1 else ("are", mistake)
+    reason = f"{len(wrong)} of {_format_count(len(units), unit)} {verb} {mistake}, the first in {first}"
     return Score(1.0 - len(wrong) / len(units), False, reason, details)
 
 
@@ -342,18 +333,18 @@ def output_language(language: str) -> Callable[[Any], Score]:
     from proctor.core import optional as extras
 
     try:
-        classifier = extras.require("py3langid", extra="language", why="telling languages apart")
+        classifier = extras.require("py3langid", extra="language", why="detecting languages")
     except MissingExtra as error:
         raise EvaluatorError(error.what, where="output_language", fix=error.fix) from None
     code = str(language).lower()
     codes = sorted(str(label) for label, _ in classifier.rank(""))
     if code not in codes:
-        fix = f"choose one of {', '.join(codes)}"
+        fix = suggest_name(code, codes)
         raise EvaluatorError(f"there is no language {language!r}", where="output_language", fix=fix)
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
-            return _not_text(output)
+            return score_other_than_text(output, "a rule")
         details = {"method": "py3langid"}
         if not any(letter.isalpha() for letter in output):
             return Score(0.0, False, "it has no letters", details)
@@ -371,18 +362,21 @@ def _match_edge(
     phrases, paragraph, where = options["phrases"], options["paragraph"], f"{side}s_with"
     listed = [phrases] if isinstance(phrases, str) else list(phrases)
     if not listed or not all(isinstance(phrase, str) and phrase.strip() for phrase in listed):
-        raise EvaluatorError(f"phrases must be texts, got {phrases!r}", where=where)
-    if paragraph == 0 or (options["separator"] is not None and paragraph is None):
-        what = "paragraph is 1 for the first or -1 for the last; separator needs a paragraph"
-        raise EvaluatorError(what, where=where)
+        what = f"phrases must be one or more texts, got {phrases!r}"
+        raise EvaluatorError(what, where=where, fix='write phrases=["Dear", "Hello"]')
+    if paragraph == 0:
+        raise EvaluatorError("there is no paragraph 0", where=where, fix="write 1 for the first or -1 for the last")
+    if options["separator"] is not None and paragraph is None:
+        what = "separator applies only to a paragraph"
+        raise EvaluatorError(what, where=where, fix="add paragraph=1, or leave out separator")
     finders = [_make_edge_finder(normalize_unicode(phrase.strip()), side, options) for phrase in listed]
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
-            return _not_text(output)
+            return score_other_than_text(output, "a rule")
         text, details = normalize_unicode(output), {"method": "search"}
         if paragraph is not None:
-            blocks = paragraphs(text, options["separator"])
+            blocks = split_paragraphs(text, options["separator"])
             if abs(paragraph) > len(blocks):
                 count = _format_count(len(blocks), "paragraph")
                 return Score(0.0, False, f"it has {count}, no paragraph {paragraph}", details)
@@ -414,7 +408,8 @@ def _compile(text: str | None, pattern: str | None, whole_words: bool, case_sens
     try:
         return re.compile(pattern or "", 0 if case_sensitive else re.IGNORECASE)
     except re.error as error:
-        raise EvaluatorError(f"{pattern!r} is not a regular expression: {error}", where="occurrences") from None
+        what = f"{pattern!r} is not a regular expression: {error}"
+        raise EvaluatorError(what, where="occurrences", fix="correct the pattern, or pass text instead") from None
 
 
 def _is_word(character: str) -> bool:
@@ -423,7 +418,3 @@ def _is_word(character: str) -> bool:
 
 def _format_count(count: int, unit: str) -> str:
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
-
-
-def _not_text(output: Any) -> Score:
-    return Score.error(f"a rule needs a text; the output is {type_name(output)}")

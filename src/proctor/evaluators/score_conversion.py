@@ -10,7 +10,7 @@ from typing import Any
 from proctor.errors import suggest_name
 from proctor.records.numbers import is_fraction
 from proctor.records.sample import type_name
-from proctor.records.score import Score
+from proctor.records.score import Score, unbox
 
 NO_EXPECTED = "the sample has no expected value"
 NO_ANSWER = "the agent ended without an answer: its last message is not from the assistant"
@@ -23,7 +23,7 @@ SUPPORTED_RETURNS = (
     "return a Score, a boolean, a number from 0 to 1, None, "
     "or a mapping with 'passed' or 'score' (and 'details', 'message')"
 )
-_KEYS = ("passed", "score", "value", "details", "message", "reason")
+_KEYS = ("passed", "score", "details", "message", "reason")
 _MAX_PREVIEW = 60
 _MAX_FRAMES = 3
 _MAX_MESSAGE = 2_000
@@ -36,7 +36,7 @@ def as_score(returned: Any, threshold: float = 0.5) -> Score:
     if returned is None:
         return Score.skipped("the evaluator returned None")
     if not isinstance(returned, bool):
-        returned = _unbox(returned)
+        returned = unbox(returned)
     if isinstance(returned, bool):
         return Score(1.0 if returned else 0.0, returned)
     if isinstance(returned, Real):
@@ -81,21 +81,15 @@ def preview(value: Any) -> str:
     return text if len(text) <= _MAX_PREVIEW else text[: _MAX_PREVIEW - 1] + "…"
 
 
-def _unbox(value: Any) -> Any:
-    # A zero-dimensional array contains one Python value.
-    if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
-        return value.item()
-    return value
-
-
 def _from_mapping(returned: Mapping[Any, Any], threshold: float) -> Score:
     unknown = [str(key) for key in returned if key not in _KEYS]
-    value = _unbox(returned.get("score", returned.get("value")))
-    passed = _unbox(returned.get("passed"))
+    value = unbox(returned.get("score"))
+    passed = unbox(returned.get("passed"))
     details = returned.get("details") or {}
     problem = ""
     if unknown:
-        problem = f"a mapping with the key {unknown[0]!r}: {suggest_name(unknown[0], _KEYS)}"
+        hint = "write 'score' instead" if unknown[0] == "value" else suggest_name(unknown[0], _KEYS)
+        problem = f"a mapping with the key {unknown[0]!r}. Fix: {hint}"
     elif value is None and passed is None:
         problem = f"a mapping without 'passed' and 'score'; {SUPPORTED_RETURNS}"
     elif value is not None and not is_fraction(value):
@@ -103,7 +97,7 @@ def _from_mapping(returned: Mapping[Any, Any], threshold: float) -> Score:
     elif not isinstance(passed, bool | None):
         problem = f"passed = {preview(passed)}, not a boolean"
     elif not isinstance(details, Mapping):
-        problem = f"details that are {type_name(details)}"
+        problem = f"{type_name(details)} as details, not a mapping"
     if problem:
         return Score.error(f"the evaluator returned {problem}")
     score = float(value) if value is not None else float(bool(passed))

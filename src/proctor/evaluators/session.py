@@ -30,12 +30,7 @@ from proctor.records.session import CustomEvent, Message, ModelCall, SessionView
 
 Unknown = Literal["error", "skip", "fail", "pass"]
 
-_EVENT_TYPES: dict[str, type] = {
-    "ToolCall": ToolCall,
-    "Message": Message,
-    "ModelCall": ModelCall,
-    "CustomEvent": CustomEvent,
-}
+_EVENT_TYPES: dict[str, type] = {cls.__name__: cls for cls in (ToolCall, Message, ModelCall, CustomEvent)}
 _MISSING = object()
 
 
@@ -103,7 +98,7 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
         _check_number(max_count, min_count, "max_count", where)
     elif min_count == 0:
         what = "without min_count and max_count it would always pass"
-        raise EvaluatorError(what, where=where, fix="pass at least one of them")
+        raise EvaluatorError(what, where=where, fix="pass min_count=1 or max_count=5, for example")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         count = sum(name in (None, call.name) for call in read_calls(session))
@@ -136,7 +131,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = read_calls(session, words=words)
+        calls = read_calls(session, read_error_texts=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
         unknown = [str(call) for call in calls if call.succeeded is None]
         if failed:
@@ -242,11 +237,11 @@ def tool_sequence(
     allow_extra: bool = True,
     compare: Mapping[str, Any] | None = None,
 ) -> SessionCheck:
-    """Passes if the expected tools were called; the value is the share of them that was.
+    """Passes if the expected tools were called; the value is the fraction of them that was called.
 
     `expected` lists names or {name, arguments}; without it, the sample's expected value (or its `tools`) does. `mode`
     is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
-    calls are not allowed; then, and with "exact", the value is the share of all calls. `arguments` are compared
+    calls are not allowed; then, and with "exact", the value is the fraction of all calls. `arguments` are compared
     "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An expected
     argument may be a function that accepts or rejects the actual one; `compare` has functions of the actual and the
     expected value by argument name (in a file `module:function`). `details["diff"]` shows expected against actual
@@ -270,17 +265,17 @@ def tool_sequence(
     options = SequenceOptions(mode, arguments, allow_extra, comparators)
     if fixed_calls == [] and not options.is_complete:
         fix = 'name the tools, or use mode="exact" to allow none'
-        raise EvaluatorError("it expects no tool, so it would always pass", where=where, fix=fix)
+        raise EvaluatorError("with an empty list of tools it would always pass", where=where, fix=fix)
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         if fixed_calls is None and expected is None:
-            return Score.skipped("it has no tools, and the sample has no expected value")
+            return Score.skipped("no tools are listed, and the sample has no expected value")
         try:
             expected_calls = parse_expected_calls(expected) if fixed_calls is None else fixed_calls
         except EvaluatorError as error:
             return Score.error(str(error))
         if not expected_calls and not options.is_complete:
-            return Score.skipped("there is nothing to look for: no tool is expected")
+            return Score.skipped("the sample expects no tool calls")
         return compare_calls(expected_calls, read_calls(session), options)
 
     return mark_product(
@@ -314,7 +309,7 @@ def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
 def _read_event_type(value: Any) -> Any:
     # The name of a user's class that cannot be imported stays a name.
     if isinstance(value, str) and ":" in value:
-        value = _load(value, "type")
+        value = _import_object(value, "type")
     event_type = _EVENT_TYPES.get(value, value) if isinstance(value, str) else value
     if not event_type or not isinstance(event_type, str | type):
         raise EvaluatorError(
@@ -339,18 +334,18 @@ def _field_matches(event: Any, field: str, value: Any) -> bool:
 
 
 def _read_function(value: Any, label: str) -> Callable[..., Any]:
-    function = _load(value, label) if isinstance(value, str) else value
+    function = _import_object(value, label) if isinstance(value, str) else value
     # An async function would return a coroutine, which is always true.
     if not callable(function) or inspect.iscoroutinefunction(function):
         raise EvaluatorError(
-            f"it must be a plain function, got {preview(value)}",
+            f"expected a plain function, got {preview(value)}",
             where=label,
             fix="pass a function, or its address as module:function",
         )
     return function  # type: ignore[no-any-return]
 
 
-def _load(address: str, label: str) -> Any:
+def _import_object(address: str, label: str) -> Any:
     try:
         return importing.import_object(address)
     except UsageError as error:
@@ -359,15 +354,17 @@ def _load(address: str, label: str) -> Any:
 
 def _check_name(name: Any, label: str) -> None:
     if not (isinstance(name, str) and name.strip()):
-        raise EvaluatorError(f"the name of a tool must be a text, got {name!r}", where=label)
+        raise EvaluatorError(f"the name of a tool must be a text, got {name!r}", where=label, fix='write name="search"')
 
 
 def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise EvaluatorError(f"{field} must be an integer of {minimum} or more, got {value!r}", where=label)
+        what = f"{field} must be an integer of {minimum} or more, got {value!r}"
+        raise EvaluatorError(what, where=label, fix=f"write {field}={max(minimum, 1)}, for example")
 
 
 def _check_choice(value: Any, choices: Any, field: str, label: str) -> None:
     if value not in get_args(choices):
         listed = ", ".join(map(repr, get_args(choices)))
-        raise EvaluatorError(f"{field} must be one of {listed}, got {value!r}", where=label)
+        fix = f"write {field}={get_args(choices)[0]!r}, for example"
+        raise EvaluatorError(f"{field} must be one of {listed}, got {value!r}", where=label, fix=fix)

@@ -40,7 +40,8 @@ class Groups(NamedTuple):
 def _check_p_value(options: Mapping[str, Any]) -> None:
     p = options.get("p_value", 0.05)
     if not is_fraction(p) or p in (0, 1):
-        raise EvaluatorError(f"p_value must be a number between 0 and 1, got {p!r}", where="statistical_significance")
+        what = f"p_value must be a number between 0 and 1, got {p!r}"
+        raise EvaluatorError(what, where="statistical_significance", fix="write p_value=0.05, for example")
 
 
 @evaluator(category="statistical", needs=("epochs",), pure=True, check=make_limit_check("consistency", "std_dev"))
@@ -48,7 +49,7 @@ def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     """Passes if the field varies little from epoch to epoch.
 
     Numbers, and booleans as 0 and 1, are measured by their standard deviation (divided by n - 1);
-    other values by the share of pairs of epochs that differ. The value is 1 up to `std_dev`, then
+    other values by the fraction of pairs of epochs that differ. The value is 1 up to `std_dev`, then
     the ratio of `std_dev` and the variation. A single epoch is skipped.
 
     >>> consistency(FieldContext("score", {}, epochs=[0.8, 0.9, 0.85])).reason
@@ -67,7 +68,7 @@ def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     if any(isinstance(value, float) and not is_number(value) for value in values):
         return Score.error(f"{field_context.field_name}: {numbers}", details)
     if isinstance(numbers, str):
-        variation, method = _share_of_differing_pairs(values), "share of pairs that differ"
+        variation, method = _compute_share_of_differing_pairs(values), "share of pairs that differ"
     else:
         details["mean"], variance = sample_moments(numbers)
         variation, method = math.sqrt(variance), "standard deviation"
@@ -104,7 +105,9 @@ def statistical_significance(
     groups = _read_groups(field_context, paired)
     if isinstance(groups, Score):
         return groups
-    result = compare_groups(groups.values, groups.baseline, pairs=paired, direction=direction, method=method, seed=seed)
+    result = compare_groups(
+        groups.values, groups.baseline, paired=paired, direction=direction, method=method, seed=seed
+    )
     if result is None:
         return Score.skipped(_explain_no_result(groups, paired), groups.details)
     details = groups.details | {
@@ -141,7 +144,7 @@ def effect_size(
 
     The effect is Cohen's d with Hedges' correction for small groups: the difference of the means in pooled standard
     deviations or, if `paired`, in standard deviations of the differences. It passes if it is at least `cohen_d` either
-    way, or in the given `direction`; the value is the share of `cohen_d` that it reaches, at most 1. The details
+    way, or in the given `direction`; the value is the fraction of `cohen_d` that it reaches, at most 1. The details
     contain d, its corrected form g and a 95 % interval. Values without spread that equal the baseline have no effect;
     if they differ from it, the score is skipped.
 
@@ -182,16 +185,16 @@ def _list_values(epochs: Sequence[Any], read_value: Callable[[], Any]) -> list[A
 
 
 def _to_numbers(values: Sequence[Any]) -> list[float] | str:
-    """Return finite numbers, or booleans as 0 and 1; otherwise a text that names the fault."""
+    """Return finite numbers, or booleans as 0 and 1; otherwise the reason why there are none."""
     if all(isinstance(value, bool) for value in values):
         return [float(value) for value in values]
     other = next((value for value in values if not is_number(value)), None)
     return [float(value) for value in values] if other is None else f"{preview(other)} is not a number"
 
 
-def _share_of_differing_pairs(values: Sequence[Any]) -> float:
+def _compute_share_of_differing_pairs(values: Sequence[Any]) -> float:
     n = len(values)
-    equal = sum(count * (count - 1) for count in Counter(map(codec.canonical, values)).values())
+    equal = sum(count * (count - 1) for count in Counter(map(codec.encode_canonical, values)).values())
     return 1 - equal / (n * (n - 1))
 
 
@@ -207,11 +210,7 @@ def _read_groups(context: FieldContext, paired: bool) -> Groups | Score:
         if len(values) != len(baseline):
             counts = f"{len(values)} values and {len(baseline)} of the baseline"
             return Score.error(f"{counts} are not pairs; set paired=False")
-        pairs = [
-            (value, other)
-            for value, other in zip(values, baseline, strict=True)
-            if value is not None and other is not None
-        ]
+        pairs = [pair for pair in zip(values, baseline, strict=True) if None not in pair]
         values, baseline = [value for value, _ in pairs], [other for _, other in pairs]
         missing = total // 2 - len(pairs)
     else:

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.formats.fault import remove_fence
+from proctor.evaluators.formats.format_error import remove_fence
 from proctor.evaluators.formats.json_text import check_json, explain_unwritable
 from proctor.evaluators.formats.schema import (
     Draft,
@@ -20,10 +20,10 @@ from proctor.evaluators.formats.schema import (
     is_undecided,
     load_schema,
 )
+from proctor.evaluators.plain_values import NO_OUTPUT
 from proctor.records import codec
 from proctor.records.score import Score
 
-NO_OUTPUT = "the output is None: the target returned nothing"
 _MAX_IN_REASON = 3
 _MAX_IN_DETAILS = 100
 
@@ -49,12 +49,12 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
         problem = explain_unwritable(output)
         return Score(0.0 if problem else 1.0, not problem, problem, details)
     text, lines_before = remove_fence(output, allow_fences)
-    fault, duplicates = check_json(text)
+    error, duplicates = check_json(text)
     if duplicates:
         details["duplicate_keys"] = duplicates
-    if fault is not None:
-        fault = fault.below(lines_before)
-        return Score(0.0, False, str(fault), {**details, **fault.place})
+    if error is not None:
+        error = error.move_down(lines_before)
+        return Score(0.0, False, str(error), {**details, **error.position})
     reason = f"valid, but keys repeat: {', '.join(duplicates)}" if duplicates else ""
     return Score(1.0, True, reason, details)
 
@@ -82,7 +82,7 @@ def schema_match(
     'age: 9 is less than the minimum of 18'
     """
     plain = load_schema(schema)
-    validator = compile_schema(plain, draft=draft, formats=formats, others=schemas)
+    validator = compile_schema(plain, draft=draft, formats=formats, referenced_schemas=schemas)
 
     def evaluate(output: Any) -> Score:
         details: dict[str, Any] = {"method": "json_schema"}
@@ -156,18 +156,18 @@ def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score
     details: dict[str, Any] = {"method": "json_schema"}
     if isinstance(output, str | bytes | bytearray) and parse:
         text, lines_before = remove_fence(output, allow_fences)
-        fault = check_json(text).fault
-        if fault is not None:
-            fault = fault.below(lines_before)
-            return None, Score(0.0, False, f"not JSON: {fault}", details | fault.place)
+        error = check_json(text).error
+        if error is not None:
+            error = error.move_down(lines_before)
+            return None, Score(0.0, False, f"not JSON: {error}", details | error.position)
         try:
             return json.loads(text, parse_float=_parse_float), None
-        except (RecursionError, ValueError) as error:
-            problem = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        except (RecursionError, ValueError) as exception:
+            problem = "it is nested too deep" if isinstance(exception, RecursionError) else str(exception)
             return None, Score.error(f"the JSON cannot be read: {problem}", details)
     if problem := explain_unwritable(output):
         return None, Score(0.0, False, f"not JSON: {problem}", details)
-    return codec.plain(output), None
+    return codec.to_plain(output), None
 
 
 def _parse_float(text: str) -> float | Decimal:

@@ -42,7 +42,7 @@ _MIN_STEM, _MIN_DERIVED_STEM = 4, 5
 
 
 class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of `load_english.yaml`, by their function in a sentence."""
+    """The word lists of `english.yaml`, by their function in a sentence."""
 
     function: frozenset[str]
     speaker: frozenset[str]
@@ -68,6 +68,9 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     goes_on: frozenset[str]
     goes_on_but_in_clauses: frozenset[str]
     begins_clauses: frozenset[str]
+    english_endings: tuple[str, ...]
+    shared_function_words: frozenset[str]
+    name_particles: frozenset[str]
 
 
 @functools.cache
@@ -184,7 +187,7 @@ def is_complete_sentence(text: str) -> bool:
 @functools.lru_cache(maxsize=65536)
 def _make_word(original: str, *, is_first: bool) -> Word:
     # A word of accents only stays unchanged.
-    text, known = fold_case(original) or original, load_english()
+    text, english = fold_case(original) or original, load_english()
     if text[0].isdigit():
         return Word(_normalize_number(text), original, "number")
     if text[0] in "-−":
@@ -195,11 +198,11 @@ def _make_word(original: str, *, is_first: bool) -> Word:
         return Word(text, original, "name")
     if text.removesuffix("s") in _MAGNITUDES:
         return Word(text.removesuffix("s"), original, "number")
-    if text in known.numbers:
-        return Word(str(known.numbers.index(text)), original, "number")
+    if text in english.numbers:
+        return Word(str(english.numbers.index(text)), original, "number")
     kinds: tuple[WordKind, ...] = ("speaker", "negation", "function")
     for kind in kinds:
-        if text in getattr(known, kind):
+        if text in getattr(english, kind):
             return Word(text, original, kind)
     return Word(text, original, "name" if original[0].isupper() and not is_first else "content")
 

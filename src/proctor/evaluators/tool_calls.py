@@ -26,13 +26,9 @@ _STATUSES = {
 }
 # How result texts of failed tools start, in lower case.
 _FAILURES = (
-    "error:",
-    "error -",
-    "error executing tool",
-    "error invoking tool",
-    "an error occurred while running the tool",
-    "traceback (most recent call last)",
-)
+    "error:", "error -", "error executing tool", "error invoking tool",
+    "an error occurred while running the tool", "traceback (most recent call last)",
+)  # fmt: skip
 
 SessionCheck = Callable[..., Score]
 SessionLike = Session | SessionView | None
@@ -74,15 +70,15 @@ class RecordedCall(NamedTuple):
         return f"{self.name}({', '.join(arguments)})"
 
 
-def read_calls(session: SessionView, *, words: bool = False) -> list[RecordedCall]:
+def read_calls(session: SessionView, *, read_error_texts: bool = False) -> list[RecordedCall]:
     """Return the tool calls of a session, in order.
 
     These are its `ToolCall` events, and the users' objects or mappings that look like one: with a
     `tool_name` or `tool`, or with a `name` and arguments (`arguments`, `params`, `args`, `input`,
     `tool_input`) or an outcome (`success`, `is_error`, `error`). If there are none, the calls that
-    the messages request count. With `words`, a result that starts like an error is a failure.
+    the messages request count. With `read_error_texts`, a result that starts like an error is a failure.
     """
-    calls = [call for event in session if (call := _read_call(event, words)) is not None]
+    calls = [call for event in session if (call := _read_call(event, read_error_texts)) is not None]
     return calls or [
         RecordedCall(request.name, request.arguments, None, "it was requested; it may not have run")
         for message in session[Message]
@@ -95,11 +91,11 @@ def get_field(data: Any, field: str, default: Any = None) -> Any:
     return data.get(field, default) if isinstance(data, Mapping) else getattr(data, field, default)
 
 
-def _read_call(event: Event, words: bool) -> RecordedCall | None:
+def _read_call(event: Event, read_error_texts: bool) -> RecordedCall | None:
     if isinstance(event, ToolCall):
         if event.error is not None:
             return RecordedCall(event.name, event.arguments, False, preview(event.error))
-        outcomes = _read_result(event.result, words)
+        outcomes = _read_result(event.result, read_error_texts)
         failure = next((outcome for outcome in outcomes if not outcome[0]), (True, ""))
         return RecordedCall(event.name, event.arguments, *failure)
     if not isinstance(event, CustomEvent):
@@ -107,7 +103,7 @@ def _read_call(event: Event, words: bool) -> RecordedCall | None:
     name = _read_name(event.data)
     if name is None:
         return None
-    return RecordedCall(name, _read_arguments(event.data), *_read_custom_outcome(event.data, words))
+    return RecordedCall(name, _read_arguments(event.data), *_read_custom_outcome(event.data, read_error_texts))
 
 
 def _read_name(data: Any) -> str | None:
@@ -127,17 +123,17 @@ def _read_arguments(data: Any) -> Mapping[str, Any]:
         except msgspec.DecodeError:
             return {"": arguments}
     elif not isinstance(arguments, Mapping):
-        arguments = codec.plain(arguments)
+        arguments = codec.to_plain(arguments)
     return arguments if isinstance(arguments, Mapping) else {"": arguments}
 
 
-def _read_custom_outcome(data: Any, words: bool) -> tuple[bool | None, str]:
-    outcomes = [*_read_outcomes(data), *_read_status(data), *_read_result(get_field(data, "result"), words)]
+def _read_custom_outcome(data: Any, read_error_texts: bool) -> tuple[bool | None, str]:
+    outcomes = [*_read_outcomes(data), *_read_status(data), *_read_result(get_field(data, "result"), read_error_texts)]
     failure = next((outcome for outcome in outcomes if not outcome[0]), None)
     return failure or (outcomes[0] if outcomes else (None, ""))
 
 
-def _read_result(result: Any, words: bool) -> Iterator[Outcome]:
+def _read_result(result: Any, read_error_texts: bool) -> Iterator[Outcome]:
     """Yield the outcomes that a result contains as data, as JSON, or as the start of a text."""
     if isinstance(result, list | tuple) and result and isinstance(result[0], Mapping):
         content = result[0].get("text")
@@ -149,7 +145,7 @@ def _read_result(result: Any, words: bool) -> Iterator[Outcome]:
     text = content.lstrip()
     if (data := _decode_outcome(text)) is not None:
         yield from _read_outcomes(data)
-    elif words and text[: max(map(len, _FAILURES))].casefold().startswith(_FAILURES):
+    elif read_error_texts and text[: max(map(len, _FAILURES))].casefold().startswith(_FAILURES):
         yield False, f"its result starts with {preview(text.splitlines()[0])}"
 
 
@@ -226,7 +222,7 @@ def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
         expected = expected["tools"]
     is_list = isinstance(expected, Sequence) and not isinstance(expected, str | bytes | ExpectedCall)
     items = list(expected) if is_list else [expected]
-    problems = [Problem(f"expected[{index}]", fault) for index, item in enumerate(items) for fault in _check_item(item)]
+    problems = [Problem(f"expected[{index}]", error) for index, item in enumerate(items) for error in _check_item(item)]
     if problems:
         raise EvaluatorError(
             "the expected tool calls cannot be read",
@@ -243,7 +239,7 @@ def _check_item(item: Any) -> Iterator[str]:
     if isinstance(item, Mapping):
         unknown = [str(key) for key in item if key not in ("name", "arguments")]
         if unknown:
-            yield f"it has name and arguments, not {', '.join(map(repr, unknown))}"
+            yield f"unknown keys: {', '.join(map(repr, unknown))}; the keys are name and arguments"
         if not isinstance(item.get("arguments"), Mapping | None):
             yield f"arguments must be a mapping, got {type_name(item['arguments'])}"
         item = item.get("name")
@@ -262,7 +258,8 @@ def _read_expected_call(item: Any) -> ExpectedCall:
 def compare_calls(expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], options: SequenceOptions) -> Score:
     """Score the share of expected calls that happened; the details contain a diff."""
     matches = [
-        [item.name == call.name and not _find_faults(item, call, options) for call in calls] for item in expected
+        [item.name == call.name and not _find_argument_errors(item, call, options) for call in calls]
+        for item in expected
     ]
     is_unordered = options.mode == "any_order"
     pairs = _match_any_order(matches) if is_unordered else _match_in_order(matches, len(calls))
@@ -286,20 +283,20 @@ def compare_calls(expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall
     return Score(len(pairs) / total if total else 1.0, passed, "" if passed else "; ".join(parts), details)
 
 
-def _find_faults(expected: ExpectedCall, call: RecordedCall, options: SequenceOptions) -> list[str]:
+def _find_argument_errors(expected: ExpectedCall, call: RecordedCall, options: SequenceOptions) -> list[str]:
     if expected.arguments is None or options.arguments == "ignore":
         return []
-    faults = [
-        fault
+    errors = [
+        error
         for name, value in expected.arguments.items()
-        if (fault := _find_argument_fault(name, value, call.arguments, options))
+        if (error := _find_argument_error(name, value, call.arguments, options))
     ]
     if options.arguments == "exact":
-        faults += [f"unexpected: {name}" for name in call.arguments if name not in expected.arguments]
-    return faults
+        errors += [f"unexpected: {name}" for name in call.arguments if name not in expected.arguments]
+    return errors
 
 
-def _find_argument_fault(name: str, expected: Any, arguments: Mapping[str, Any], options: SequenceOptions) -> str:
+def _find_argument_error(name: str, expected: Any, arguments: Mapping[str, Any], options: SequenceOptions) -> str:
     if name not in arguments:
         return f"missing: {name}"
     actual, compare = arguments[name], options.compare.get(name)
@@ -359,7 +356,7 @@ def _explain_missing(
         return " (called, but out of order)"
     for call in extra:
         if call.name == expected.name:
-            return f" (called as {call}: {', '.join(_find_faults(expected, call, options))})"
+            return f" (called as {call}: {', '.join(_find_argument_errors(expected, call, options))})"
     return ""
 
 

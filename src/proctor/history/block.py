@@ -15,26 +15,26 @@ from typing import Any
 
 import msgspec
 
-from proctor.history.payload import written
+from proctor.history.payload import encode_result
 from proctor.records.results import ModelUsage, find_model_usage
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.session import Usage
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome, Verdict
 
-RESULTS_A_BLOCK = 256
-STORED = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results")
-COLUMNS = ", ".join(("run", *OUTCOMES, *STORED, "checksums"))
+RESULTS_PER_BLOCK = 256
+STORED_COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results")
+COLUMNS = ", ".join(("run", *OUTCOMES, *STORED_COLUMNS, "checksums"))
 # The checksums cover the counts and each stored column, in this order.
-CHECKED = ("counts", *STORED)
-_CHECKSUMS = struct.Struct(f"<{len(CHECKED)}I")
+CHECKSUM_COLUMNS = ("counts", *STORED_COLUMNS)
+_CHECKSUMS = struct.Struct(f"<{len(CHECKSUM_COLUMNS)}I")
 _COUNTS = struct.Struct(f"<{len(OUTCOMES)}Q")
 NAN = float("nan")
-LARGEST = sys.float_info.max
+MAX_FLOAT = sys.float_info.max
 # The fastest level makes JSON eight times smaller; higher levels take twice the time for a tenth more.
 # Shorter content is not compressed.
-LEVEL, SHORTEST = 1, 300
-COMPRESSED = zlib.compress(b"")[:1]
+COMPRESSION_LEVEL, MIN_COMPRESSED_LENGTH = 1, 300
+COMPRESSED_PREFIX = zlib.compress(b"")[:1]
 OUTCOME_BYTE = struct.calcsize("<IHI")
 FIRST_MARK = OUTCOME_BYTE + 1
 DOUBLE = struct.calcsize("<d")
@@ -42,7 +42,7 @@ DOUBLE = struct.calcsize("<d")
 # One letter per evaluator: passed, failed, evaluator error, skipped, the target failed.
 PASSED, FAILED, ERROR, SKIPPED, NO_OUTPUT = "pfesx"
 _PASSED, _FAILED = ord(PASSED), ord(FAILED)
-MARK_OF: dict[Outcome, int] = {
+MARKS_BY_OUTCOME: dict[Outcome, int] = {
     "passed": ord(PASSED),
     "failed": ord(FAILED),
     "error": ord(NO_OUTPUT),
@@ -64,35 +64,35 @@ Packed = tuple[int, bytes, str, str | None, str | None, ModelUsage | None, bytes
 
 
 @lru_cache(maxsize=64)
-def record_of(evaluators: int) -> struct.Struct:
+def make_record_layout(evaluators: int) -> struct.Struct:
     """Return the binary layout of the figures of one result."""
     return struct.Struct(f"<IHIB{evaluators}s{3 + evaluators}d")
 
 
-def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
+def make_packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
     """Return the function that packs a run's results."""
     names = tuple(spec.name for spec in run.evaluators)
     configurations = {c.name: index for index, c in enumerate(run.configurations)}
     outcomes = {outcome: index for index, outcome in enumerate(OUTCOMES)}
-    pack = record_of(len(names)).pack
+    pack = make_record_layout(len(names)).pack
     no_marks, no_numbers = (NO_OUTPUT * len(names)).encode(), [NAN] * len(names)
 
-    def packed(position: int, result: EvalResult, verdict: Verdict) -> Packed:
-        json, result = written(result)
+    def pack_result(position: int, result: EvalResult, verdict: Verdict) -> Packed:
+        json, result = encode_result(result)
         trial = result.trial
         sample = trial.sample
         error_kind = None
         if trial.error is None:
-            marks, numbers = _marked(names, result.scores)
+            marks, numbers = _mark_scores(names, result.scores)
         else:
             marks, numbers, error_kind = no_marks, no_numbers, trial.error.kind
         outcome, value = verdict
-        place = outcomes[outcome]
+        outcome_index = outcomes[outcome]
         figures = pack(
             position,
             configurations[trial.configuration],
             trial.epoch,
-            place,
+            outcome_index,
             marks,
             NAN if value is None else value,
             NAN if trial.latency_ms is None else trial.latency_ms,
@@ -101,15 +101,15 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
         )
         cluster = sample.cluster or None if sample.metadata else None
         spent = find_model_usage(result) if trial.usage is not None or result.sessions else None
-        return place, figures, sample.id, cluster, error_kind, spent, json
+        return outcome_index, figures, sample.id, cluster, error_kind, spent, json
 
-    return packed
+    return pack_result
 
 
-def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
+def make_rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
     """Yield packed results as rows of the table of blocks."""
-    for start in range(0, len(results), RESULTS_A_BLOCK):
-        part = results[start : start + RESULTS_A_BLOCK]
+    for start in range(0, len(results), RESULTS_PER_BLOCK):
+        part = results[start : start + RESULTS_PER_BLOCK]
         outcomes, figures, ids, clusters, error_kinds, spent, lines = zip(*part, strict=True)
         counts = tuple(outcomes.count(index) for index in range(len(OUTCOMES)))
         stored = (
@@ -118,14 +118,14 @@ def rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
             _encode(clusters) if any(clusters) else None,
             _encode(error_kinds) if any(error_kinds) else None,
             _encode(spent) if any(spent) else None,
-            _smaller(b"\n".join(lines)),
+            _compress_lines(b"\n".join(lines)),
         )
         sums = map(_checksum, (_COUNTS.pack(*counts), *stored))
         yield run_key, *counts, *stored, _CHECKSUMS.pack(*sums)
 
 
 def is_intact(checksums: Any, name: str, value: Any) -> bool:
-    """Tell whether a column matches its checksum; older blocks have no checksums."""
+    """Return whether a column matches its checksum; older blocks have no checksums."""
     if checksums is None:
         return True
     if not isinstance(checksums, bytes) or len(checksums) != _CHECKSUMS.size:
@@ -133,11 +133,11 @@ def is_intact(checksums: Any, name: str, value: Any) -> bool:
     if value == b"":
         # No column is stored empty, and an empty column has the checksum of a missing one.
         return False
-    written: int = _CHECKSUMS.unpack(checksums)[CHECKED.index(name)]
+    written: int = _CHECKSUMS.unpack(checksums)[CHECKSUM_COLUMNS.index(name)]
     return written == _checksum(value)
 
 
-def counts_as_stored(counts: Sequence[int]) -> bytes:
+def pack_counts(counts: Sequence[int]) -> bytes:
     """Return the counts of a block in the form that their checksum covers."""
     return _COUNTS.pack(*counts)
 
@@ -146,63 +146,61 @@ def _checksum(value: bytes | None) -> int:
     return 0 if value is None else zlib.crc32(value)
 
 
-def without_errors(row: Sequence[Any], evaluators: int) -> list[Packed]:
+def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]:
     """Return the packed results of a stored row in which nothing failed."""
-    size = record_of(evaluators).size
+    size = make_record_layout(evaluators).size
     figures, sample_ids, clusters, error_kinds, spent, lines = row
     ids = _decode_list(sample_ids)
     records = [figures[start : start + size] for start in range(0, len(figures), size)]
     outcomes = [record[OUTCOME_BYTE] for record in records]
-    everything = zip(
+    packed_results = zip(
         outcomes,
         records,
         ids,
-        listed(clusters, len(ids)),
-        listed(error_kinds, len(ids)),
-        [each and ModelUsage(*each) for each in listed(spent, len(ids))],
-        lines_of(lines),
+        decode_list(clusters, len(ids)),
+        decode_list(error_kinds, len(ids)),
+        [each and ModelUsage(*each) for each in decode_list(spent, len(ids))],
+        split_lines(lines),
         strict=True,
     )
-    return list(compress(everything, (_is_whole(record, evaluators) for record in records)))
+    return list(compress(packed_results, (_has_no_errors(record, evaluators) for record in records)))
 
 
-def _is_whole(record: bytes, evaluators: int) -> bool:
-    """Tell whether neither the target nor any evaluator failed."""
+def _has_no_errors(record: bytes, evaluators: int) -> bool:
     failed = OUTCOMES[record[OUTCOME_BYTE]] in ("error", "unscored")
     return not failed and ord(ERROR) not in record[FIRST_MARK : FIRST_MARK + evaluators]
 
 
-def numbers_in(figures: bytes, evaluators: int, place: int) -> tuple[float, ...]:
+def list_numbers(figures: bytes, evaluators: int, index: int) -> tuple[float, ...]:
     """Return one number of each result without unpacking the other figures."""
-    size = record_of(evaluators).size
-    return _column_of(evaluators, place, len(figures) // size).unpack(figures)
+    size = make_record_layout(evaluators).size
+    return _make_column_layout(evaluators, index, len(figures) // size).unpack(figures)
 
 
 @lru_cache(maxsize=64)
-def _column_of(evaluators: int, place: int, results: int) -> struct.Struct:
-    before = FIRST_MARK + evaluators + DOUBLE * (place - VALUE)
-    after = record_of(evaluators).size - before - DOUBLE
+def _make_column_layout(evaluators: int, index: int, results: int) -> struct.Struct:
+    before = FIRST_MARK + evaluators + DOUBLE * (index - VALUE)
+    after = make_record_layout(evaluators).size - before - DOUBLE
     return struct.Struct("<" + f"{before}xd{after}x" * results)
 
 
-def lines_of(stored: bytes) -> list[bytes]:
+def split_lines(stored: bytes) -> list[bytes]:
     """Return stored results as lines of JSON; the first byte tells whether they are compressed."""
-    return (zlib.decompress(stored) if stored.startswith(COMPRESSED) else stored).split(b"\n")
+    return (zlib.decompress(stored) if stored.startswith(COMPRESSED_PREFIX) else stored).split(b"\n")
 
 
-def _smaller(lines: bytes) -> bytes:
-    if len(lines) < SHORTEST:
+def _compress_lines(lines: bytes) -> bytes:
+    if len(lines) < MIN_COMPRESSED_LENGTH:
         return lines
-    return zlib.compress(lines, LEVEL)
+    return zlib.compress(lines, COMPRESSION_LEVEL)
 
 
-def listed(data: bytes | None, length: int) -> list[Any]:
+def decode_list(data: bytes | None, length: int) -> list[Any]:
     """Decode a stored list, or return as many Nones if nothing was stored."""
     return [None] * length if data is None else _decode_list(data)
 
 
-def _marked(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, list[float]]:
-    """Return the marks and numbers of all evaluators."""
+def _mark_scores(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, list[float]]:
     marks, numbers = [], []
     for name in names:
         score = scores.get(name)
@@ -218,4 +216,4 @@ def _marked(names: Sequence[str], scores: Mapping[str, Score]) -> tuple[bytes, l
 
 def _tokens(usage: Usage) -> float:
     total = usage.total_tokens
-    return NAN if total is None or total > LARGEST else total
+    return NAN if total is None or total > MAX_FLOAT else total

@@ -59,7 +59,7 @@ class BlockChecker:
     def __init__(self, run: RunMetadata) -> None:
         self._run_id = run.run_id
         self._configurations = len(run.configurations)
-        size = block.record_of(len(run.evaluators)).size
+        size = block.make_record_layout(len(run.evaluators)).size
         self._size = size
         self._position_record = struct.Struct(f"<IH{size - 6}x")
 
@@ -89,7 +89,7 @@ class BlockChecker:
         """Add up the outcomes of all blocks, after checking their checksums."""
         totals = [0] * len(OUTCOMES)
         for *counts, checksums in rows:
-            stored = decode_stored(self._run_id, "counts", partial(block.counts_as_stored, counts))
+            stored = decode_stored(self._run_id, "counts", partial(block.pack_counts, counts))
             self.check_checksum(checksums, "counts", stored)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
         if sum(totals) >= MAX_POSITIONS:
@@ -98,7 +98,7 @@ class BlockChecker:
 
     def read_lines(self, stored: bytes, size_of_figures: int) -> list[bytes]:
         """Return the results of a block as lines of JSON, one per record of figures."""
-        lines = decode_stored(self._run_id, "the results", lambda: block.lines_of(stored))
+        lines = decode_stored(self._run_id, "the results", lambda: block.split_lines(stored))
         count = size_of_figures // self._size
         if len(lines) != count:
             raise damage_error(self._run_id, f"a block has {len(lines)} results instead of {count}")
@@ -114,7 +114,7 @@ class BlockChecker:
             return self._count_figures(value)
         if name == "results":
             return None
-        entries = decode_stored(self._run_id, name, lambda: block.listed(value, 0))
+        entries = decode_stored(self._run_id, name, lambda: block.decode_list(value, 0))
         if not all(_has_valid_type(name, entry) for entry in entries):
             raise damage_error(self._run_id, f"{name} has an entry of the wrong type")
         return len(entries)

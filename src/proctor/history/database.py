@@ -16,7 +16,7 @@ from proctor.core import resources
 from proctor.errors import HistoryError, ResumeRefused
 
 # Runs a query and returns all rows, so that no cursor stays open.
-Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+Query = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 
 class Rows(Protocol):
@@ -68,7 +68,7 @@ class Database(Protocol):
         """The SQL suffix that locks the selected rows until the transaction ends."""
 
     def exists(self) -> bool:
-        """Tell whether the history exists, without creating it."""
+        """Return whether the history exists, without creating it."""
 
     def connect(self) -> Connection:
         """Open a new connection; create or migrate the history if necessary."""
@@ -79,10 +79,10 @@ class Database(Protocol):
     def check_claim(self, run_id: str) -> None:
         """Raise an error if this process has lost its claim on the run."""
 
-    def is_claimed(self, run_id: str, ask: Ask) -> bool:
-        """Tell whether a process has claimed the run."""
+    def is_claimed(self, run_id: str, query: Query) -> bool:
+        """Return whether a process has claimed the run."""
 
-    def measure(self, ask: Ask) -> tuple[int, int]:
+    def measure(self, query: Query) -> tuple[int, int]:
         """Return the size in bytes and the schema version."""
 
     def scrub(self, connection: Connection) -> None:

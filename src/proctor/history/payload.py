@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor.records import codec
-from proctor.records.codec import UNWRITABLE
+from proctor.records.codec import ENCODE_ERRORS
 from proctor.records.lossless import MARK, restore_result, restore_sample, tag_result, tag_session, tag_value
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -24,7 +24,7 @@ MAX_REPR_LENGTH = 10_000
 _read_tagged = msgspec.json.Decoder(EvalResult).decode
 
 
-def read(data: bytes) -> EvalResult:
+def decode_result(data: bytes) -> EvalResult:
     """Decode a stored result with its original values."""
     result = _read_tagged(data)
     return restore_result(result) if MARK in data else result
@@ -38,16 +38,16 @@ class _Result(msgspec.Struct):
     trial: _Trial
 
 
-_read_part = msgspec.json.Decoder(_Result).decode
+_decode_partially = msgspec.json.Decoder(_Result).decode
 
 
-def sample_in(data: bytes) -> Sample[Any, Any]:
+def decode_sample(data: bytes) -> Sample[Any, Any]:
     """Decode only the sample of a stored result."""
-    sample = _read_part(data).trial.sample
+    sample = _decode_partially(data).trial.sample
     return restore_sample(sample) if MARK in data else sample
 
 
-def written(result: EvalResult) -> tuple[bytes, EvalResult]:
+def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
     """Return a result as JSON, and the result that this JSON holds.
 
     They differ only if JSON cannot hold a value or a value has the wrong type: such an output is stored as
@@ -61,15 +61,14 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
         is_user_made = trial.usage is not None or trial.session is not None or result.sessions
         if is_user_made:
             # Users create these records, and nothing has checked their types yet.
-            read(data)
-    except (*UNWRITABLE, AttributeError):
+            decode_result(data)
+    except (*ENCODE_ERRORS, AttributeError):
         result = _replace_unstorable(result)
         return codec.encode(tag_result(result)), result
     return data, result
 
 
 def _replace_unstorable(result: EvalResult) -> EvalResult:
-    """Replace every value that cannot be stored."""
     trial = result.trial
     sample = trial.sample
     trial = msgspec.structs.replace(
@@ -88,7 +87,6 @@ def _replace_unstorable(result: EvalResult) -> EvalResult:
 
 
 def _session(session: Session) -> Session:
-    """Replace the events of a session that cannot be stored."""
     if _if_storable(session, Session) is not None:
         return session
     return Session([_event(event) for event in session])
@@ -128,32 +126,30 @@ def _if_storable(part: T | None, kind: type[T]) -> T | None:
     try:
         stored = tag_session(part) if isinstance(part, Session) else part
         msgspec.json.decode(codec.encode(stored), type=kind | None)
-    except (*UNWRITABLE, AttributeError):
+    except (*ENCODE_ERRORS, AttributeError):
         return None
     return part
 
 
 def _mapping(values: Any) -> dict[str, Any]:
-    """Return a mapping whose values can be stored."""
     if not isinstance(values, Mapping):
         return {} if values is None else {"value": _value(values)}
     return {_text(key): _value(value) for key, value in values.items()}
 
 
 def _value(value: Any) -> Any:
-    """Return a value if it can be stored, else its repr."""
-    return _if_written(value, tag_value)
+    return _keep_if_storable(value, tag_value)
 
 
 def _plain(value: Any) -> Any:
     """Return a detail of a score if JSON can hold it without tags, else its repr."""
-    return _if_written(value, lambda each: each)
+    return _keep_if_storable(value, lambda each: each)
 
 
-def _if_written(value: Any, prepare: Callable[[Any], Any]) -> Any:
+def _keep_if_storable(value: Any, prepare: Callable[[Any], Any]) -> Any:
     try:
         codec.encode(prepare(value))
-    except UNWRITABLE:
+    except ENCODE_ERRORS:
         return {"$repr": _text(_repr(value))[:MAX_REPR_LENGTH], "$type": type(value).__qualname__}
     return value
 

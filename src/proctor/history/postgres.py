@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.core import optional as extras
 from proctor.errors import HistoryError
-from proctor.history.database import Ask, Connection, Rows, claimed_error, first_line, migrate, migrations
+from proctor.history.database import Connection, Query, Rows, claimed_error, first_line, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 SCHEMA = "proctor"
@@ -141,13 +141,13 @@ class PostgresDatabase:
         try:
             connection.execute("SELECT 1")
         except self.errors as error:
-            raise HistoryError(f"the claim on run {run_id} is lost: {first_line(error)}") from error
+            raise HistoryError(f"the claim on run {run_id} is lost: {first_line(error)}", fix=FIX) from error
 
-    def is_claimed(self, run_id: str, ask: Ask) -> bool:
+    def is_claimed(self, run_id: str, query: Query) -> bool:
         key = lock_key(run_id) % 2**64
         halves = (key >> 32, key % 2**32)
         if self.exists():
-            return bool(ask(LOCK_QUERY, halves))
+            return bool(query(LOCK_QUERY, halves))
         # The first run is claimed before the tables exist.
         connection = self._connect()
         try:
@@ -155,9 +155,9 @@ class PostgresDatabase:
         finally:
             connection.close()
 
-    def measure(self, ask: Ask) -> tuple[int, int]:
-        version = ask("SELECT coalesce(max(version), 0) FROM schema_version", ())
-        return int(ask(SIZE_QUERY, ())[0][0]), int(version[0][0])
+    def measure(self, query: Query) -> tuple[int, int]:
+        version = query("SELECT coalesce(max(version), 0) FROM schema_version", ())
+        return int(query(SIZE_QUERY, ())[0][0]), int(version[0][0])
 
     def scrub(self, connection: Connection) -> None:
         """Do nothing: the server reuses the space of deleted rows on its own."""

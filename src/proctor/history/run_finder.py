@@ -75,7 +75,7 @@ class RunFinder:
 
     _database: Database
 
-    def _ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 
     def runs(
@@ -95,40 +95,39 @@ class RunFinder:
         `evaluator` is the name of a score, or of the evaluator that computed it.
         """
         condition, values = _condition(name, configuration, evaluator, since, until, tags)
-        rows = self._ask(
+        rows = self._query(
             f"SELECT metadata FROM runs{condition} {NEWEST_FIRST} LIMIT ? OFFSET ?",
             (*values, max(0, limit), max(0, offset)),
         )
         return [decode_run(row[0]) for row in rows]
 
     def _expired_runs(self, retention: Retention, now: datetime, name: str | None) -> list[RunMetadata]:
-        """Return the runs beyond the retention limits, with one name or all, newest first."""
         condition, values = _condition(name)
-        rows = self._ask(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
+        rows = self._query(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
         newer: Counter[str] = Counter()
         expired = []
         for run_id, run_name, began in rows:
             started_at = EPOCH + timedelta(microseconds=began)
             if not retention.keeps(newer[run_name], started_at, now):
                 # Another process may have deleted the run meanwhile.
-                expired += self._ask("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
+                expired += self._query("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
             newer[run_name] += 1
         return [decode_run(row[0]) for row in expired]
 
     def find(self, reference: str) -> RunMetadata:
         """Find a run by its id, its name (the newest), its baseline, "latest", or a prefix of its id."""
-        rows = self._ask("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
+        rows = self._query("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
         if not rows and reference == LATEST:
-            rows = self._ask(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1")
+            rows = self._query(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1")
         if not rows and reference.startswith(PREFIX):
             return self.baseline(reference.removeprefix(PREFIX))
         if not rows:
             query = f"SELECT metadata FROM runs WHERE name = ? {NEWEST_FIRST} LIMIT 1"
-            rows = self._ask(query, (reference,)) or self._ask(BASELINE_QUERY, (reference,))
+            rows = self._query(query, (reference,)) or self._query(BASELINE_QUERY, (reference,))
         return decode_run(rows[0][0]) if rows else self._find_by_prefix(reference)
 
     def _find_by_prefix(self, reference: str) -> RunMetadata:
-        rows = self._ask(
+        rows = self._query(
             f"SELECT run_id, metadata FROM runs WHERE run_id BETWEEN ? AND ? {NEWEST_FIRST} LIMIT 50",
             (reference, reference + LAST_CHARACTER),
         )
@@ -139,21 +138,23 @@ class RunFinder:
                 f"{reference!r} matches {len(rows)} runs",
                 fix="use a longer prefix: " + ", ".join(row[0] for row in rows[:5]),
             )
-        recent = self._ask(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {SEARCHED_RUNS}")
+        recent = self._query(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {SEARCHED_RUNS}")
         if not recent:
             where = self._database.where
-            raise RunNotFound(f"there is no run {reference!r}: the history is empty", where=where)
+            raise RunNotFound(
+                f"there is no run {reference!r}: the history is empty", where=where, fix="proctor run eval.yaml"
+            )
         # People remember names; an id is suggested only if it is very similar.
         names = {LATEST, *(name for name, _ in recent)}
-        names |= {row[0] for row in self._ask("SELECT name FROM baselines")}
+        names |= {row[0] for row in self._query("SELECT name FROM baselines")}
         likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
         raise RunNotFound(f"there is no run {reference!r}", fix=suggest_name(reference, likely or names))
 
     def baseline(self, name: str) -> RunMetadata:
         """Return the run of a baseline."""
-        rows = self._ask(BASELINE_QUERY, (name,))
+        rows = self._query(BASELINE_QUERY, (name,))
         if not rows:
-            known = [row[0] for row in self._ask("SELECT name FROM baselines")]
+            known = [row[0] for row in self._query("SELECT name FROM baselines")]
             fix = suggest_name(name, known) if known else "set one: proctor baseline set NAME RUN"
             raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
         return decode_run(rows[0][0])
@@ -161,7 +162,7 @@ class RunFinder:
     def baselines(self) -> dict[str, RunMetadata]:
         """Return the runs of all baselines by name."""
         query = "SELECT baselines.name, metadata FROM baselines JOIN runs ON runs.id = baselines.run"
-        return {name: decode_run(metadata) for name, metadata in sorted(self._ask(query))}
+        return {name: decode_run(metadata) for name, metadata in sorted(self._query(query))}
 
 
 def check_baseline_name(name: str) -> None:

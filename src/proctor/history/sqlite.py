@@ -17,12 +17,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from proctor.errors import HistoryError
-from proctor.history.database import Ask, Connection, claimed_error, migrate, migrations
+from proctor.history.database import Connection, Query, claimed_error, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 BUSY_SECONDS = 30.0
 OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
-_REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
+_READ_ONLY_ERRORS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
 
 
 class SQLiteConnection(sqlite3.Connection):
@@ -45,14 +45,14 @@ class SQLiteConnection(sqlite3.Connection):
 
 
 def may_be_read_only(error: BaseException, path: Path) -> bool:
-    """Tell whether a file that could not be opened normally may be readable."""
+    """Return whether a file that could not be opened normally may be readable."""
     can_check = os.access in os.supports_effective_ids
     if not path.is_file() or not os.access(path, os.R_OK, effective_ids=can_check):
         return False
     if isinstance(error, OSError):
         return True
     # The low byte is the primary error code.
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _REFUSED
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _READ_ONLY_ERRORS
 
 
 def open_read_only(path: Path) -> SQLiteConnection:
@@ -101,7 +101,6 @@ def shown_path(path: Path) -> str:
 
 
 def _open_copy(path: Path, log: Path | None) -> SQLiteConnection:
-    """Open a copy in a temporary folder, which is deleted with the connection."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     try:
         copy = Path(folder) / "history.db"
@@ -131,13 +130,17 @@ ATTEMPTS, ATTEMPT_SECONDS = 5, 0.02
 
 @contextlib.contextmanager
 def claim(folder: Path, run_id: str) -> Iterator[None]:
-    """Hold a run for this process until the block ends or the process dies."""
+    """Claim a run for this process until the block ends or the process dies."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise HistoryError(f"the history cannot be written: {error}", where=str(folder)) from None
+        raise HistoryError(
+            f"the history cannot be written: {error.strerror or error}",
+            where=shown_path(folder.parent),
+            fix="name a file in a writable folder: --history FILE",
+        ) from None
     path = folder / f"{run_id}.lock"
-    handle = _take(path)
+    handle = _lock_file(path)
     if handle is None:
         raise claimed_error(run_id)
     try:
@@ -150,7 +153,7 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
 
 
 def is_claimed(folder: Path, run_id: str) -> bool:
-    """Tell whether a process works on the run."""
+    """Return whether a process works on the run."""
     try:
         # Reading is enough for the check; the disk may be read-only.
         handle = os.open(folder / f"{run_id}.lock", os.O_RDONLY)
@@ -162,7 +165,7 @@ def is_claimed(folder: Path, run_id: str) -> bool:
         os.close(handle)
 
 
-def _take(path: Path) -> int | None:
+def _lock_file(path: Path) -> int | None:
     """Return the locked file, or None if another process has it."""
     for _ in range(ATTEMPTS):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -174,7 +177,7 @@ def _take(path: Path) -> int | None:
 
 
 def _still_exists(handle: int, path: Path) -> bool:
-    """Tell whether the file still exists; its last owner may have removed it before the lock."""
+    """Return whether the file still exists; its last owner may have removed it before the lock."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
@@ -192,7 +195,7 @@ def _lock(handle: int, *, shared: bool = False) -> bool:
     return True
 
 
-AGAIN_SECONDS = 0.01
+RETRY_SECONDS = 0.01
 # After this time a deletion stops waiting for readers; a later one, or the last process, empties the log.
 SCRUB_SECONDS = 2.0
 
@@ -225,13 +228,13 @@ class SQLiteDatabase:
     def check_claim(self, run_id: str) -> None:
         """Do nothing: a lock on a file lasts as long as its process."""
 
-    def is_claimed(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
+    def is_claimed(self, run_id: str, query: Query) -> bool:  # noqa: ARG002 - the lock files show it
         return is_claimed(self._locks, run_id)
 
-    def measure(self, ask: Ask) -> tuple[int, int]:
+    def measure(self, query: Query) -> tuple[int, int]:
         log = self.path.with_name(f"{self.path.name}-wal")
         size = sum(file.stat().st_size for file in (self.path, log) if file.exists())
-        return size, int(ask("PRAGMA user_version", ())[0][0])
+        return size, int(query("PRAGMA user_version", ())[0][0])
 
     def scrub(self, connection: Connection) -> None:
         """Truncate the log, which still holds the deleted pages."""
@@ -279,7 +282,7 @@ def open_database(path: Path) -> SQLiteConnection:
 def _connect(path: Path) -> SQLiteConnection:
     connection = _open(path)
     try:
-        _refuse_foreign(connection, path)
+        _require_history(connection, path)
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -300,13 +303,13 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(RETRY_SECONDS)
         else:
             return
 
 
-def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    # Nothing of another program's database is changed, not even its journal mode.
+def _require_history(connection: sqlite3.Connection, path: Path) -> None:
+    # Another program's database must not change, not even its journal mode.
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables and not _version(connection):
         raise HistoryError("this is a database, but not a Proctor history", where=shown_path(path), fix=OTHER_FILE)

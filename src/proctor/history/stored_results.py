@@ -15,8 +15,8 @@ import msgspec
 from proctor.errors import HistoryError
 from proctor.history import block
 from proctor.history.damage import BlockChecker, damage_error, decode_stored
-from proctor.history.database import Ask
-from proctor.history.payload import read, sample_in
+from proctor.history.database import Query
+from proctor.history.payload import decode_result, decode_sample
 from proctor.records.results import (
     NAN,
     PASS_VALUES,
@@ -35,14 +35,14 @@ from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 # The value of each mark in a pass rate.
-_MARK_VALUES = {block.MARK_OF[outcome]: value for outcome, value in PASS_VALUES.items()}
+_MARK_VALUES = {block.MARKS_BY_OUTCOME[outcome]: value for outcome, value in PASS_VALUES.items()}
 
 # A place on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
 OFFSET = (1 << OFFSET_BITS) - 1
 MAX_CACHED_BLOCKS = 16
 # The number of consecutive results examined to see whether they are stored close together.
-WINDOW = MAX_CACHED_BLOCKS * block.RESULTS_A_BLOCK
+WINDOW = MAX_CACHED_BLOCKS * block.RESULTS_PER_BLOCK
 # Scattered results, as in a shuffled run, are read in groups of at most this many results and bytes.
 MAX_GATHERED_RESULTS, MAX_GATHERED_BYTES = 65_536, 64_000_000
 
@@ -50,8 +50,8 @@ MAX_GATHERED_RESULTS, MAX_GATHERED_BYTES = 65_536, 64_000_000
 class ResultReader:
     """Reads the results of one run by their places on disk; the last blocks are cached."""
 
-    def __init__(self, ask: Ask, run_id: str) -> None:
-        self._ask = ask
+    def __init__(self, query: Query, run_id: str) -> None:
+        self._query = query
         self._run_id = run_id
         self._cached_blocks: OrderedDict[int, list[bytes]] = OrderedDict()
 
@@ -100,12 +100,11 @@ class ResultReader:
         return {place: gathered[place] for place in places[:end]}
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the lines of blocks by their ids."""
         for start in range(0, len(keys), MAX_CACHED_BLOCKS):
             part = keys[start : start + MAX_CACHED_BLOCKS]
             marks = ", ".join("?" * len(part))
-            query = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
-            rows = self._ask(query, part)
+            sql = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
+            rows = self._query(sql, part)
             if len(rows) < len(part):
                 raise HistoryError(
                     f"the results of run {self._run_id} have changed while they were read",
@@ -114,7 +113,7 @@ class ResultReader:
             for key, stored, checksums in rows:
                 if not block.is_intact(checksums, "results", stored):
                     raise damage_error(self._run_id, "the checksum of its results is wrong")
-                yield key, decode_stored(self._run_id, "the results", partial(block.lines_of, stored))
+                yield key, decode_stored(self._run_id, "the results", partial(block.split_lines, stored))
 
     def _line(self, lines: list[bytes], place: int) -> bytes:
         offset = place & OFFSET
@@ -123,11 +122,11 @@ class ResultReader:
         return lines[offset]
 
     def _decode(self, line: bytes) -> EvalResult:
-        return decode_stored(self._run_id, "a result", partial(read, line))
+        return decode_stored(self._run_id, "a result", partial(decode_result, line))
 
 
 def _is_scattered(places: Sequence[int]) -> bool:
-    """Tell whether reading the places one by one would decompress blocks repeatedly."""
+    """Return whether reading the places one by one would decompress blocks repeatedly."""
     cached: dict[int, None] = {}
     unpacked, blocks = 0, set()
     for place in places:
@@ -149,10 +148,10 @@ ALWAYS_CACHED = ("small", "outcomes")
 NO_CONFIGURATION = -1
 
 # The marks of results by their index in OUTCOMES, and the marks of an evaluator that the run lacks.
-OUTCOME_MARKS = bytes(block.MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
-UNKNOWN_EVALUATOR = bytes(block.MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
-MARKS_WITHOUT_VERDICT = bytes(block.MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
-PASS_TABLE = bytes.maketrans(bytes([block.MARK_OF["passed"], block.MARK_OF["failed"]]), bytes([1, 0]))
+OUTCOME_MARKS = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in OUTCOMES).ljust(256)
+UNKNOWN_EVALUATOR = bytes(block.MARKS_BY_OUTCOME["error" if o == "error" else "skipped"] for o in OUTCOMES)
+MARKS_WITHOUT_VERDICT = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in ("error", "unscored", "skipped"))
+PASS_TABLE = bytes.maketrans(bytes([block.MARKS_BY_OUTCOME["passed"], block.MARKS_BY_OUTCOME["failed"]]), bytes([1, 0]))
 
 T = TypeVar("T")
 
@@ -163,17 +162,17 @@ class StoredResults:
     All columns are in the order in which the results finished.
     """
 
-    def __init__(self, ask: Ask, run_key: int, run: RunMetadata, configuration: int | None = None) -> None:
+    def __init__(self, query: Query, run_key: int, run: RunMetadata, configuration: int | None = None) -> None:
         # The bound method keeps the history alive; a temporary history is deleted with its last reference.
-        self._ask = ask
+        self._query = query
         self._run_key = run_key
         self._run = run
         self._configuration = configuration
         self._evaluators = [spec.name for spec in run.evaluators]
-        self._record = block.record_of(len(run.evaluators))
+        self._record = block.make_record_layout(len(run.evaluators))
         self._cache: dict[Any, Any] = {}
         self._check = BlockChecker(run)
-        self._reader = ResultReader(ask, run.run_id)
+        self._reader = ResultReader(query, run.run_id)
 
     def __len__(self) -> int:
         return self.counts().total
@@ -194,10 +193,10 @@ class StoredResults:
         except IndexError:
             raise IndexError(f"result {index} of {len(places)}") from None
 
-    def only(self, configuration: str) -> StoredResults:
+    def for_configuration(self, configuration: str) -> StoredResults:
         names = [c.name for c in self._run.configurations]
-        which = names.index(configuration) if configuration in names else NO_CONFIGURATION
-        return StoredResults(self._ask, self._run_key, self._run, which)
+        index = names.index(configuration) if configuration in names else NO_CONFIGURATION
+        return StoredResults(self._query, self._run_key, self._run, index)
 
     def counts(self) -> Counts:
         if self._configuration is not None:
@@ -229,8 +228,8 @@ class StoredResults:
         return Column(
             numbers,
             passes,
-            errors=marks.count(block.MARK_OF["error"]) + marks.count(block.MARK_OF["unscored"]),
-            skipped=marks.count(block.MARK_OF["skipped"]),
+            errors=marks.count(block.MARKS_BY_OUTCOME["error"]) + marks.count(block.MARKS_BY_OUTCOME["unscored"]),
+            skipped=marks.count(block.MARKS_BY_OUTCOME["skipped"]),
             clusters=clusters,
         )
 
@@ -246,7 +245,7 @@ class StoredResults:
         parts = (self._numbers(figures, place) for figures in self._packed())
         return make_number_column(array("d", chain.from_iterable(parts)), self.clusters())
 
-    def spent(self) -> list[ModelUsage | None] | None:
+    def model_usage(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
         usages = [each and ModelUsage(*each) for _, _, each in self._entries("spent")]
@@ -276,7 +275,7 @@ class StoredResults:
         for figures, stored in self._blocks("figures, results"):
             lines = self._check.read_lines(stored, len(figures))
             for line in self._select(figures, lines):
-                yield decode_stored(self._run.run_id, "a sample", partial(sample_in, line))
+                yield decode_stored(self._run.run_id, "a sample", partial(decode_sample, line))
 
     def error_kinds(self) -> dict[str, int]:
         entries = self._entries("error_kinds", "error_kinds IS NOT NULL")
@@ -291,56 +290,55 @@ class StoredResults:
         worst = nsmallest(last, (_worst_first(*entry) for entry in self._placed() if matches(entry[1])))
         return [self._reader.read(place) for _, _, place in worst[first:]]
 
-    def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
+    def for_sample(self, sample_id: str) -> Sequence[EvalResult]:
         needle = msgspec.json.encode(sample_id)
         matches = []
         for key, figures, ids in self._blocks("id, figures, sample_ids"):
             if needle not in ids:
                 continue
-            names = enumerate(zip(self._unpacked(figures), block.listed(ids, 0), strict=True))
+            names = enumerate(zip(self._unpacked(figures), block.decode_list(ids, 0), strict=True))
             for offset, (figure, name) in names:
                 if name == sample_id and self._is_selected(figure):
                     matches.append((figure[block.POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(matches)]
 
-    def done(self) -> Iterator[tuple[int, str, str, int]]:
+    def finished_trials(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""
         names = [c.name for c in self._run.configurations]
         for _, figure, sample_id in self._entries("sample_ids"):
             yield figure[block.POSITION], sample_id, names[figure[block.CONFIGURATION]], figure[block.EPOCH]
 
     def _outcome_filter(self, outcome: Outcome | None, evaluator: str | None) -> Callable[[tuple[Any, ...]], bool]:
-        """Return a filter for figures by outcome, overall or of one evaluator."""
         if outcome is None:
             return lambda _figure: True
         if evaluator is None:
             place = OUTCOMES.index(outcome)
             return lambda figure: figure[block.OUTCOME] == place
-        mark = block.MARK_OF[outcome]
+        mark = block.MARKS_BY_OUTCOME[outcome]
         if evaluator not in self._evaluators:
             return lambda figure: UNKNOWN_EVALUATOR[figure[block.OUTCOME]] == mark
-        which = self._evaluators.index(evaluator)
-        return lambda figure: figure[block.MARKS][which] == mark
+        index = self._evaluators.index(evaluator)
+        return lambda figure: figure[block.MARKS][index] == mark
 
     def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
         """Return the marks and numbers of an evaluator, or of the results; NaN for missing numbers."""
         if evaluator is not None and evaluator not in self._evaluators:
             return bytes(UNKNOWN_EVALUATOR[outcome] for outcome in self.outcomes()), array("d")
-        at, place = block.OUTCOME_BYTE, block.VALUE
+        mark_offset, place = block.OUTCOME_BYTE, block.VALUE
         if evaluator is not None:
-            which = self._evaluators.index(evaluator)
-            at, place = block.FIRST_MARK + which, block.FIRST_NUMBER + which
+            index = self._evaluators.index(evaluator)
+            mark_offset, place = block.FIRST_MARK + index, block.FIRST_NUMBER + index
         numbers, marks = array("d"), bytearray()
         for figures in self._packed():
-            marks.extend(self._marks(figures, at))
+            marks.extend(self._marks(figures, mark_offset))
             numbers.extend(self._numbers(figures, place))
         return bytes(marks if evaluator is not None else marks.translate(OUTCOME_MARKS)), numbers
 
-    def _marks(self, figures: bytes, at: int = block.OUTCOME_BYTE) -> Iterable[int]:
-        return self._select(figures, figures[at :: self._record.size])
+    def _marks(self, figures: bytes, mark_offset: int = block.OUTCOME_BYTE) -> Iterable[int]:
+        return self._select(figures, figures[mark_offset :: self._record.size])
 
     def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
-        return self._select(figures, block.numbers_in(figures, len(self._evaluators), place))
+        return self._select(figures, block.list_numbers(figures, len(self._evaluators), place))
 
     def _select(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
         """Select the entries of a column that belong to the selected configuration."""
@@ -349,7 +347,6 @@ class StoredResults:
         return compress(column, map(self._is_selected, self._unpacked(figures)))
 
     def _packed(self) -> Iterable[bytes]:
-        """Return the packed figures of all results, in one or several pieces."""
         parts = (figures for (figures,) in self._blocks("figures"))
         return (self._cached("packed", lambda: b"".join(parts)),) if self._may_cache() else parts
 
@@ -364,7 +361,7 @@ class StoredResults:
         names = ("id, figures, " + columns).removesuffix(", ")
         for key, figures, *stored in self._blocks(names, condition):
             first, count = key << OFFSET_BITS, len(figures) // self._record.size
-            lists = [block.listed(data, count) for data in stored]
+            lists = [block.decode_list(data, count) for data in stored]
             for entry in zip(range(first, first + count), self._unpacked(figures), *lists, strict=True):
                 if self._is_selected(entry[1]):
                     yield entry
@@ -376,7 +373,6 @@ class StoredResults:
         return self._configuration is None or figure[block.CONFIGURATION] == self._configuration
 
     def _places(self) -> array[int]:
-        """Return the place of each result, in the order of the plan."""
         return self._cached("places", self._read_places)
 
     def _read_places(self) -> array[int]:
@@ -399,7 +395,7 @@ class StoredResults:
         last, names = 0, columns.split(", ")
         sql = f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
         while True:
-            rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_PER_QUERY}", (self._run_key, last))
+            rows = self._query(f"{sql} ORDER BY id LIMIT {BLOCKS_PER_QUERY}", (self._run_key, last))
             for row in rows:
                 self._check.check_row(names, row[2:], row[1])
                 yield row[2:]
@@ -408,15 +404,13 @@ class StoredResults:
             last = rows[-1][0]
 
     def _has(self, column: str) -> bool:
-        """Tell whether any block has a value in a column."""
-        query = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
-        return bool(self._ask(query, (self._run_key,)))
+        sql = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
+        return bool(self._query(sql, (self._run_key,)))
 
     def _sums(self) -> tuple[int, ...]:
-        """Count the results of each outcome."""
         columns = ", ".join(OUTCOMES)
-        query = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
-        return self._check.sum_counts(self._ask(query, (self._run_key,)))
+        sql = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
+        return self._check.sum_counts(self._query(sql, (self._run_key,)))
 
     def _cached(self, name: object, read: Callable[[], T], *, any_size: bool = False) -> T:
         """Return a cached value, or read it and cache it if the run has ended and is not too large."""

@@ -16,7 +16,15 @@ import msgspec
 from proctor.comparison.report import EvalReport
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import run_finder
-from proctor.history.block import RESULTS_A_BLOCK, STORED, Packed, packer, record_of, rows, without_errors
+from proctor.history.block import (
+    RESULTS_PER_BLOCK,
+    STORED_COLUMNS,
+    Packed,
+    make_packer,
+    make_record_layout,
+    make_rows,
+    select_complete_results,
+)
 from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Connection, Database, first_line
 from proctor.history.stored_results import StoredResults
@@ -28,19 +36,19 @@ from proctor.records.run import HistoryInfo, PruneResult, Retention, RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult
 
 
-class Restoration:
+class RunImporter:
     """Stores an imported run's results and metrics block by block."""
 
     def __init__(self, connection: Connection, run_key: int, run: RunMetadata) -> None:
         self._connection = connection
         self._run_key = run_key
-        self._pack = packer(run)
+        self._pack = make_packer(run)
         self._pending: list[Packed] = []
 
     def add(self, position: int, result: EvalResult) -> None:
         """Store a result at its position in the plan."""
         self._pending.append(self._pack(position, result, result.verdict()))
-        if len(self._pending) >= RESULTS_A_BLOCK:
+        if len(self._pending) >= RESULTS_PER_BLOCK:
             self.write()
 
     def finish(
@@ -52,7 +60,7 @@ class Restoration:
 
     def write(self) -> None:
         """Write the pending results to the database."""
-        self._connection.executemany(INSERT, rows(self._run_key, self._pending))
+        self._connection.executemany(INSERT, make_rows(self._run_key, self._pending))
         self._pending = []
 
 
@@ -135,15 +143,15 @@ class StoredRuns(run_finder.RunFinder):
             yield connection, run_key
 
     @contextlib.contextmanager
-    def import_run(self, metadata: RunMetadata) -> Iterator[Restoration]:
+    def import_run(self, metadata: RunMetadata) -> Iterator[RunImporter]:
         """Import a complete run in one transaction; nothing is stored if the block fails.
 
         The run is visible only after the block; other writers wait until then.
         """
         with self._begin(metadata) as (connection, run_key):
-            restored = Restoration(connection, run_key, metadata)
-            yield restored
-            restored.write()
+            importer = RunImporter(connection, run_key, metadata)
+            yield importer
+            importer.write()
 
     def update(self, metadata: RunMetadata) -> None:
         """Store the current state of a run."""
@@ -173,8 +181,8 @@ class StoredRuns(run_finder.RunFinder):
         return self._database.claim(run_id)
 
     def is_claimed(self, run_id: str) -> bool:
-        """Tell whether a process works on the run."""
-        return self._database.is_claimed(run_id, self._ask)
+        """Return whether a process works on the run."""
+        return self._database.is_claimed(run_id, self._query)
 
     @contextlib.contextmanager
     def writer(self, run_id: str) -> Iterator[GroupWriter]:
@@ -183,7 +191,7 @@ class StoredRuns(run_finder.RunFinder):
         connection = self._database.connect()
         check_claim = partial(self._database.check_claim, run_id)
         positions = Positions()
-        for position, *_ in self.done(run_id):
+        for position, *_ in self.finished_trials(run_id):
             positions.add(position)
         writer = GroupWriter(connection, run_key, metadata, positions, check_claim, self._pending_outputs)
         try:
@@ -197,12 +205,12 @@ class StoredRuns(run_finder.RunFinder):
     def report(self, run_id: str) -> EvalReport:
         """Return a stored run; its results are read on demand."""
         metadata = self.find(run_id)
-        stored = self._ask("SELECT metrics FROM runs WHERE run_id = ?", (metadata.run_id,))
+        stored = self._query("SELECT metrics FROM runs WHERE run_id = ?", (metadata.run_id,))
         if not stored:
             raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
         results = self.results(metadata.run_id)
-        is_whole = metadata.status == "completed" and metadata.stopped_early is None
-        if is_whole and metadata.total and not len(results):
+        is_complete = metadata.status == "completed" and metadata.stopped_early is None
+        if is_complete and metadata.total and not len(results):
             # A damaged index hides rows without an error.
             raise damage_error(metadata.run_id, f"all {metadata.total:,} results are missing")
         return EvalReport(results, metadata, *decode_metrics(stored[0][0]))
@@ -213,37 +221,37 @@ class StoredRuns(run_finder.RunFinder):
         for start in range(0, len(run_ids), IDS_PER_QUERY):
             part = run_ids[start : start + IDS_PER_QUERY]
             marks = ", ".join("?" * len(part))
-            rows = self._ask(f"SELECT run_id, metrics FROM runs WHERE run_id IN ({marks})", part)
+            rows = self._query(f"SELECT run_id, metrics FROM runs WHERE run_id IN ({marks})", part)
             tables |= {run_id: decode_metrics(metrics) for run_id, metrics in rows}
         return tables
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> StoredResults:
         """Return a run's results, which are read on demand; pass `metadata` if you have it."""
         run_key, stored = self._row(run_id)
-        return StoredResults(self._ask, run_key, metadata or stored)
+        return StoredResults(self._query, run_key, metadata or stored)
 
-    def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
+    def finished_trials(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials of a run: position, sample id, configuration, epoch."""
-        return self.results(run_id).done()
+        return self.results(run_id).finished_trials()
 
     def delete_errors(self, run_id: str) -> None:
         """Delete the results in which the target or an evaluator failed, so that they run again."""
         run_key, metadata = self._row(run_id)
-        size = record_of(len(metadata.evaluators)).size
+        size = make_record_layout(len(metadata.evaluators)).size
         with self._changing() as connection:
             keys = connection.execute(
                 "SELECT id FROM blocks WHERE run = ? AND error + unscored + failed > 0", (run_key,)
             ).fetchall()
             for (key,) in keys:
                 *stored, checksums = connection.execute(
-                    f"SELECT {', '.join(STORED)}, checksums FROM blocks WHERE id = ?", (key,)
+                    f"SELECT {', '.join(STORED_COLUMNS)}, checksums FROM blocks WHERE id = ?", (key,)
                 ).fetchone()
-                BlockChecker(metadata).check_row(STORED, stored, checksums)
-                decode = partial(without_errors, stored, len(metadata.evaluators))
+                BlockChecker(metadata).check_row(STORED_COLUMNS, stored, checksums)
+                decode = partial(select_complete_results, stored, len(metadata.evaluators))
                 remaining = decode_stored(run_id, "the results", decode)
                 if len(remaining) < len(stored[0]) // size:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
-                    connection.executemany(INSERT, rows(run_key, remaining))
+                    connection.executemany(INSERT, make_rows(run_key, remaining))
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Make a run a baseline, by any reference that `find` accepts; an existing name moves to it."""
@@ -286,31 +294,30 @@ class StoredRuns(run_finder.RunFinder):
         """
         expired = self._expired_runs(retention, now, name)
         baselines = {run.run_id: each for each, run in self.baselines().items()} if expired else {}
-        deleted, staying = [], {}
+        deleted, exempt = [], {}
         for run in expired:
             if run.run_id in baselines:
-                staying[run.run_id] = f"the baseline {baselines[run.run_id]}"
+                exempt[run.run_id] = f"the baseline {baselines[run.run_id]}"
             elif self.is_claimed(run.run_id):
-                staying[run.run_id] = IN_USE
+                exempt[run.run_id] = IN_USE
             elif only is None or run.run_id in only:
                 deleted.append(run)
         if not dry_run:
-            deleted = [run for run in deleted if self._delete_unless_needed(run, staying)]
+            deleted = [run for run in deleted if self._delete_unless_needed(run, exempt)]
         if deleted and not dry_run:
             self._database.scrub(self._connection)
-        return PruneResult(tuple(deleted), staying)
+        return PruneResult(tuple(deleted), exempt)
 
-    def _delete_unless_needed(self, run: RunMetadata, staying: dict[str, str]) -> bool:
-        """Delete a run, unless it has become a baseline or a process works on it."""
+    def _delete_unless_needed(self, run: RunMetadata, exempt: dict[str, str]) -> bool:
         try:
             with self.claim(run.run_id), self._changing() as connection:
                 baselines = self._lock_and_list_baselines(connection, run.run_id)
                 if baselines:
-                    staying[run.run_id] = f"the baseline {baselines[0]}"
+                    exempt[run.run_id] = f"the baseline {baselines[0]}"
                     return False
                 connection.execute("DELETE FROM runs WHERE run_id = ?", (run.run_id,))
         except ResumeRefused:
-            staying[run.run_id] = IN_USE
+            exempt[run.run_id] = IN_USE
             return False
         return True
 
@@ -338,7 +345,7 @@ class StoredRuns(run_finder.RunFinder):
         condition, values = "", []
         if before is not None:
             condition, values = " WHERE created_at < ?", [before.astimezone(UTC).isoformat()]
-        counted = self._ask(f"SELECT count(*) FROM outputs{condition}", values)
+        counted = self._query(f"SELECT count(*) FROM outputs{condition}", values)
         if dry_run or not counted or not counted[0][0]:
             return int(counted[0][0]) if counted else 0
         with self._changing() as connection:
@@ -352,20 +359,20 @@ class StoredRuns(run_finder.RunFinder):
         if not self._database.exists():
             return HistoryInfo(where)
         all_outcomes = " + ".join(OUTCOMES)
-        counted = self._ask(
+        counted = self._query(
             "SELECT (SELECT count(*) FROM runs), "
             f"(SELECT CAST(coalesce(sum({all_outcomes}), 0) AS BIGINT) FROM blocks), "
             "(SELECT count(*) FROM outputs)"
         )
-        (runs, results, outputs), (size, schema) = counted[0], self._database.measure(self._ask)
+        (runs, results, outputs), (size, schema) = counted[0], self._database.measure(self._query)
         return HistoryInfo(where, runs, results, size, schema, outputs)
 
-    def cached(self, key: str) -> bytes | None:
+    def get_cached_output(self, key: str) -> bytes | None:
         """Return the cached output for a key, or None; includes outputs that are still being written."""
         # In this order, an output that is stored between the two lookups is not missed.
-        if (waiting := self._pending_outputs.get(key)) is not None:
-            return waiting or None
-        rows = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
+        if (pending_output := self._pending_outputs.get(key)) is not None:
+            return pending_output or None
+        rows = self._query("SELECT reply FROM outputs WHERE key = ?", (key,))
         return bytes(rows[0][0]) if rows else None
 
     def close(self) -> None:
@@ -373,7 +380,7 @@ class StoredRuns(run_finder.RunFinder):
         while self._opened:
             self._opened.popitem()[1].close()
 
-    def _ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a query; a history that does not exist yet has no rows."""
         if not self._database.exists():
             return []
@@ -396,7 +403,7 @@ class StoredRuns(run_finder.RunFinder):
     @contextlib.contextmanager
     def _changing(self) -> Iterator[Connection]:
         """Open a transaction; database errors become `HistoryError`."""
-        self._ask("SELECT 1")
+        self._query("SELECT 1")
         connection = self._connection
         try:
             with connection.transaction():
@@ -414,12 +421,12 @@ class StoredRuns(run_finder.RunFinder):
         connection = self._opened.get(thread)
         if connection is None or not connection.usable:
             connection = self._opened[thread] = self._database.connect()
-            # If nobody closes the history, the connection closes with its last reference.
+            # A history that is not closed closes its connections with its last reference.
             weakref.finalize(self, connection.close)
         return connection
 
     def _row(self, run_id: str) -> tuple[int, RunMetadata]:
-        rows = self._ask("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
+        rows = self._query("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             raise RunNotFound(f"there is no run {run_id!r}")
         return rows[0][0], run_finder.decode_run(rows[0][1])

@@ -73,7 +73,6 @@ def _find_metric(metric: str, table: MetricTable) -> MetricValue | None:
 
 
 def _incomplete_status(run: RunMetadata) -> str:
-    """Describe how a run ended that did not complete its plan; empty if it did."""
     if run.stopped_early is not None:
         return "stopped early"
     return "" if run.status == "completed" else run.status

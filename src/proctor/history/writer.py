@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 
 from proctor.errors import HistoryError
-from proctor.history.block import COLUMNS, Packed, packer, rows
+from proctor.history.block import COLUMNS, Packed, make_packer, make_rows
 from proctor.history.database import Connection, first_line
 from proctor.records.order import Positions
 from proctor.records.run import RunMetadata
@@ -37,7 +37,7 @@ class GroupWriter:
     ) -> None:
         self._connection = connection
         self._run_key = run_key
-        self._pack = packer(run)
+        self._pack = make_packer(run)
         self._positions = positions or Positions()
         self._check_claim = check_claim
         self._pending: deque[Packed] = deque()
@@ -63,7 +63,7 @@ class GroupWriter:
         if not self._wake.is_set():
             self._wake.set()
 
-    def keep(self, key: str, created_at: str, reply: bytes) -> None:
+    def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Queue an output for the cache under its key.
 
         An existing output stays; an empty reply deletes it.
@@ -74,7 +74,7 @@ class GroupWriter:
         self._wake.set()
 
     def is_lagging(self) -> bool:
-        """Tell whether results arrive faster than they can be stored."""
+        """Return whether results arrive faster than they can be stored."""
         if self._failure is not None:
             self._raise()
         return len(self._pending) > MAX_QUEUED_RESULTS
@@ -128,7 +128,7 @@ class GroupWriter:
             # If another process has claimed the run, these results must not count twice.
             self._check_claim()
             with self._connection.transaction():
-                self._connection.executemany(INSERT, rows(self._run_key, results))
+                self._connection.executemany(INSERT, make_rows(self._run_key, results))
                 self._store(outputs)
             for key, _, reply in outputs:
                 # A newer output may have arrived meanwhile.

@@ -1,4 +1,4 @@
-"""What all mailboxes share: the checks of arguments, bodies, messages, errors and reasons."""
+"""Shared by all mailboxes: argument checks, body encoding, leased messages and errors."""
 
 from __future__ import annotations
 
@@ -35,59 +35,61 @@ ItemT = TypeVar("ItemT")
 
 MAX_MESSAGES = 10
 MAX_LEASE_SECONDS = 43_200
-# The number of lines that the history of a message keeps, the newest.
+# Only the newest lines of the history of a message are stored.
 MAX_HISTORY = 10
-# The number of dead letters that a mailbox keeps, the newest.
+# Only the newest dead letters of a mailbox are stored.
 MAX_DEAD_LETTERS = 10_000
 # Valid for every mailbox, so that one name works everywhere.
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
-LEASE_EXPIRED = "its lease ran out"
-RETURNED = "it was given back"
+LEASE_EXPIRED = "its lease expired"
+RETURNED = "it was returned"
 # As in scripts/mailbox.lua.
 BAD_HEADER = "unreadable: its record has no valid header"
 
 
 def check_receive(max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = "") -> None:
-    """Refuse invalid arguments of `receive`, all problems at once."""
+    """Raise `ConfigError` for invalid arguments of `receive`, all errors at once."""
     problems = []
-    if not (_is_whole(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
-        problems.append(_problem("max_messages", max_messages, f"a whole number from 1 to {MAX_MESSAGES}"))
-    if not _within(visibility_timeout, MAX_LEASE_SECONDS):
-        problems.append(_problem("visibility_timeout", visibility_timeout, _range(MAX_LEASE_SECONDS)))
-    if not _within(wait_time_seconds, math.inf):
-        problems.append(_problem("wait_time_seconds", wait_time_seconds, _range(math.inf)))
+    if not (_is_integer(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
+        problems.append(
+            Problem("max_messages", f"must be a whole number from 1 to {MAX_MESSAGES}, got {max_messages!r}")
+        )
+    for name, seconds, maximum in (
+        ("visibility_timeout", visibility_timeout, MAX_LEASE_SECONDS),
+        ("wait_time_seconds", wait_time_seconds, math.inf),
+    ):
+        if not _is_valid_time(seconds, maximum):
+            problems.append(Problem(name, f"must be {_describe_range(maximum)}, got {seconds!r}"))
     if problems:
         raise ConfigError(
-            "messages cannot be received like this",
-            where=where,
-            problems=problems,
-            fix="give numbers within these ranges",
+            "invalid arguments of receive()", where=where, problems=problems, fix="pass numbers within these ranges"
         )
 
 
 def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS, *, where: str = "") -> None:
-    """Refuse a delay or lease that is out of range; `name` is the name of the argument."""
-    if not _within(seconds, maximum):
-        raise ConfigError(f"{name} is {seconds!r}", where=where, fix=f"give {_range(maximum)}")
+    """Raise `ConfigError` if a delay or lease is out of range; `name` is the name of the argument."""
+    if not _is_valid_time(seconds, maximum):
+        raise ConfigError(f"invalid {name}: {seconds!r}", where=where, fix=f"pass {_describe_range(maximum)}")
 
 
 def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
-    if bound is not None and not (_is_whole(bound) and bound >= 1):
-        raise ConfigError(f"{name} is {bound!r}", where=where, fix="give a whole number from 1, or None for any")
+    if bound is not None and not (_is_integer(bound) and bound >= 1):
+        fix = "pass a whole number of 1 or more, or None for no limit"
+        raise ConfigError(f"invalid {name}: {bound!r}", where=where, fix=fix)
 
 
 def check_name(name: str) -> str:
     """Return the name if it is valid for every mailbox."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME_PATTERN.fullmatch(name):
         raise ConfigError(
             f"{name!r} cannot be the name of a mailbox", fix="use 1 to 80 letters, digits, hyphens and underscores"
         )
     return name
 
 
-def reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
-    """Return the name of the mailbox for replies, given its name or the mailbox."""
+def get_reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
+    """Return the name of the mailbox for replies, which may be passed as a name or as a mailbox."""
     if reply_to is None:
         return None
     return check_name(reply_to if isinstance(reply_to, str) else reply_to.name)
@@ -95,19 +97,19 @@ def reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
 
 def expired_error(where: str) -> ReceiptExpired:
     return ReceiptExpired(
-        "the message is no longer yours: its lease has expired, or it was already handled",
+        "the lease of the message has expired, or the message was already acknowledged, returned or rejected",
         where=where,
         fix="receive with a longer visibility_timeout, or extend it in time",
     )
 
 
 def removed_error(name: str) -> MailboxGone:
-    return MailboxGone("it was removed permanently: nothing receives messages from it", where=name)
+    return MailboxGone("the mailbox was removed permanently, so nothing receives its messages", where=name)
 
 
 def full_error(where: str, capacity: int) -> MailboxFull:
     return MailboxFull(
-        f"the mailbox is full: its capacity is {capacity} messages, including leased ones",
+        f"the mailbox is full: leased messages included, it has reached its capacity of {capacity}",
         where=where,
         fix="send again after some are acknowledged, or use a larger capacity",
     )
@@ -131,18 +133,18 @@ def to_datetime(milliseconds: int | str) -> datetime:
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
 
 
-def history_line(delivery: int, reason: str) -> str:
+def format_history_line(delivery: int, reason: str) -> str:
     return f"delivery {delivery}: {reason}"
 
 
 def describe_deliveries(deliveries: int) -> str:
-    """The reason of a dead letter that was delivered too often."""
+    """Return the reason of a dead letter that was delivered too often."""
     times = "once" if deliveries == 1 else f"{deliveries} times"
     return f"it was delivered {times} and never acknowledged"
 
 
-def describe_unreadable(why: object) -> str:
-    return f"it cannot be read: {why}"
+def describe_unreadable(error: object) -> str:
+    return f"it cannot be read: {error}"
 
 
 class BodyCodec(Generic[BodyT]):
@@ -168,13 +170,13 @@ class BodyCodec(Generic[BodyT]):
     def write(self, body: BodyT) -> bytes:
         try:
             return codec.encode(tag_result(body) if isinstance(body, EvalResult) else body)
-        except codec.UNWRITABLE as error:
+        except codec.ENCODE_ERRORS as error:
             raise MessageRefused(
-                f"a {type(body).__qualname__} cannot be sent: {error}", fix="send a value that JSON can hold"
+                f"a {type(body).__qualname__} cannot be sent: {error}", fix="send a value that JSON supports"
             ) from None
 
     def read(self, data: bytes | str) -> BodyT:
-        """Decode a body; a `ValueError` says what does not fit."""
+        """Decode a body; raise a `ValueError` if it does not match the type."""
         try:
             body: Any = self._decoder.decode(data)
         except (ValueError, msgspec.DecodeError) as error:
@@ -197,30 +199,23 @@ def _unsupported_type(body_type: Any, reason: str = "") -> ConfigError:
     )
 
 
-def _is_whole(number: object) -> bool:
+def _is_integer(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
-def _within(seconds: object, maximum: float) -> bool:
+def _is_valid_time(seconds: object, maximum: float) -> bool:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return False
     return 0 <= seconds <= maximum and math.isfinite(seconds)
 
 
-def _range(maximum: float) -> str:
-    return f"a number of seconds{', 0 or more' if maximum == math.inf else f' from 0 to {maximum}'}"
-
-
-def _problem(name: str, value: object, expected: str) -> Problem:
-    return Problem(name, f"it is {value!r}, and must be {expected}")
+def _describe_range(maximum: float) -> str:
+    return "a number of seconds of 0 or more" if maximum == math.inf else f"a number of seconds from 0 to {maximum}"
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class LeasedMessage(Generic[BodyT]):
-    """One delivery of a message; the mailbox does what its receiver decides.
-
-    `lease` is what the mailbox needs in order to recognise the delivery.
-    """
+    """One delivery of a message. `lease` identifies the delivery for its mailbox."""
 
     mailbox: StoredMailbox[Any]
     lease: Any
@@ -262,13 +257,13 @@ class LeasedMessage(Generic[BodyT]):
             raise MailboxError(
                 "the message has no reply_to",
                 where=self.mailbox.where,
-                fix="send it with reply_to=, the name of a mailbox",
+                fix="send it with reply_to=NAME, the name of a mailbox",
             )
         return self.mailbox._reply(self, self.reply_to, body)
 
 
 class StoredMailbox(Generic[BodyT]):
-    """What all mailboxes do in the same way: checks, bodies, closing. Subclasses store the messages."""
+    """The shared part of all mailboxes: checks, encoding, closing. Subclasses store the messages."""
 
     max_delay_seconds: ClassVar[float] = MAX_LEASE_SECONDS
 
@@ -298,7 +293,7 @@ class StoredMailbox(Generic[BodyT]):
 
     def check_open(self) -> None:
         if self._closed:
-            raise MailboxClosed("the mailbox was closed", where=self._name, fix="open it again")
+            raise MailboxClosed("the mailbox is closed", where=self._name, fix="create a new mailbox object")
 
     def send(self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0) -> str:
         check_seconds("delay_seconds", delay_seconds, self.max_delay_seconds, where=self.where)
@@ -326,12 +321,12 @@ class StoredMailbox(Generic[BodyT]):
         return self._receive(max_messages, visibility_timeout, wait_time_seconds, provisional)
 
     def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
-        """Return the dead letters, newest first; the newest 10,000 are kept."""
+        """Return the dead letters, newest first; only the newest 10,000 are stored."""
         check_bound("limit", limit, where=self.where)
         self.check_open()
         return self._read_dead_letters(limit)
 
-    # What subclasses define.
+    # Implemented by subclasses.
     _put: Callable[[Iterable[BodyT], str | Mailbox[Any] | None, float], list[str]]
     _receive: Callable[[int, float, float, bool], Sequence[Message[BodyT]]]
     _read_dead_letters: Callable[[int], Sequence[DeadLetter]]

@@ -30,7 +30,7 @@ _NOT_SCHEDULED = 0
 class Entry:
     """A message from sending until it is acknowledged or rejected.
 
-    `forgiven` is True if losing the latest delivery does not count towards `max_deliveries`.
+    `is_uncounted` is True if losing the latest delivery does not count towards `max_deliveries`.
     """
 
     body: Any
@@ -39,7 +39,7 @@ class Entry:
     reply_mailbox: Mailbox[Any] | None
     id: str = field(default_factory=lambda: uuid4().hex)
     count: int = 0
-    forgiven: bool = False
+    is_uncounted: bool = False
     receipt: str | None = None
     due: float = 0.0
     turn: int = _NOT_SCHEDULED
@@ -48,7 +48,7 @@ class Entry:
     def record_return(self, reason: str) -> None:
         """Record that the latest delivery was returned, and invalidate its receipt."""
         self.receipt = None
-        self.history.append(core.history_line(self.count, reason))
+        self.history.append(core.format_history_line(self.count, reason))
         del self.history[: -core.MAX_HISTORY]
 
 
@@ -59,12 +59,12 @@ class Lease(NamedTuple):
 
 
 class Queue:
-    """The messages of a mailbox; every method is atomic. `changed` is the lock and wakes receivers."""
+    """The messages of a mailbox; every method is atomic. `changed` is the lock, and notifies waiting receivers."""
 
-    def __init__(self, name: str, clock: Clock, *, writes: bool) -> None:
+    def __init__(self, name: str, clock: Clock, *, encodes: bool) -> None:
         self.name = name
         self.clock = clock
-        self.writes = writes
+        self.encodes = encodes
         self.changed = threading.Condition()
         self._entries: set[Entry] = set()
         self._waiting: deque[Entry] = deque()
@@ -105,13 +105,13 @@ class Queue:
             leases: list[Lease] = []
             while self._waiting and len(leases) < limit:
                 entry = self._waiting.popleft()
-                is_spent = max_deliveries is not None and entry.count >= max_deliveries
-                if is_spent and not entry.forgiven:
-                    self._bury(entry, core.describe_deliveries(entry.count))
+                is_exhausted = max_deliveries is not None and entry.count >= max_deliveries
+                if is_exhausted and not entry.is_uncounted:
+                    self._move_to_dead_letters(entry, core.describe_deliveries(entry.count))
                     continue
                 entry.count += 1
-                entry.forgiven = provisional
-                # Not the count, which may decrease.
+                entry.is_uncounted = provisional
+                # A counter of its own, because the delivery count may decrease.
                 entry.receipt = f"{entry.id}.{next(self._turns)}"
                 self._schedule(entry, now + seconds)
                 leases.append(Lease(entry, entry.receipt, entry.count))
@@ -129,7 +129,7 @@ class Queue:
             entry = self._leased_entry(message.lease)
             entry.record_return(reason)
             entry.count -= not counts
-            entry.forgiven = not counts
+            entry.is_uncounted = not counts
             if delay > 0:
                 self._schedule(entry, self.clock.monotonic() + delay)
                 return
@@ -139,7 +139,7 @@ class Queue:
 
     def confirm(self, message: LeasedMessage[Any]) -> None:
         with self.changed:
-            self._leased_entry(message.lease).forgiven = False
+            self._leased_entry(message.lease).is_uncounted = False
 
     def extend(self, message: LeasedMessage[Any], seconds: float) -> None:
         with self.changed:
@@ -147,12 +147,12 @@ class Queue:
 
     def reject(self, message: LeasedMessage[Any], reason: str) -> None:
         with self.changed:
-            self._bury(self._leased_entry(message.lease), reason)
+            self._move_to_dead_letters(self._leased_entry(message.lease), reason)
 
     def reject_unreadable(self, lease: Lease, reason: str) -> None:
-        """Reject a message even after its lease of maybe 0 seconds, unless another receiver has it."""
+        """Reject a message, even if its lease (possibly of 0 seconds) has expired, unless another receiver has it."""
         with self.changed:
-            self._bury(self._leased_entry(lease, even_if_expired=True), reason)
+            self._move_to_dead_letters(self._leased_entry(lease, even_if_expired=True), reason)
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
         with self.changed:
@@ -201,11 +201,11 @@ class Queue:
             entry.turn = _NOT_SCHEDULED
             self._waiting.append(entry)
 
-    def _bury(self, entry: Entry, reason: str) -> None:
+    def _move_to_dead_letters(self, entry: Entry, reason: str) -> None:
         self._dead.append(
             DeadLetter(
                 id=entry.id,
-                body=_text(entry.body),
+                body=_body_to_text(entry.body),
                 reason=reason,
                 delivery_count=entry.count,
                 enqueued_at=entry.enqueued_at,
@@ -222,17 +222,17 @@ class Queue:
         entry.turn = _NOT_SCHEDULED
 
 
-def _text(body: Any) -> str:
+def _body_to_text(body: Any) -> str:
     if isinstance(body, EncodedBody):
         return body.decode("utf-8", "replace")
     try:
         return codec.encode(body).decode()
-    except codec.UNWRITABLE as error:
+    except codec.ENCODE_ERRORS as error:
         return f"<{type(body).__qualname__}, which cannot be encoded: {error}>"
 
 
 class EncodedBody(bytes):
-    """A body that was encoded when it was sent, as for a server."""
+    """A body that was encoded when it was sent, as on a server."""
 
     __slots__ = ()
 
@@ -240,11 +240,11 @@ class EncodedBody(bytes):
 class MemoryBroker:
     """Connects mailboxes in memory by name.
 
-    `writes` encodes bodies as JSON, as for a server; else objects are passed on unchanged.
+    With `encodes`, bodies are stored as JSON, as on a server; otherwise objects are passed on unchanged.
     """
 
-    def __init__(self, *, writes: bool, clock: Clock | None = None) -> None:
-        self._writes = writes
+    def __init__(self, *, encodes: bool, clock: Clock | None = None) -> None:
+        self._writes = encodes
         self._clock = clock or SystemClock()
         self._queues: dict[str, Queue] = {}
         self._lock = threading.Lock()
@@ -252,14 +252,14 @@ class MemoryBroker:
     def queue(self, name: str) -> Queue:
         with self._lock:
             if name not in self._queues:
-                self._queues[name] = Queue(name, self._clock, writes=self._writes)
+                self._queues[name] = Queue(name, self._clock, encodes=self._writes)
             return self._queues[name]
 
     def register(self, queue: Queue) -> None:
         with self._lock:
             if self._queues.setdefault(queue.name, queue) is not queue:
                 raise ConfigError(
-                    f"another mailbox is already named {queue.name!r}", fix="give each mailbox a unique name"
+                    f"another mailbox is already named {queue.name!r}", fix="use a unique name for each mailbox"
                 )
 
     def forget(self, queue: Queue) -> None:
@@ -269,13 +269,13 @@ class MemoryBroker:
 
 
 # Mailboxes at memory:// addresses exist as long as the process, as on a server.
-_PROCESS_BROKER = MemoryBroker(writes=True)
+_PROCESS_BROKER = MemoryBroker(encodes=True)
 
 
 class InMemoryMailbox(StoredMailbox[BodyT]):
     """A mailbox within this process.
 
-    With a `body_type`, bodies are encoded as JSON, as for a server; without one, objects are passed on
+    With a `body_type`, bodies are stored as JSON, as on a server; without one, objects are passed on
     unchanged. A message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the same
     `broker` find each other by name; each is a separate handle, so closing one leaves the others open.
 
@@ -301,14 +301,14 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         core.check_bound("capacity", capacity, where=name)
         super().__init__(name, body_type, max_deliveries)
         self._capacity = capacity
-        self._broker = broker or MemoryBroker(writes=body_type is not None, clock=clock)
+        self._broker = broker or MemoryBroker(encodes=body_type is not None, clock=clock)
         self._queue = queue = self._broker.queue(name)
         self._acknowledge, self._give_back, self._extend = queue.acknowledge, queue.give_back, queue.extend
         self._confirm, self._reject, self._read_dead_letters = queue.confirm, queue.reject, queue.dead_letters
         self._wakes = 0
 
     def as_received(self, body: BodyT) -> BodyT:
-        return super().as_received(body) if self._queue.writes else body
+        return super().as_received(body) if self._queue.encodes else body
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
         self.check_open()
@@ -347,17 +347,17 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         self.close()
 
     def _put(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
-        """Send all messages, or none if one is refused."""
+        """Send all messages, or none if one cannot be sent."""
         queue = self._queue
         if queue.is_removed:
             raise core.removed_error(self._name)
-        name, reply_mailbox = core.reply_name(reply_to), None
+        name, reply_mailbox = core.get_reply_name(reply_to), None
         if isinstance(reply_to, InMemoryMailbox):
             self._broker.register(reply_to._queue)
         elif not isinstance(reply_to, str):
             reply_mailbox = reply_to
         now = queue.clock.now()
-        encoded = (EncodedBody(self._bodies.write(body)) if queue.writes else body for body in bodies)
+        encoded = (EncodedBody(self._bodies.write(body)) if queue.encodes else body for body in bodies)
         entries = [Entry(body, now, name, reply_mailbox) for body in encoded]
         queue.put(entries, delay, self._capacity)
         return [entry.id for entry in entries]

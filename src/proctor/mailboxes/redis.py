@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from proctor.errors import ConfigError, MailboxError, MessageTooLarge
 from proctor.mailboxes import core
 from proctor.mailboxes.core import BodyT, LeasedMessage, StoredMailbox
-from proctor.mailboxes.redis_scripts import (
+from proctor.mailboxes.redis_connection import (
     CHUNK,
     CHUNK_BYTES,
     DEFAULT_RETRY,
@@ -21,13 +21,13 @@ from proctor.mailboxes.redis_scripts import (
     RetryLimit,
     StoredMessage,
     WrongType,
-    one_line,
+    load_script,
     open_connection,
     read_address,
     read_dead_letter,
     replace_invalid,
-    script,
     to_milliseconds,
+    to_one_line,
     wrap_client,
 )
 from proctor.ports import Mailbox, Message
@@ -35,7 +35,7 @@ from proctor.records.mail import DeadLetter
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 _MARK_BYTES = 12
-# Suffixes of the names to which keys of the wrong type are moved, one for each time.
+# Suffixes of the names to which repair.lua renames keys of the wrong type: one for each repair.
 _MOVED = (b"", *(b":%d" % number for number in range(2, 17)))
 SENT = 1
 
@@ -52,8 +52,8 @@ class RedisMailbox(StoredMailbox[BodyT]):
 
     Pass a redis-py client (`redis.Redis` or `redis.cluster.RedisCluster`), which you close yourself, or the
     `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data without one. A
-    message that returns after `max_deliveries` becomes a dead letter; the newest 10,000 dead letters are
-    kept. Messages do not expire.
+    message that returns after `max_deliveries` becomes a dead letter; only the newest 10,000 dead letters are
+    stored. Messages do not expire.
 
     Example:
 
@@ -80,7 +80,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         core.check_bound("max_body_bytes", max_body_bytes, where=name)
         if (client is None) == (url is None):
             raise ConfigError(
-                "a mailbox on Redis needs a client or a url, and not both",
+                "a mailbox on Redis needs either a client or a url",
                 where=name,
                 fix="write RedisMailbox(name, client=redis.Redis(…)) or RedisMailbox(name, url=…)",
             )
@@ -142,7 +142,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         if waiting:
             # If the server is down, receivers notice the change of the counter.
             with contextlib.suppress(MailboxError):
-                self._connection.run(script("wake", standalone=True), [self._wake_key()], [waiting], NO_RETRY)
+                self._connection.run(load_script("wake", standalone=True), [self._wake_key()], [waiting], NO_RETRY)
 
     def close(self) -> None:
         with self._lock:
@@ -166,14 +166,14 @@ class RedisMailbox(StoredMailbox[BodyT]):
     ) -> Any:
         keys = self._keys + extra_keys
         try:
-            return self._connection.run(script(name), keys, args, retry)
+            return self._connection.run(load_script(name), keys, args, retry)
         except WrongType:
             self._repair()
-            return self._connection.run(script(name), keys, args, retry)
+            return self._connection.run(load_script(name), keys, args, retry)
 
     def _repair(self) -> None:
         """Rename keys that another program has overwritten with another type."""
-        self._connection.run(script("repair"), self._keys + self._moved_keys, [])
+        self._connection.run(load_script("repair"), self._keys + self._moved_keys, [])
 
     def _encode(self, body: BodyT) -> bytes:
         data = self._bodies.write(body)
@@ -189,7 +189,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
     def _put(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
         """Send messages in order, about a hundred per round trip."""
         ids: list[str] = []
-        capacity, name = self._capacity or 0, core.reply_name(reply_to) or ""
+        capacity, name = self._capacity or 0, core.get_reply_name(reply_to) or ""
         encoded = ((data, len(data)) for data in map(self._encode, bodies))
         for chunk in core.split_batches(encoded, CHUNK, CHUNK_BYTES):
             mark = os.urandom(_MARK_BYTES).hex()
@@ -269,7 +269,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         try:
             body = self._bodies.read(stored.body)
         except ValueError as error:
-            # If that fails, it comes again; the other messages must not be lost.
+            # If this fails, the message is delivered again; the other messages must not be lost.
             with contextlib.suppress(MailboxError):
                 self._run("reject", [stored.id, receipt, replace_invalid(core.describe_unreadable(error)), 0])
             return None
@@ -291,7 +291,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         self._run_leased("acknowledge", [message.receipt_handle])
 
     def _give_back(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
-        text = one_line(reason) or core.RETURNED
+        text = to_one_line(reason) or core.RETURNED
         self._run_leased("nack", [*message.lease, to_milliseconds(delay), text, int(counts)])
 
     def _extend(self, message: LeasedMessage[Any], seconds: float) -> None:
@@ -311,7 +311,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
             replies.close()
 
     def _run_leased(self, name: str, args: Sequence[Any]) -> None:
-        """Run a script for a message; raise `ReceiptExpired` if its lease is over."""
+        """Run a script for a message; raise `ReceiptExpired` if its lease has expired."""
         if not self._run(name, args):
             raise core.expired_error(self._name)
 

@@ -13,7 +13,7 @@ from proctor.core.clock import Clock, SystemClock
 from proctor.errors import ConfigError, MailboxError, MessageTooLarge, ReceiptExpired
 from proctor.mailboxes import core
 from proctor.mailboxes.core import BodyT, LeasedMessage, StoredMailbox
-from proctor.mailboxes.sqs_messages import REPLY_TO, RESERVED, DeadLetters, Delivery, SQSLease
+from proctor.mailboxes.sqs_messages import REPLY_TO, RESERVED_BYTES, DeadLetters, Delivery, SQSLease
 from proctor.mailboxes.sqs_queue import (
     BATCH,
     MAX_DELAY_SECONDS,
@@ -48,12 +48,12 @@ class WakeSignal:
             self._condition.notify_all()
 
     def sleep(self, turn: int, seconds: float) -> bool:
-        """Wait for some seconds; True if the wait was ended."""
+        """Wait for `seconds`; return True if `ring` ended the wait."""
         with self._condition:
             return self._condition.wait_for(lambda: self.turn != turn, timeout=seconds)
 
-    def run(self, turn: int, call: Callable[[], T], too_late: Callable[[T], object]) -> T | None:
-        """Run a call in a thread; None if the wait ends first: then `too_late` gets the result."""
+    def run(self, turn: int, call: Callable[[], T], on_late_result: Callable[[T], object]) -> T | None:
+        """Run a call in a thread; return None if `ring` comes first, and then pass the result to `on_late_result`."""
         outcome: list[T | Exception] = []
         is_abandoned = False
 
@@ -68,7 +68,7 @@ class WakeSignal:
                 self._condition.notify_all()
                 is_late = is_abandoned
             if is_late and not isinstance(result, Exception):
-                too_late(result)
+                on_late_result(result)
 
         threading.Thread(target=work, name="proctor-sqs-wait", daemon=True).start()
         with self._condition:
@@ -84,9 +84,9 @@ class WakeSignal:
         return outcome[0]
 
 
-DEAD = "-dead"
-_MAX_NAME_LENGTH = 80 - len(DEAD)
-# SQS counts every delivery: provisional receivers get this many more.
+DEAD_SUFFIX = "-dead"
+_MAX_NAME_LENGTH = 80 - len(DEAD_SUFFIX)
+# SQS counts every delivery, so provisional receivers get this many more.
 SPARE_DELIVERIES = 3
 # SQS waits whole seconds; the rest of a wait polls this often.
 _POLL_SECONDS = 0.1
@@ -125,9 +125,9 @@ class SQSMailbox(StoredMailbox[BodyT]):
         super().__init__(name, body_type, max_deliveries, where=f"queue {name!r}")
         if max_deliveries is not None and max_deliveries > MAX_DELIVERIES:
             raise ConfigError(
-                f"max_deliveries is {max_deliveries}",
+                f"invalid max_deliveries: {max_deliveries}",
                 where=name,
-                fix=f"SQS counts up to {MAX_DELIVERIES}; give less, or None for any number",
+                fix=f"use at most {MAX_DELIVERIES}, the limit of SQS, or None for no limit",
             )
         if client is None and url is not None:
             url_endpoint, url_region = _parse_url(url)
@@ -136,7 +136,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
         self._clock: Clock = SystemClock() if clock is None else clock
         self._queue = Queue(self._client, name, url)
         self._url = url
-        self._dead = DeadLetters(Queue(self._client, name + DEAD))
+        self._dead = DeadLetters(Queue(self._client, name + DEAD_SUFFIX))
         self._wake_signal = WakeSignal()
         self._lock = threading.Lock()
         self._attributes: QueueAttributes | None = None
@@ -162,7 +162,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return count
 
     def purge(self) -> int:
-        """Drop all messages, including leased ones; return about how many. At most once a minute."""
+        """Drop all messages, including leased ones, and return about how many; SQS allows it once a minute."""
         count = self.approximate_count()
         self._queue.purge()
         return count
@@ -202,10 +202,10 @@ class SQSMailbox(StoredMailbox[BodyT]):
 
     def _put(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
         """Send messages, ten at a time; after an error, some may already be sent."""
-        attributes, name = self._open(), core.reply_name(reply_to)
+        attributes, name = self._open(), core.get_reply_name(reply_to)
         ids: list[str] = []
         entries = (self._encode(body, name, attributes) for body in bodies)
-        for batch in core.split_batches(entries, BATCH, attributes.largest):
+        for batch in core.split_batches(entries, BATCH, attributes.max_bytes):
             if delay:
                 batch = [{**entry, "DelaySeconds": math.ceil(delay)} for entry in batch]
             ids += self._queue.send_all(batch)
@@ -261,9 +261,9 @@ class SQSMailbox(StoredMailbox[BodyT]):
 
     def _reject(self, message: LeasedMessage[Any], reason: str) -> None:
         with message.lease.claimed():
-            self._bury(message.lease.delivery, reason)
+            self._move_to_dead_letters(message.lease.delivery, reason)
 
-    def _bury(self, delivery: Delivery, reason: str, delivery_count: int | None = None) -> None:
+    def _move_to_dead_letters(self, delivery: Delivery, reason: str, delivery_count: int | None = None) -> None:
         """Move a message to the dead letters: store it there first, then delete it here."""
         self._dead.put(delivery, reason, delivery_count)
         self._queue.delete(delivery.receipt_handle)
@@ -283,7 +283,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
                 attributes, limit = self._queue.read_attributes(), self._max_deliveries
                 if limit is not None:
                     limit = min(limit + SPARE_DELIVERIES, MAX_DELIVERIES)
-                expected = QueueAttributes(attributes.arn, attributes.largest, limit, self._name + DEAD)
+                expected = QueueAttributes(attributes.arn, attributes.max_bytes, limit, self._name + DEAD_SUFFIX)
                 if limit is not None and attributes != expected:
                     self._queue.set_redrive_policy(limit, self._dead.attributes.arn)
                     attributes = expected
@@ -295,12 +295,12 @@ class SQSMailbox(StoredMailbox[BodyT]):
         # JSON allows these two characters and SQS does not; as escapes they are equivalent.
         text = text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
         entry, size = encode_entry(text, {} if reply_to is None else {REPLY_TO: reply_to})
-        limit = attributes.largest - min(RESERVED, attributes.largest // 2)
+        limit = attributes.max_bytes - min(RESERVED_BYTES, attributes.max_bytes // 2)
         if size > limit:
             raise MessageTooLarge(
                 f"the message has {size} bytes, the limit is {limit}",
                 where=self.where,
-                fix="send less, or a reference to the data; a mailbox on Redis accepts more",
+                fix="send less, or a reference to the data, or use a mailbox on Redis, which accepts more",
             )
         return entry, size
 
@@ -342,12 +342,12 @@ class SQSMailbox(StoredMailbox[BodyT]):
         for delivery in map(Delivery.read, batch):
             try:
                 if max_deliveries is not None and delivery.delivery_count > max_deliveries:
-                    self._bury(delivery, core.describe_deliveries(max_deliveries), max_deliveries)
+                    self._move_to_dead_letters(delivery, core.describe_deliveries(max_deliveries), max_deliveries)
                     continue
                 try:
                     body = self._bodies.read(delivery.text)
                 except ValueError as error:
-                    self._bury(delivery, core.describe_unreadable(error))
+                    self._move_to_dead_letters(delivery, core.describe_unreadable(error))
                     continue
             except MailboxError as error:
                 failure = error
@@ -385,23 +385,23 @@ def connect(
 def _parse_name(name: str) -> tuple[str, str | None]:
     """Split a name or URL into the name and the URL, if any."""
     url = name if name.startswith(("http://", "https://")) else None
-    bare = urlsplit(name).path.rpartition("/")[2] if url else name
-    if bare.endswith(".fifo"):
+    queue_name = urlsplit(name).path.rpartition("/")[2] if url else name
+    if queue_name.endswith(".fifo"):
         raise ConfigError(
-            f"{bare!r} is a FIFO queue, which cannot serve as a mailbox",
+            f"{queue_name!r} is a FIFO queue, which cannot be used as a mailbox",
             fix="use a standard queue; FIFO queues cannot delay a single message",
         )
-    core.check_name(bare)
-    if len(bare) > _MAX_NAME_LENGTH:
+    core.check_name(queue_name)
+    if len(queue_name) > _MAX_NAME_LENGTH:
         raise ConfigError(
-            f"{bare!r} is too long for an SQS queue with a {DEAD} queue",
+            f"{queue_name!r} is too long for an SQS queue with a {DEAD_SUFFIX} queue",
             fix=f"use at most {_MAX_NAME_LENGTH} characters",
         )
-    return bare, url
+    return queue_name, url
 
 
 def _parse_url(url: str) -> tuple[str | None, str | None]:
-    """The endpoint in the URL of a queue, or the region if it is an endpoint of Amazon."""
+    """Return the endpoint in the URL of a queue, or its region if the endpoint is Amazon's."""
     parts = urlsplit(url)
     host = parts.netloc.split(".")
     if "amazonaws" in host:

@@ -1,4 +1,4 @@
-"""Messages of an SQS mailbox, and its queue of dead letters."""
+"""Deliveries and leases of an SQS mailbox, and its queue of dead letters."""
 
 from __future__ import annotations
 
@@ -90,18 +90,18 @@ class SQSLease:
             raise
 
 
-# Bytes reserved in every message for the record of its death.
-RESERVED = 4096
+# Bytes reserved in every message for the attribute that dead letters get.
+RESERVED_BYTES = 4096
 _MAX_REASON_LENGTH = 500
 _RECORD_ATTRIBUTE = "proctor"
-# Longer than reading takes, so that none is read twice; all are returned at once.
+# Long enough to read all letters before the first one returns.
 _READ_LEASE = 120
 # How long an unchanged number of letters is taken for the same letters.
 _CACHE_SECONDS = 30.0
-_CUT = " (its body is too large for a dead letter, so the end is missing)"
+_TRUNCATED_NOTE = " (its body is too large for a dead letter, so the end is missing)"
 
 
-class _DeathRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+class _DeadLetterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """The attribute of a dead letter that Proctor wrote; its body is unchanged."""
 
     id: str
@@ -131,9 +131,9 @@ class DeadLetters:
     def put(self, delivery: Delivery, reason: str, delivery_count: int | None = None) -> None:
         count = delivery.delivery_count if delivery_count is None else delivery_count
         entry, size = _encode_letter(delivery, reason, count)
-        excess = size - self.attributes.largest
+        excess = size - self.attributes.max_bytes
         if excess > 0:
-            entry, size = _encode_letter(delivery, reason + _CUT, count, cut=excess + len(_CUT))
+            entry, size = _encode_letter(delivery, reason + _TRUNCATED_NOTE, count, cut=excess + len(_TRUNCATED_NOTE))
         self.queue.send(entry)
 
     def read(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
@@ -181,7 +181,7 @@ class DeadLetters:
 
 
 def _encode_letter(delivery: Delivery, reason: str, count: int, cut: int = 0) -> tuple[dict[str, object], int]:
-    record = _DeathRecord(
+    record = _DeadLetterRecord(
         delivery.id,
         reason if len(reason) <= _MAX_REASON_LENGTH else f"{reason[: _MAX_REASON_LENGTH - 1]}…",
         count,
@@ -202,13 +202,13 @@ def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
     if text is not None:
         # Other programs may write into the queue: their messages are shown like those SQS moved.
         with contextlib.suppress(msgspec.DecodeError, ValueError):
-            record = msgspec.json.decode(text, type=_DeathRecord)
+            record = msgspec.json.decode(text, type=_DeadLetterRecord)
     # SQS does not report when it moved a message; the first receipt is its last known time.
     died_at = delivery.first_received_at if record is None else delivery.enqueued_at
     if record is None:
         count = delivery.delivery_count if deliveries is None else deliveries
         reason = core.describe_deliveries(count)
-        record = _DeathRecord(delivery.id, reason, count, delivery.enqueued_at)
+        record = _DeadLetterRecord(delivery.id, reason, count, delivery.enqueued_at)
     return DeadLetter(
         id=record.id,
         body=delivery.text,

@@ -1,4 +1,4 @@
-"""One SQS queue: the operations that a mailbox needs, and the errors of boto3."""
+"""An SQS queue: the operations that a mailbox needs, and the translation of boto3 errors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _CREDENTIAL_ERRORS = (
     "NoCredentialsError", "PartialCredentialsError", "ProfileNotFound",
 )  # fmt: skip
 _NETWORK = "check the network, the region and the endpoint (AWS_ENDPOINT_URL_SQS)"
-_GONE = frozenset({"NonExistentQueue", "QueueDoesNotExist"})
-_STALE = frozenset({"ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidIdFormat"})
+_GONE_CODES = frozenset({"NonExistentQueue", "QueueDoesNotExist"})
+_STALE_CODES = frozenset({"ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidIdFormat"})
 _FIXES = {
     "PurgeQueueInProgress": "SQS purges a queue at most once a minute: wait and try again",
     "QueueDeletedRecently": "wait a minute after a queue was removed, or use another name",
-    "OverLimit": "too many messages are in flight: acknowledge some, or use another queue",
+    "OverLimit": "acknowledge some messages first, or use another queue",
     "RequestThrottled": "send fewer requests, or use fewer workers",
     "AccessDenied": "allow these credentials the sqs: actions on the queue and on its -dead queue",
     **dict.fromkeys(_CREDENTIAL_ERRORS, _CREDENTIALS),
-    "NoRegionError": "set AWS_DEFAULT_REGION, or give region=",
-    "InvalidRegionError": "write the region as in AWS_DEFAULT_REGION=eu-central-1",
-    "ValueError": "write the endpoint as in AWS_ENDPOINT_URL_SQS=http://localhost:9324",
+    "NoRegionError": "set AWS_DEFAULT_REGION=eu-central-1 or another region (in Python: region=)",
+    "InvalidRegionError": "set AWS_DEFAULT_REGION=eu-central-1 or another region",
+    "ValueError": "set the endpoint as a URL, such as AWS_ENDPOINT_URL_SQS=http://localhost:9324",
 }
 
 
@@ -45,27 +45,27 @@ def translate_error(error: Exception, where: str) -> MailboxError:
         return core.expired_error(where)
     if is_gone(error):
         return MailboxGone(
-            what or "there is no such queue", where=where, fix="it was removed; open a mailbox of another name"
+            what or "the queue does not exist", where=where, fix="if it was removed, open a mailbox of another name"
         )
-    return MailboxError(f"{what} ({code})" if what else code, where=where, fix=_fix(code))
+    return MailboxError(f"{what} ({code})" if what else code, where=where, fix=_find_fix(code))
 
 
 def is_stale(code: str, what: str) -> bool:
     about_receipt = code == "InvalidParameterValue" and "ReceiptHandle" in what
-    return _bare(code) in _STALE or about_receipt
+    return _strip_prefix(code) in _STALE_CODES or about_receipt
 
 
 def is_gone(error: Exception) -> bool:
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
-    return _bare(response.get("Error", {}).get("Code", "")) in _GONE
+    return _strip_prefix(response.get("Error", {}).get("Code", "")) in _GONE_CODES
 
 
-def _fix(code: str) -> str:
-    bare = _bare(code)
+def _find_fix(code: str) -> str:
+    bare = _strip_prefix(code)
     return _FIXES.get(bare, _FIXES["AccessDenied"] if bare.startswith("AccessDenied") else "")
 
 
-def _bare(code: str) -> str:
+def _strip_prefix(code: str) -> str:
     # Older services return AWS.SimpleQueueService.NonExistentQueue, newer ones QueueDoesNotExist.
     return code.rpartition(".")[2]
 
@@ -74,9 +74,9 @@ BATCH = 10
 MAX_POLL_SECONDS = 20
 MAX_DELAY_SECONDS = 900
 MAX_DELIVERIES = 1000
-# The maximum of SQS, because unread messages should not vanish.
+# The maximum that SQS allows, so that unread messages do not disappear.
 _RETENTION = 14 * 24 * 3600
-# Some servers of SQS do not know a new queue at once.
+# A new queue is not visible at once on all servers of SQS.
 _NEW_QUEUE_PAUSES = (0.2, 0.4, 0.8, 1.6)
 # Pauses before the failed part of a batch is sent again.
 _RETRY_PAUSES = (0.05, 0.2)
@@ -93,21 +93,21 @@ class QueueAttributes(msgspec.Struct, frozen=True):
     """
 
     arn: str
-    largest: int
+    max_bytes: int
     deliveries: int | None
     dead: str
 
 
 class SqsClient:
-    """A client of SQS that translates errors."""
+    """An SQS client that translates errors."""
 
     def __init__(self, client: Any, endpoint_url: str | None, region: str | None) -> None:
         if client is not None and (endpoint_url or region):
             raise ConfigError(
-                "a client of SQS already has an endpoint and a region",
-                fix="give either client=, or endpoint_url= and region=",
+                "endpoint_url and region cannot be combined with a client, which already has both",
+                fix="pass either client=, or endpoint_url= and region=",
             )
-        self._client = _client(endpoint_url, region) if client is None else client
+        self._client = _create_client(endpoint_url, region) if client is None else client
         self._errors = _botocore_errors()
 
     @property
@@ -119,14 +119,14 @@ class SqsClient:
         response = self.find(operation, where, **parameters)
         if response is None:
             raise MailboxError(
-                "there is no such queue",
+                "the queue does not exist",
                 where=f"{where} at {self.endpoint}",
                 fix="check the account and region; if it was removed, open it again",
             )
         return response
 
     def find(self, operation: str, where: str, **parameters: Any) -> Mapping[str, Any] | None:
-        """Send one request; None if there is no such queue."""
+        """Send one request; return None if the queue does not exist."""
         try:
             response: Mapping[str, Any] = getattr(self._client, operation)(**parameters)
         except (self._errors.ClientError, self._errors.BotoCoreError) as error:
@@ -139,8 +139,8 @@ class SqsClient:
 class Queue:
     """A queue by its name, created when it is first needed, or an existing one by its URL."""
 
-    def __init__(self, access: SqsClient, name: str, url: str | None = None) -> None:
-        self._client = access
+    def __init__(self, client: SqsClient, name: str, url: str | None = None) -> None:
+        self._client = client
         self._name = name
         self._url = url
         self._pauses: tuple[float, ...] = ()
@@ -283,7 +283,7 @@ class Queue:
             f"{len(refused)} of {total} messages were not {action}",
             where=f"{self.where} at {self._client.endpoint}",
             problems=problems,
-            fix=f"the others were {action}; try again with these",
+            fix=f"try again with these messages; the others were {action}",
         )
 
 
@@ -298,7 +298,7 @@ def encode_entry(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:
     return entry, sum(len(part.encode()) for part in parts)
 
 
-def _client(endpoint_url: str | None, region: str | None) -> Any:
+def _create_client(endpoint_url: str | None, region: str | None) -> Any:
     boto3 = extras.require("boto3", extra="sqs", why="a mailbox on SQS")
     config = extras.require("botocore.config", extra="sqs", why="a mailbox on SQS").Config(
         retries={"mode": "standard", "total_max_attempts": 3},

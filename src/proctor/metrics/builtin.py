@@ -20,9 +20,11 @@ from proctor.metrics.estimates import (
     estimate_unbounded_mean,
 )
 from proctor.records.metric import MetricValue
-from proctor.records.results import NAN, Column, Results, to_array
+from proctor.records.results import NAN, Column, Figures, Results, to_array
 from proctor.records.rubric import TOTAL_SCORE, Columns, compute_total, has_failed, is_partial
 from proctor.records.trial import OUTCOMES
+
+_ERROR = OUTCOMES.index("error")
 
 
 class TrialNumbers(NamedTuple):
@@ -45,8 +47,7 @@ class SuccessRateMetric:
         return compute_outcome_rate(results, {**dict.fromkeys(OUTCOMES, 1.0), "error": 0.0})
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
-        error = OUTCOMES.index("error")
-        return {self.name: TrialNumbers([float(outcome != error) for outcome in results.outcomes()], "mean")}
+        return {self.name: TrialNumbers([float(outcome != _ERROR) for outcome in results.outcomes()], "mean")}
 
 
 class PassRateMetric:
@@ -156,28 +157,52 @@ class ScoreDistributionMetric:
 DOLLARS = "USD"
 
 
-class LatencyMetric:
-    """The latency of the target in milliseconds, failures included: mean, p50, p95 and max.
+def read_answer_latencies(figures: Figures) -> array[float]:
+    """Return the latency of each trial; NaN for failed calls, which say nothing about the latency of answers."""
+    pairs = zip(figures.latencies, figures.outcomes, strict=True)
+    return array("d", (NAN if outcome == _ERROR else latency for latency, outcome in pairs))
 
-    Trials without a measured latency, such as a request that no worker answered, count as skipped.
+
+class LatencyMetric:
+    """The latency of the target's answers in milliseconds: mean, p50, p95 and max.
+
+    Failed calls count as errors: a timeout or a refused connection says nothing about the latency of answers. Trials
+    without a measured latency, such as a request that no worker answered, count as skipped.
     """
 
     name = "latency_ms"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        column = results.latencies()
-        n = len(column.values)
+        column = _answer_latency_column(results)
+        missing = len(column.values), column.errors, column.skipped
         p50, p95, longest = quantiles(column.values, (0.5, 0.95, 1.0))
         return {
             "mean": estimate_mean(column, unit="ms"),
-            "p50": MetricValue(p50, n, skipped=column.skipped, kind="quantile", unit="ms"),
-            "p95": MetricValue(p95, n, skipped=column.skipped, kind="quantile", unit="ms"),
-            "max": MetricValue(longest, n, skipped=column.skipped, unit="ms"),
+            "p50": MetricValue(p50, *missing, kind="quantile", unit="ms"),
+            "p95": MetricValue(p95, *missing, kind="quantile", unit="ms"),
+            "max": MetricValue(longest, *missing, unit="ms"),
         }
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
-        values = results.figures().latencies
+        values = read_answer_latencies(results.figures())
         return {f"{self.name}.{key}": TrialNumbers(values, q) for key, q in (("p50", 0.5), ("p95", 0.95), ("max", 1.0))}
+
+
+def _answer_latency_column(results: Results) -> Column:
+    column, outcomes = results.latencies(), results.outcomes()
+    errors = outcomes.count(_ERROR)
+    if not errors:
+        return column
+    # Figures hold all numbers of a run, so they are read only if some latencies are missing.
+    latencies = read_answer_latencies(results.figures()) if column.skipped else column.values
+    answered = [latency == latency and o != _ERROR for latency, o in zip(latencies, outcomes, strict=True)]
+    clusters = results.clusters()
+    return Column(
+        array("d", compress(latencies, answered)),
+        errors=errors,
+        skipped=answered.count(False) - errors,
+        clusters=None if clusters is None else list(compress(clusters, answered)),
+    )
 
 
 class TokensMetric:
@@ -208,7 +233,7 @@ class CostMetric:
     name = "cost"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        spent = results.spent() or [None] * len(results)
+        spent = results.model_usage() or [None] * len(results)
         known = [each is not None and each.cost is not None for each in spent]
         costs = array("d", (each.cost for each in spent if each and each.cost is not None))
         clusters = results.clusters()
@@ -231,14 +256,14 @@ class JudgesMetric:
     name = "judges"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        known = [each for each in results.spent() or () if each is not None]
+        known = [each for each in results.model_usage() or () if each is not None]
         tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
         costs = [each.judge_cost for each in known if each.judge_cost is not None]
         unpriced = max(0, len(tokens) - len(costs))
         return {"tokens": _total(tokens, unit="tokens"), "cost": _total(costs, unit=DOLLARS, skipped=unpriced)}
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
-        spent = results.spent() or ()
+        spent = results.model_usage() or ()
         numbers = {
             "judges.tokens": to_array(None if each is None else each.judge_tokens for each in spent),
             "judges.cost": to_array(None if each is None else each.judge_cost for each in spent),
@@ -254,7 +279,7 @@ def _total(values: Sequence[float], *, unit: str, skipped: int = 0) -> MetricVal
 class RubricTotalMetric:
     """The mean of the sessions' weighted totals, on the scale of the rubrics.
 
-    Sessions without any score are left out and counted; totals that lack a failed rubric are included
+    Sessions without any score are left out and counted; totals that leave out a failed rubric are included
     and counted as `partial`.
     """
 

@@ -16,8 +16,8 @@ from proctor.core.stats.intervals import (
     Interval,
     clustered_mean_interval,
     effective_clusters,
+    find_cluster_problem,
     mean_interval,
-    too_few_clusters,
     wilson_interval,
 )
 from proctor.errors import FieldMissing
@@ -100,7 +100,7 @@ def _estimate_clustered_interval(column: Column) -> tuple[Interval | None, str]:
     interval = clustered_mean_interval(column.values, clusters)
     if interval is not None:
         return interval, CLUSTERED
-    problem = too_few_clusters(clusters)
+    problem = find_cluster_problem(clusters)
     return None, f"{CLUSTERED}, {'with ' if problem == TOO_FEW_CLUSTERS else ''}{problem}: no interval"
 
 
@@ -170,18 +170,16 @@ class FieldsMetric:
 
 
 class _Numbers:
-    """The numbers of some results, and the cluster of each."""
-
     def __init__(self) -> None:
         self._values = array("d")
         self._clusters: list[str] = []
-        self._not_asked = 0
+        self._skipped_by_design = 0
 
     def add_score(self, score: Score, cluster: str) -> None:
         if score.value is not None:
             self.add(score.value, cluster)
         elif score.reason in SKIPPED_BY_DESIGN:
-            self._not_asked += 1
+            self._skipped_by_design += 1
 
     def add(self, value: float, cluster: str) -> None:
         self._values.append(value)
@@ -189,6 +187,6 @@ class _Numbers:
 
     def column(self, total: int, errors: int) -> Column:
         """Return the numbers as a column; results without a number or an error count as skipped."""
-        skipped = max(0, total - errors - len(self._values) - self._not_asked)
+        skipped = max(0, total - errors - len(self._values) - self._skipped_by_design)
         clusters = list_shared_clusters(self._clusters)
         return Column(self._values, errors=errors, skipped=skipped, clusters=clusters)

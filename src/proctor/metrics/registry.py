@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.metrics.builtin import (
     PERCENTILES,
@@ -36,7 +36,7 @@ class FunctionMetric:
     """A metric made from a function of the results."""
 
     def __init__(self, function: Callable[[Results], Any]) -> None:
-        self.name = name_of(function)
+        self.name = get_callable_name(function)
         self.compute = function
 
 
@@ -127,7 +127,6 @@ class MetricRegistry:
 
 
 def _make_builtins(named: Iterable[tuple[str, str | None]] = ()) -> Iterator[Metric]:
-    """Yield the metrics of every run, with those of each evaluator, by its name and label."""
     yield from (PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric())
     for name, label in named:
         yield from (PassRateMetric(name, label), MeanScoreMetric(name, label), ScoreDistributionMetric(name, label))

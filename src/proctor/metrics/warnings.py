@@ -78,7 +78,7 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _caveat(self) -> str:
-        """A stop with the verdicts in view biases the interval, so it must not stand alone."""
+        """A note for a measurement that was stopped while its verdicts were visible, which biases the interval."""
         if self.planned <= self.n:
             return ""
         return (
@@ -122,7 +122,7 @@ def warn_constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
 
 
 def _advise(results: Results, judge: str) -> str:
-    """Say how to test a constant judge, or what its canaries have shown."""
+    """Describe how to test a constant judge, or what its canaries have shown."""
     canaries = (
         canary
         for result in results
@@ -159,13 +159,13 @@ class MissingVerdicts(NamedTuple):
     """The number of results without a verdict, of all results, and the most frequent reason."""
 
     number: int
-    of: int
+    total: int
     reason: str = ""
 
     @property
     def exceeds_limit(self) -> bool:
         """True if more than a tenth is missing."""
-        return self.number > MAX_MISSING_SHARE * self.of + 1e-9
+        return self.number > MAX_MISSING_SHARE * self.total + 1e-9
 
 
 def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | None) -> MissingVerdicts:
@@ -181,16 +181,18 @@ def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | No
     by_design = run is None or run.options.epochs > 1 or run.baseline is not None
     limit = len(results) if by_design else MAX_REASONS_READ
     reasons = _count_reasons(results, evaluator, "skipped", limit)
-    not_asked = sum(reasons.pop(reason, 0) for reason in SKIPPED_BY_DESIGN)
-    return MissingVerdicts(missing.number - not_asked, missing.of - not_asked, _find_most_frequent(reasons))
+    skipped_by_design = sum(reasons.pop(reason, 0) for reason in SKIPPED_BY_DESIGN)
+    return MissingVerdicts(
+        missing.number - skipped_by_design, missing.total - skipped_by_design, _find_most_frequent(reasons)
+    )
 
 
 def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
     """Count the results on which an evaluator failed, among those whose target returned an output."""
     counts = results.counts()
-    of = counts.total - counts.error
+    total = counts.total - counts.error
     column = results.column(evaluator)
-    missing = MissingVerdicts(column.errors - counts.error, of)
+    missing = MissingVerdicts(column.errors - counts.error, total)
     if not missing.exceeds_limit:
         return missing
     reasons = _count_reasons(results, evaluator, "unscored", MAX_REASONS_READ)
@@ -198,7 +200,7 @@ def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
 
 
 def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | None]:
-    """Say whether a metric is based on scores, and of which evaluator; None means all evaluators."""
+    """Return whether a metric is based on scores, and of which evaluator; None means all evaluators."""
     if metric in COMBINED:
         return True, None
     specs = run.evaluators if run is not None else ()
@@ -214,9 +216,9 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
         failed = count_failed(results, spec.name)
         for missing, verb in ((skipped, "skipped"), (failed, "failed on")):
             # An evaluator without any verdict gets another warning.
-            if missing.exceeds_limit and missing.number < missing.of:
+            if missing.exceeds_limit and missing.number < missing.total:
                 yield (
-                    f"{spec.name} {verb} {missing.number:,} of {missing.of:,} results; "
+                    f"{spec.name} {verb} {missing.number:,} of {missing.total:,} results; "
                     f"most frequent reason: {missing.reason or 'none was given'}"
                 )
 

@@ -12,7 +12,7 @@ EXPORTS = {
     "models.openai": ("OpenAIAdapter",),
     "models.prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
     "models.wrappers.cached": ("Cached", "DiskCache"),
-    "models.wrappers.cassette": ("Recorded", "Replay"),
+    "models.wrappers.cassette": ("RecordingModel", "ReplayModel"),
     "models.wrappers.limits": ("Budgeted", "Paced"),
     "ports": ("Embedder", "ProviderAdapter"),
     "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),

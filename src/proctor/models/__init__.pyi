@@ -9,8 +9,8 @@ from proctor.models.prompts import Prompt as Prompt
 from proctor.models.prompts import PromptTemplate as PromptTemplate
 from proctor.models.wrappers.cached import Cached as Cached
 from proctor.models.wrappers.cached import DiskCache as DiskCache
-from proctor.models.wrappers.cassette import Recorded as Recorded
-from proctor.models.wrappers.cassette import Replay as Replay
+from proctor.models.wrappers.cassette import RecordingModel as RecordingModel
+from proctor.models.wrappers.cassette import ReplayModel as ReplayModel
 from proctor.models.wrappers.limits import Budgeted as Budgeted
 from proctor.models.wrappers.limits import Paced as Paced
 from proctor.ports import Embedder as Embedder
@@ -37,8 +37,8 @@ __all__ = [
     "Prompt",
     "PromptTemplate",
     "ProviderAdapter",
-    "Recorded",
-    "Replay",
+    "RecordingModel",
+    "ReplayModel",
     "ToolSpec",
     "Usage",
     "aask",

@@ -62,10 +62,10 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
     connect = plugins.load_plugin(plugins.MAILBOXES, scheme) if colon else None
     if connect is None:
         known = plugins.plugin_names(plugins.MAILBOXES)
+        hint = "" if scheme in known else suggest_name(scheme, known)
         raise ConfigError(
             f"{hide_credentials(address)!r} is not the address of a mailbox",
-            fix="write it as redis://host:6379/0/NAME or sqs://NAME"
-            + ("" if scheme in known else f"; {suggest_name(scheme, known)}"),
+            fix=hint if hint.startswith("did you mean") else "write it as redis://host:6379/0/NAME or sqs://NAME",
         )
     parameters = inspect.signature(connect).parameters
     unknown = sorted(options.keys() - parameters.keys())
@@ -84,6 +84,16 @@ def hide_credentials(address: str) -> str:
     return _CREDENTIALS.sub(r"\1", address).partition("?")[0]
 
 
+def display_name(model: str) -> str:
+    """Return the name of a model for messages: of a function, without the functions around it.
+
+    >>> display_name("python:test_tone.<locals>.judge")
+    'python:judge'
+    """
+    scheme, colon, name = model.partition(":")
+    return scheme + colon + name.rpartition("<locals>.")[2]
+
+
 def is_model_address(address: str) -> bool:
     """Return True if a text names a model, not a Python object, by the scheme before its colon."""
     scheme, colon, _ = address.partition(":")
@@ -91,7 +101,7 @@ def is_model_address(address: str) -> bool:
 
 
 def suggest_address(address: str) -> str:
-    """Say how to write the address of a model; empty if it has an unknown scheme that is like no provider."""
+    """Return how to write the address of a model; empty if its scheme resembles no provider."""
     scheme, colon, _ = address.partition(":")
     if colon:
         hint = suggest_name(scheme, (name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON))
@@ -106,7 +116,9 @@ def _connect(model: Any, options: Mapping[str, Any], group: str, noun: str, port
     if isinstance(model, Mapping):
         config = {str(key): value for key, value in model.items()}
         if "model" not in config:
-            raise ModelError(f"the {noun} is missing", fix="write {model: address, …options} or the address")
+            example = "openai:gpt-4o-mini" if noun == "model" else "local:minilm"
+            fix = f'write {{"model": "{example}", …}}, or only the address'
+            raise ModelError(f"the mapping has no key 'model' that names the {noun}", fix=fix)
         return _connect(config.pop("model"), {**config, **options}, group, noun, port)
     if isinstance(model, str):
         return _connect_address(model, options, group, noun, port)
@@ -138,11 +150,10 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
     try:
         target = plugins.import_object(rest if scheme == PYTHON else address)
     except UsageError as error:
-        raise ModelError(
-            f"there is no provider {scheme!r}, and {error.what}",
-            where=address,
-            fix=f"{suggest_name(scheme, known)}; or correct the address of the object",
-        ) from None
+        fix = suggest_name(scheme, known)
+        if not fix.startswith("did you mean"):
+            fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known)}) or module:attribute"
+        raise ModelError(f"there is no provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
     if isinstance(target, str) and target == address:
         raise ModelError("the address refers to itself", where=address)
     return _connect(target, options, group, noun, port)
@@ -153,32 +164,34 @@ def unknown_options_error(options: Iterable[str], known: Sequence[str], where: s
     unknown = [name for name in options if name not in known]
     if not unknown:
         return None
-    fix = f"it takes {', '.join(known) or 'no options'}"
+    fix = suggest_name(unknown[0], known) if known else "leave out all options"
     if misplaced := [name for name in unknown if name in _REQUEST_OPTIONS]:
-        verb = "belongs" if len(misplaced) == 1 else "belong"
-        fix = f"{fix}; {' and '.join(misplaced)} {verb} to the judge or the target that asks"
-    names = ", ".join(map(repr, unknown))
-    return ModelError(f"its options do not fit: there is no {names}", where=where, fix=fix)
+        fix = f"set {' and '.join(misplaced)} in the judge or target that uses the model"
+    nouns = "options" if len(unknown) > 1 else "option"
+    return ModelError(f"unknown {nouns} {', '.join(map(repr, unknown))}", where=where, fix=fix)
 
 
 def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: str) -> Any:
     signature = inspect.signature(connect)
     known = list(signature.parameters)[1:]
-    options = use_common_names(options, known)
+    arguments = use_common_names(options, known)
+    if "of" in arguments and "source_model" in known:
+        # The earlier name of the option.
+        arguments["source_model"] = arguments.pop("of")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    if not takes_any and (error := unknown_options_error(options, known, where)):
+    if not takes_any and (error := unknown_options_error(arguments, known, where)):
         raise error
     try:
-        signature.bind(model, **options)
+        signature.bind(model, **arguments)
     except TypeError as error:
-        fix = f"it takes {', '.join(known) or 'no options'}"
-        raise ModelError(f"its options do not fit: {error}", where=where, fix=fix) from None
+        fix = f"choose from the options {', '.join(known)}"
+        raise ModelError(f"its options are not valid: {error}", where=where, fix=fix) from None
     try:
-        return connect(model, **options)
+        return connect(model, **arguments)
     except TypeError as error:
-        if not options:
+        if not arguments:
             raise  # a bug in the plugin, not wrong options
-        raise ModelError(f"its options do not fit: {error}", where=where) from error
+        raise ModelError(f"its options are not valid: {error}", where=where) from error
 
 
 def _with_article(noun: str) -> str:

@@ -81,7 +81,7 @@ class CachedEmbedder:
         task = asyncio.current_task()
         # One turn of the loop, in which other callers add their texts.
         await asyncio.sleep(0)
-        async with lifetimes.in_use():
+        async with lifetimes.ResourceScope():
             try:
                 while batch := queue.take(self._batch_size):
                     try:

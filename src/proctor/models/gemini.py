@@ -38,8 +38,8 @@ _SCHEMA_NAMES = ("responseJsonSchema", "response_json_schema", "responseSchema",
 class GeminiAdapter(HttpAdapter):
     """A Gemini model. The options are those of `OpenAIAdapter`.
 
-    GEMINI_API_KEY and GOOGLE_API_KEY are for Google and for the gateway that GEMINI_BASE_URL names; a server
-    that `base_url` names does not get them.
+    GEMINI_API_KEY and GOOGLE_API_KEY are sent to Google, or to the gateway in GEMINI_BASE_URL, but never to a
+    server that is set with `base_url`.
 
     >>> GeminiAdapter("gemini-2.5-flash", api_key="key-0123456789")
     GeminiAdapter('gemini:gemini-2.5-flash')
@@ -64,7 +64,7 @@ class GeminiWire:
     """The format of `generateContent`."""
 
     def __init__(self) -> None:
-        self._schemas = wire.SchemaCache(lambda schema: wire.fit_schema(schema, wire.GEMINI))
+        self._encode_schema = wire.cache_schemas(lambda schema: wire.fit_schema(schema, wire.GEMINI))
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:  # noqa: ARG002 - the URL names it
         ids = wire.CallIds()
@@ -95,7 +95,7 @@ class GeminiWire:
         }
         if request.schema is not None and "schema" not in without:
             settings["responseMimeType"] = "application/json"
-            settings["responseJsonSchema"] = self._schemas.get(request.schema)
+            settings["responseJsonSchema"] = self._encode_schema(request.schema)
         return {name: value for name, value in settings.items() if value is not None}
 
     def read(self, body: bytes, request: ModelRequest) -> ModelResponse:  # noqa: ARG002 - same in all formats
@@ -143,7 +143,7 @@ def _write_parts(message: Message, ids: wire.CallIds) -> list[dict[str, Any]]:
     content = message.content
     if message.role == "tool":
         name = message.name or ids.tool_name(ids.next_result(message))
-        result = codec.plain(content)
+        result = codec.to_plain(content)
         response = result if isinstance(result, dict) else {"result": result}
         return [{"functionResponse": {"name": name, "response": response}}]
     if wire.is_content_parts(content):
@@ -153,7 +153,7 @@ def _write_parts(message: Message, ids: wire.CallIds) -> list[dict[str, Any]]:
         parts = [{"text": text}] if text or not message.tool_calls else []
     for call in message.tool_calls:
         ids.next_call(call)
-        part: dict[str, Any] = {"functionCall": {"name": call.name, "args": codec.plain(call.arguments)}}
+        part: dict[str, Any] = {"functionCall": {"name": call.name, "args": codec.to_plain(call.arguments)}}
         if call.signature is not None:
             part["thoughtSignature"] = call.signature
         parts.append(part)

@@ -1,4 +1,4 @@
-"""Language models on this machine: a separate process serves a file of weights."""
+"""Language models on this machine: a server process loads the weights and answers requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from proctor.records.model import ModelRequest, ModelResponse
 
 
 def start(file: str, *, context: int, parallel: int, threads: int) -> Any:
-    """Load a model file and listen; the server lives as long as the returned object."""
+    """Load a model file and start a server, which runs as long as the returned object exists."""
     llama = extras.require("xllamacpp", extra="local", why="a local language model")
     settings = llama.CommonParams()
     settings.model.path = file
@@ -61,7 +61,7 @@ def main(args: list[str]) -> NoReturn:
         print(error, file=sys.stderr)
         _exit(3)
     print(server.listening_address, flush=True)
-    # Nobody reads more than the address; a full pipe would block the server.
+    # The parent reads only the address; a full pipe would block the server.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdin.buffer.read()
     _exit(0)
@@ -97,38 +97,34 @@ def connect(
     """Connect a model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
     `context` is the number of tokens that a prompt and its answer may have together, `max_tokens` the length
-    limit of answers whose request sets none. `concurrency` is the number of requests that the model answers at
-    the same time. They share the processor, so each takes longer; waiting for another request to end does not
-    count towards a time limit. `timeout` limits one request in seconds and is at least 120 by default. The
-    time limit of the target or the evaluator applies as well.
+    limit of answers whose request sets none. `concurrency` is the number of concurrent requests. They share the
+    processor, so each takes longer; waiting for another request does not count towards a time limit. `timeout`
+    limits one request in seconds and is at least 120 by default. The time limit of the target or the evaluator
+    applies as well.
     """
     name = address.partition(":")[2]
     if name in EMBEDDERS:
         raise ModelError(
-            "this is an embedding model, not a language model; it cannot answer prompts",
+            "this is an embedding model, which cannot answer prompts",
             where=address,
             fix="use it as an embedder, or choose local:smollm2 or local:qwen-judge",
         )
     file = Path(name).expanduser() if name.endswith(".gguf") else weights.path(name)
     if not file.is_file():
-        raise ModelError("there is no such file", where=address, fix="check the path")
+        raise ModelError("the file does not exist", where=address, fix="check the path after local:")
     if importlib.util.find_spec("xllamacpp") is None:
         extras.require("xllamacpp", extra="local", why="a local language model")
     numbers = {"context": context, "concurrency": concurrency, "max_tokens": max_tokens}
     problems = [name for name, value in numbers.items() if value < 1]
     if problems:
-        raise ModelError(
-            f"{', '.join(problems)} must be 1 or more",
-            where=address,
-            fix=f"set {problems[0]}=1 or more, or leave it out",
-        )
+        raise ModelError(f"{', '.join(problems)} must be 1 or more", where=address, fix=f"leave out {problems[0]}")
     return LocalAdapter(address, LocalServer(file.resolve(), context, concurrency), timeout, max_tokens)
 
 
 class LocalAdapter:
     """A model on this machine. The first request starts its server, which ends with this process."""
 
-    fits_schema = True
+    supports_json_schema = True
 
     def __init__(self, address: str, server: LocalServer, timeout: float | None, max_tokens: int) -> None:
         self.model = address
@@ -157,7 +153,7 @@ class LocalAdapter:
         except CallFailed as error:
             if (log := self._server.describe_exit()) is None:
                 raise
-            raise CallFailed(f"{self.model}: its server ended{log}", retryable=error.retryable) from error
+            raise CallFailed(f"{self.model}: its server process ended{log}", retryable=error.retryable) from error
 
     async def _start(self, timeout: float | None) -> str:
         try:
@@ -168,7 +164,9 @@ class LocalAdapter:
                     return url
         except TimeoutError:
             # The start continues, and the next request uses it.
-            raise CallFailed(f"{self.model}: its server did not start within {timeout:g} s", retryable=True) from None
+            raise CallFailed(
+                f"{self.model}: its server process did not start within {timeout:g} s", retryable=True
+            ) from None
 
     def _connect(self, url: str) -> OpenAIAdapter:
         adapter = OpenAIAdapter(
@@ -259,7 +257,7 @@ class _ServerProcess:
         self.process.wait()
         log = self.describe_exit()
         self._stop()
-        raise CallFailed(f"the local model did not start: its server ended{log}")
+        raise CallFailed(f"the local model did not start: its server process ended{log}")
 
     def describe_exit(self) -> str:
         code = self.process.returncode
@@ -285,7 +283,7 @@ def _stop(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
     log.close()
 
 
-# One server for each file: loading is slow and needs as much memory as the file is long.
+# One server for each file: loading is slow and needs as much memory as the size of the file.
 _SERVERS: dict[ServerKey, _ServerProcess] = {}
-# One lock for each, so that a small file does not wait for a large one.
+# One lock for each server, so that a small file does not wait for a large one.
 _START_LOCKS: dict[ServerKey, threading.Lock] = {}

@@ -1,4 +1,4 @@
-"""Ask a model: the one entry point for targets, judges and user code.
+"""Call a model: the one entry point for targets, judges and user code.
 
 Every call is recorded in the session of the trial or the evaluator and counts against the run's budget.
 Answers are parsed strictly, with one reminder if that fails.
@@ -18,8 +18,8 @@ import msgspec
 from proctor.core import bridge, lifetimes
 from proctor.errors import CallFailed, ModelError, Unreadable
 from proctor.models.answer_format import JsonFormat, is_json, schema_instructions
-from proctor.models.connect import provider
-from proctor.models.http.errors import shorten
+from proctor.models.connect import display_name, provider
+from proctor.models.http.errors import to_short_line
 from proctor.models.prompts import Prompt
 from proctor.models.spending import Spending
 from proctor.ports import ByteStore, ProviderAdapter
@@ -31,22 +31,15 @@ from proctor.sessions import current as sessions
 MAX_QUOTE = 300
 
 
-def _never() -> bool:
-    return False
-
-
 class CallContext(NamedTuple):
-    """The run around a call: its budget, the store of its judges' answers, and whether it stops.
-
-    A run that stops does not start the calls that still wait.
-    """
+    """The run that a call belongs to: its budget, the store of its judges' answers, and whether it is stopping."""
 
     spending: Spending | None = None
     response_store: ByteStore | None = None
-    is_stopping: Callable[[], bool] = _never
+    is_stopping: Callable[[], bool] = lambda: False
 
 
-call_context: ContextVar[CallContext] = ContextVar("proctor_conditions", default=CallContext())  # noqa: B039 - a tuple
+call_context: ContextVar[CallContext] = ContextVar("proctor_call_context", default=CallContext())  # noqa: B039 - a tuple
 
 
 class StoredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,11 +74,11 @@ def read_stored_call(data: bytes) -> StoredCall | None:
 
 def store_response(store: ByteStore, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse) -> None:
     """Store a response, unless JSON cannot represent the request or the response."""
-    with contextlib.suppress(*codec.UNWRITABLE):
+    with contextlib.suppress(*codec.ENCODE_ERRORS):
         plain = msgspec.structs.replace(response, output=None)
         data = codec.encode(StoredCall(adapter.model, request, plain))
         if b'"$repr"' not in data:
-            store.keep(call_key(adapter, request), data)
+            store.put(call_key(adapter, request), data)
 
 
 class AnswerFormat(Protocol):
@@ -109,8 +102,8 @@ class AnswerFormat(Protocol):
 class AskOptions(TypedDict, total=False):
     """The options of a call; see `ModelRequest`. `timeout` covers the whole call, in seconds.
 
-    `known` is the number of messages, from the first on, that the session already has. `remind=False` does
-    not repeat the request when the answer cannot be parsed.
+    `recorded_count` is the number of messages at the beginning that the session already has. With
+    `remind=False`, the request is not repeated when the answer cannot be parsed.
     """
 
     tools: Sequence[ToolSpec]
@@ -120,16 +113,16 @@ class AskOptions(TypedDict, total=False):
     top_logprobs: int | None
     opinion: int
     timeout: float | None
-    known: int
+    recorded_count: int
     remind: bool
 
 
 async def aask(
     model: Any, prompt: str | Prompt[Any] | Sequence[Message], output: Any = None, **options: Unpack[AskOptions]
 ) -> ModelResponse:
-    """Ask a model, named by its address or given as an adapter, and wait for its answer.
+    """Send a prompt to a model (an address or an adapter) and return its response.
 
-    With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `AnswerFormat`, the answer
+    With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or an `AnswerFormat`, the answer
     is parsed into `response.output`; if that fails, the model gets one reminder. A response that calls
     `tools` is returned without parsing.
     """
@@ -139,10 +132,10 @@ async def aask(
     form = None if output in (None, str) else _to_form(output)
     timeout = options.pop("timeout", None)
     deadline = None if timeout is None else time.perf_counter() + timeout
-    known, remind = options.pop("known", 0), options.pop("remind", True)
+    recorded_count, remind = options.pop("recorded_count", 0), options.pop("remind", True)
     request = _make_request(adapter, prompt, form, options)
-    async with lifetimes.in_use():
-        response = await _complete(adapter, request, request.messages[known:], deadline)
+    async with lifetimes.ResourceScope():
+        response = await _complete(adapter, request, request.messages[recorded_count:], deadline)
         if form is None or (request.tools and response.tool_calls):
             _store(adapter, (request, response))
             return response
@@ -167,7 +160,7 @@ def _make_request(
     schema = None
     tools = tuple(options.pop("tools", ()))
     # Not every server takes a schema together with tools, because tool calls do not fit it.
-    if form is not None and adapter.fits_schema and not tools:
+    if form is not None and adapter.supports_json_schema and not tools:
         schema = form.schema
     elif form is not None:
         messages = _add_instructions(messages, form.instructions)
@@ -284,7 +277,7 @@ async def _parse_output(
         output = form.read(response.text, structured=structured)
     except ValueError as error:
         if not remind:
-            raise _unreadable(adapter, response, error, structured) from None
+            raise _unreadable(adapter, response, form, error, structured) from None
         reminder = Message("user", _reminder_text(response, error, form, structured))
     else:
         _store(adapter, (request, response))
@@ -305,20 +298,30 @@ async def _parse_output(
         raise
     except ValueError as error:
         merged = _merge_responses(response, second)
-        raise _unreadable(adapter, merged, error, structured, ", asked twice") from None
+        raise _unreadable(adapter, merged, form, error, structured, ", not even after a reminder") from None
 
 
 def _unreadable(
-    adapter: ProviderAdapter, response: ModelResponse, error: ValueError, structured: bool, attempts: str = ""
+    adapter: ProviderAdapter,
+    response: ModelResponse,
+    form: AnswerFormat,
+    error: ValueError,
+    structured: bool,
+    after_reminder: str = "",
 ) -> Unreadable:
     is_cut = response.finish_reason == "length"
-    cut = ", cut off at max_tokens" if is_cut else ""
+    cut = " (it was cut off at max_tokens)" if is_cut else ""
     hint = ""
     if structured and not is_cut and not is_json(response.text):
-        hint = "; if the server ignores schemas, connect it with fits_schema: false"
+        hint = "; if the server ignores schemas, connect it with supports_json_schema: false"
+    what = (
+        f"{display_name(adapter.model)} gave no readable answer{after_reminder}: {error}; "
+        f"the answer was {_quote(response.text)}{cut}{hint}"
+    )
+    # The mark of a judge's fence tells people nothing.
+    mark = getattr(form, "mark", "")
     return Unreadable(
-        f"{adapter.model} gave no answer that can be read{attempts}{cut}: {error}; "
-        f"it said {_quote(response.text)}{hint}",
+        what.replace(f" {mark}", "") if mark else what,
         answer=response.text,
         usage=None if response.cached else response.usage,
     )
@@ -346,11 +349,11 @@ def _raise_if_refused(adapter: ProviderAdapter, response: ModelResponse) -> None
     if response.refusal is not None or response.finish_reason == "refusal":
         refusal = response.refusal or response.text
         raise Unreadable(
-            f"{adapter.model} refused to answer: {_quote(refusal)}",
+            f"{display_name(adapter.model)} refused to answer: {_quote(refusal)}",
             answer=refusal,
             usage=None if response.cached else response.usage,
         )
 
 
 def _quote(text: str) -> str:
-    return repr(shorten(text, MAX_QUOTE))
+    return repr(to_short_line(text, MAX_QUOTE))

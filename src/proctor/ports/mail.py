@@ -87,7 +87,7 @@ class Mailbox(Protocol[BodyT]):
         """Send several messages in order, in as few round trips as possible.
 
         After an error some messages may have been sent. Sending them again is safe if their bodies have
-        ids by which receivers recognise duplicates.
+        ids by which receivers recognize duplicates.
         """
 
     def as_received(self, body: BodyT) -> BodyT:

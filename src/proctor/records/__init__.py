@@ -1,1 +1,1 @@
-"""The nouns. Each is one frozen shape; nothing here does anything but hold and check."""
+"""Immutable records: samples, scores, sessions, trials, results and runs."""

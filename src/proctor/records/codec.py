@@ -16,8 +16,8 @@ from proctor.records.lossless import is_plain
 
 T = TypeVar("T")
 
-# The errors for values that JSON cannot hold.
-UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+# Errors from encoding values that JSON cannot represent.
+ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 
 
 def _encode_unknown(value: Any) -> Any:
@@ -89,16 +89,16 @@ def encode(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
-def in_text(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Render a value as text for people and judges: JSON with NaN and descriptions of bytes.
 
-    A value that JSON cannot hold is rendered by `repr`.
+    A value that JSON cannot represent is rendered by `repr`.
     """
     if isinstance(value, _BYTES):
         return _describe_bytes(value)
     try:
         return encode(value if is_plain(value) else _make_readable(value)).decode()
-    except UNWRITABLE:
+    except ENCODE_ERRORS:
         return _describe(value)
 
 
@@ -149,7 +149,7 @@ def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
         raise UsageError(f"not a valid {kind}: {error}", where=where) from None
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Convert a value to JSON types: mappings, lists or tuples, strings, numbers, booleans, None."""
     try:
         return msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)
@@ -158,8 +158,8 @@ def plain(value: Any) -> Any:
         return msgspec.json.decode(encode(value))
 
 
-def canonical(value: Any) -> bytes:
-    """Encode as JSON that is equal for equal content, whatever the order of keys."""
+def encode_canonical(value: Any) -> bytes:
+    """Encode as JSON that does not depend on the order of keys."""
     try:
         return _sorted_encoder.encode(value)
     except TypeError:
@@ -176,7 +176,7 @@ def _sort_content(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_sort_content(item) for item in value]
     if isinstance(value, Set):
-        return [msgspec.Raw(data) for data in sorted(map(canonical, value))]
+        return [msgspec.Raw(data) for data in sorted(map(encode_canonical, value))]
     return value
 
 
@@ -184,6 +184,6 @@ def digest(*values: Any) -> str:
     """Return a short content hash of any values."""
     state = hashlib.sha256()
     for value in values:
-        state.update(canonical(value))
+        state.update(encode_canonical(value))
         state.update(b"\n")
     return state.hexdigest()[:32]

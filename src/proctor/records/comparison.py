@@ -1,4 +1,4 @@
-"""Comparisons and rankings: deltas, flips and places, with their certainty."""
+"""Comparisons of runs or configurations, and rankings of configurations."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ class Flip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Side `a` compared with side `b`: two runs, or two configurations of one run.
 
-    `answer` summarizes it in a sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
+    `answer` is the result in a sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
     evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side only,
     worst first. `only_a` and `only_b` are the ids of samples that the other side lacks, `missing_a` and
     `missing_b` the metrics that a side lacks; `notes` describe other differences. `samples` counts the common
-    samples, `tests` the tests that p-values are corrected for. `a_run` and `b_run` are run ids. `unlike`
+    samples, `tests` the tests that p-values are corrected for. `a_run` and `b_run` are run ids. `evaluator_differences`
     describes evaluators that differ, and `uneven` evaluators that judged far fewer samples on one side:
     metrics over all evaluators are then "not comparable". `other_content` are ids with different samples on
     each side, which are not paired. `unpaired` means that all samples are compared as two groups.
@@ -128,7 +128,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     missing_a: tuple[str, ...] = ()
     missing_b: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    unlike: tuple[str, ...] = ()
+    evaluator_differences: tuple[str, ...] = msgspec.field(default=(), name="unlike")
     uneven: tuple[str, ...] = ()
     other_content: tuple[str, ...] = ()
     unpaired: bool = False
@@ -139,7 +139,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         return ("metric", self.metrics), ("score", self.scores), ("field", self.fields)
 
     def all_deltas(self) -> Iterator[MetricDelta]:
-        """Yield the deltas of all groups."""
+        """Yield all deltas."""
         for _, deltas in self.groups:
             yield from deltas.values()
 
@@ -222,12 +222,12 @@ def _is_duplicate(delta: MetricDelta, others: Mapping[str, MetricDelta], only_sc
     """True if a delta has the same numbers as the delta that it is derived from."""
     stem, _, last = delta.name.rpartition(".")
     if delta.name in ("strict_pass_rate", "mean_score", only_score):
-        twin = "pass_rate"
+        original = "pass_rate"
     elif last == "pass_rate":
-        twin = stem
+        original = stem
     else:
-        twin = f"{stem}.score" if last != "score" else ""
-    other = others.get(twin)
+        original = f"{stem}.score" if last != "score" else ""
+    other = others.get(original)
     return other is not None and other is not delta and delta.has_same_numbers(other)
 
 
@@ -321,9 +321,9 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def answer(self) -> str:
-        """A sentence that says which places are decided."""
+        """The result in a sentence."""
         if len(self._ranked) < 2:
-            return f"Fewer than two configurations have a number for {self.field}."
+            return f"Fewer than two configurations have a value for {self.field}."
         if self.decided:
             first = f"{self.best} is first by {self.field}, beyond chance"
         else:
@@ -333,13 +333,13 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
         return f"{first}{self._describe_rest()}.{f' {self.note}' if self.note else ''}"
 
     def _describe_rest(self) -> str:
-        rest = [place for place in self.places if place.value is not None][1:]
-        decided = [place.configuration for place in rest if place.decided]
-        if len(rest) < 2:
+        other_places = [place for place in self.places if place.value is not None][1:]
+        decided = [place.configuration for place in other_places if place.decided]
+        if len(other_places) < 2:
             return ""
-        if len(decided) in (0, len(rest)):
-            return f"; {'all' if decided else 'none'} of the other {len(rest)} places are decided"
-        return f"; of the other {len(rest)} places decided: {', '.join(decided)}"
+        if len(decided) in (0, len(other_places)):
+            return f"; {'all' if decided else 'none'} of the other {len(other_places)} places are decided"
+        return f"; of the other {len(other_places)} places decided: {', '.join(decided)}"
 
     @property
     def data(self) -> list[dict[str, Any]]:

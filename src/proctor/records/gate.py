@@ -45,17 +45,17 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The early decision of a gate during its run.
 
-    `n` samples decided it, `run` samples had run by then, of `of` in total, if that is known.
+    `n` samples decided it, `run` samples had run by then, out of `total`, if that is known.
     """
 
     n: int
     run: int
-    of: int | None = None
+    total: int | None = msgspec.field(default=None, name="of")
 
     @property
     def saved(self) -> int:
         """The number of samples that did not have to run."""
-        return 0 if self.of is None else max(0, self.of - self.run)
+        return 0 if self.total is None else max(0, self.total - self.run)
 
 
 class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

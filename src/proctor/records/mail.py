@@ -17,7 +17,7 @@ class EvalRequest(
 ):
     """A request to run and score one sample.
 
-    `request_id` stays the same when a request is sent again, so that duplicate answers are recognised.
+    `request_id` stays the same when a request is sent again, so that duplicate answers are recognized.
     `expects` is the exact description of what the worker should run; empty accepts any worker.
 
     >>> EvalRequest(Sample("1", "What is 2 + 2?", "4"), run_id="r1").sample.id

@@ -42,8 +42,8 @@ class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         total = self.n + self.missing
         if self.value is None or self.unit or self.kind not in ("rate", "mean") or not total:
             return None
-        known = self.value * self.n
-        return known / total, (known + self.missing) / total
+        value_sum = self.value * self.n
+        return value_sum / total, (value_sum + self.missing) / total
 
 
 class Metric(Protocol):

@@ -90,7 +90,7 @@ _HIGHER = frozenset(
         "auc auroc throughput tps similarity coherence relevance quality groundedness faithfulness"
     )
 )
-# As the last word, these make something bad good: tokens_saved, error_free.
+# As the last word, these reverse the direction: tokens_saved, error_free.
 _REDUCING = frozenset(
     _WORD.findall("saved saving savings avoided prevented fixed resolved recovered free reduced reduction")
 )
@@ -107,7 +107,7 @@ _WORK = frozenset(["token", "tokens", "request", "requests", "sample", "samples"
 
 
 def higher_is_better(name: str) -> bool | None:
-    """True if higher is better, False if lower is, None if the name does not tell.
+    """Return True if higher is better, False if lower is, None if the name does not tell.
 
     The last known word decides: an `error_rate` is better lower, a `latency_score` higher. Work per time is
     better higher, and so is a reduction of something bad, as in `tokens_saved`. Ambiguous words
@@ -120,10 +120,10 @@ def higher_is_better(name: str) -> bool | None:
         if _WORK.intersection(numerator[-1:]) and _TIMES.intersection(denominator):
             return True
         words = numerator
-    known = [word for word in words if word in _LOWER or word in _HIGHER]
-    if not known:
+    direction_words = [word for word in words if word in _LOWER or word in _HIGHER]
+    if not direction_words:
         return None
     if _AMBIGUOUS.isdisjoint(words):
-        return known[-1] in _HIGHER
+        return direction_words[-1] in _HIGHER
     is_reduction = words[-1] in _REDUCING and words[-2] in _LOWER
     return True if is_reduction and len(_AMBIGUOUS.intersection(words)) == 1 else None

@@ -87,7 +87,7 @@ class Figures(msgspec.Struct, frozen=True):
 class Results(Protocol):
     """The results of a run: a sequence that may be on disk, and its numbers as columns.
 
-    `only` restricts everything to one configuration.
+    `for_configuration` selects the results of one configuration.
     """
 
     def __len__(self) -> int: ...
@@ -97,7 +97,7 @@ class Results(Protocol):
     @overload
     def __getitem__(self, index: slice) -> Sequence[EvalResult]: ...
 
-    def only(self, configuration: str) -> Results:
+    def for_configuration(self, configuration: str) -> Results:
         """Return the results of one configuration; empty if the run has no such configuration."""
 
     def counts(self) -> Counts:
@@ -118,7 +118,7 @@ class Results(Protocol):
     def tokens(self) -> Column:
         """Return the tokens of each trial with a known usage; the others count as skipped."""
 
-    def spent(self) -> list[ModelUsage | None] | None:
+    def model_usage(self) -> list[ModelUsage | None] | None:
         """Return the model usage of each result, or None if no usage is known."""
 
     def figures(self) -> Figures:
@@ -138,12 +138,12 @@ class Results(Protocol):
         Results without a value come first; ties keep the order of the plan.
         """
 
-    def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
+    def for_sample(self, sample_id: str) -> Sequence[EvalResult]:
         """Return all results of one sample: its configurations and epochs."""
 
 
 class ResultList:
-    """Results in memory, in the given order."""
+    """Results in memory."""
 
     def __init__(self, results: Iterable[EvalResult]) -> None:
         self._results = tuple(results)
@@ -161,7 +161,7 @@ class ResultList:
     def __getitem__(self, index: int | slice) -> EvalResult | Sequence[EvalResult]:
         return self._results[index]
 
-    def only(self, configuration: str) -> ResultList:
+    def for_configuration(self, configuration: str) -> ResultList:
         return ResultList(r for r in self._results if r.trial.configuration == configuration)
 
     def counts(self) -> Counts:
@@ -175,18 +175,18 @@ class ResultList:
 
     def column(self, evaluator: str | None = None) -> Column:
         outcomes = [find_outcome(result, evaluator) for result in self._results]
-        judged = [outcome in PASS_VALUES for outcome in outcomes]
+        has_verdict = [outcome in PASS_VALUES for outcome in outcomes]
         if evaluator is None:
             values = [result.verdict()[1] for result in self._results]
         else:
             scores = [result.scores.get(evaluator) for result in self._results]
             values = [None if score is None else score.value for score in scores]
         return Column(
-            array("d", (value for value in compress(values, judged) if value is not None)),
-            bytes(outcome == "passed" for outcome in compress(outcomes, judged)),
+            array("d", (value for value in compress(values, has_verdict) if value is not None)),
+            bytes(outcome == "passed" for outcome in compress(outcomes, has_verdict)),
             errors=outcomes.count("error") + outcomes.count("unscored"),
             skipped=outcomes.count("skipped"),
-            clusters=_select(self.clusters(), judged),
+            clusters=_select(self.clusters(), has_verdict),
         )
 
     def latencies(self) -> Column:
@@ -199,14 +199,14 @@ class ResultList:
         usages = (result.trial.usage for result in self._results)
         return to_array(None if usage is None else usage.total_tokens for usage in usages)
 
-    def spent(self) -> list[ModelUsage | None] | None:
+    def model_usage(self) -> list[ModelUsage | None] | None:
         usages = [find_model_usage(result) for result in self._results]
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
         trials = [result.trial for result in self._results]
         clusters = [trial.sample.cluster or None for trial in trials]
-        costs = [None if usage is None else usage.cost for usage in self.spent() or ()]
+        costs = [None if usage is None else usage.cost for usage in self.model_usage() or ()]
         names = dict.fromkeys(name for result in self._results for name in result.scores)
         by_name = {name: [(r.scores.get(name), find_outcome(r, name)) for r in self._results] for name in names}
         return Figures(
@@ -240,7 +240,7 @@ class ResultList:
         first = max(0, offset)
         return sorted(selected, key=_worst_first)[first : first + max(0, limit)]
 
-    def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
+    def for_sample(self, sample_id: str) -> Sequence[EvalResult]:
         return [r for r in self._results if r.sample_id == sample_id]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from proctor.errors import suggest_name
+from proctor.errors import InvalidRecord, suggest_name
 from proctor.records.numbers import is_number
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Score
@@ -26,7 +26,7 @@ Scale = tuple[float, float]
 DEFAULT_SCALE = (1.0, 5.0)
 
 NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
-# A place inside a file: keys of mappings, and indexes of lists.
+# A location inside a file: keys of mappings, and indexes of lists.
 Path = tuple[str | int, ...]
 RubricProblem = tuple[Path, str]
 _TEXTS = ("id", "name", "description", "scoring_criteria")
@@ -65,7 +65,7 @@ class Columns(NamedTuple):
 
 
 class Total(NamedTuple):
-    """The total of a session: from 0 to 1, and as a score on the scale."""
+    """The total of a session, from 0 to 1 and on the scale of the rubrics."""
 
     normalized: float
     score: float
@@ -157,7 +157,7 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     metadata: Annotated[dict[str, Any], msgspec.Meta(description="Any further information.")] = {}
 
     def __post_init__(self) -> None:
-        _require_none("rubric", find_rubric_problems(msgspec.structs.asdict(self)))
+        _reject_problems("rubric", find_rubric_problems(msgspec.structs.asdict(self)))
 
 
 class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -178,7 +178,7 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         if isinstance(rubrics, list | tuple):
             rubrics = [msgspec.structs.asdict(each) if isinstance(each, Rubric) else each for each in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
-        _require_none("set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics}))
+        _reject_problems("set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics}))
 
     def __iter__(self) -> Iterator[Rubric]:
         return iter(self.rubrics)
@@ -190,8 +190,8 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         for rubric in self.rubrics:
             if rubric.id == rubric_id:
                 return rubric
-        known = [rubric.id for rubric in self.rubrics]
-        raise KeyError(f"there is no rubric {rubric_id!r}; {suggest_name(rubric_id, known)}")
+        ids = [rubric.id for rubric in self.rubrics]
+        raise KeyError(f"there is no rubric {rubric_id!r}; {suggest_name(rubric_id, ids)}")
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -220,17 +220,13 @@ def make_rubric_set(data: Mapping[str, Any]) -> RubricSet:
 
 
 def describe_unknown_keys(part: Rubric | RubricSet) -> str:
-    """Describe the unknown keys of a file that are kept in the metadata; "" if there are none."""
+    """Describe the unknown keys of a file that are stored in the metadata; "" if there are none."""
     names = part.metadata.get(UNKNOWN_KEYS)
     if not isinstance(names, list) or not names:
         return ""
     owner = f"rubric {part.id!r}" if isinstance(part, Rubric) else "rubric file"
-    suggestions = [suggest_name(name, part.__struct_fields__) for name in names]
-    hints = [hint.rstrip("?") for hint in suggestions if hint.startswith("did you mean")]
-    hint = f" ({'; '.join(hints)}?)" if hints else ""
-    listed = ", ".join(map(repr, names))
-    are_no_keys, are = ("is not a key", "is") if len(names) == 1 else ("are not keys", "are")
-    return f"{owner}: {listed} {are_no_keys} of rubrics and {are} kept in its metadata{hint}"
+    nouns, verb = ("key", "is") if len(names) == 1 else ("keys", "are")
+    return f"{owner}: unknown {nouns} {', '.join(map(repr, names))} {verb} stored in its metadata"
 
 
 def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) -> Mapping[str, Any]:
@@ -238,11 +234,11 @@ def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) ->
     names = [key for key in data if key not in record.__struct_fields__]
     if not names:
         return data
-    known = {key: value for key, value in data.items() if key not in names}
+    known_items = {key: value for key, value in data.items() if key not in names}
     metadata = dict(data.get("metadata") or {})
     listed = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
     unknown = {str(name): data[name] for name in names}
-    return {**known, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
+    return {**known_items, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,33 +250,34 @@ def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _require_none(record: str, problems: Iterable[RubricProblem]) -> None:
+def _reject_problems(record: str, problems: Iterable[RubricProblem]) -> None:
     texts = [f"{'.'.join(map(str, path))}: {text}" if path else text for path, text in problems]
     if texts:
-        raise ValueError(f"not a valid {record}: {'; '.join(texts)}")
+        raise InvalidRecord(f"not a valid {record}: {'; '.join(texts)}")
 
 
 def find_set_problems(data: Any) -> Iterator[RubricProblem]:
-    """Find all problems of the content of a rubric file, each with its place."""
+    """Find all problems of a rubric file, each with its location."""
     if not isinstance(data, Mapping):
-        yield (), "a rubric file is a mapping {version, rubrics: [{id, name, …}]}"
+        yield (), "a rubric file must be a mapping: {version: …, rubrics: [{id: …, name: …}]}"
         return
     version = data.get("version")
     if version is None:
-        yield (), "'version' is missing: results name it, so write one, such as \"1.0\""
+        yield (), "'version' is missing. Fix: add version: \"1.0\"; it is stored with each result"
     elif isinstance(version, bool) or not isinstance(version, str | int | float):
-        yield ("version",), f"a version is a text, got {version!r}"
+        yield ("version",), f"must be a text, got {version!r}"
     elif not str(version).strip():
-        yield ("version",), "it is empty"
+        yield ("version",), "must not be empty"
+    yield from _check_keys(data, RubricSet, ())
     yield from _check_scale(data.get("scale"), ("scale",))
     yield from _check_metadata(data.get("metadata"), ("metadata",))
     rubrics = data.get("rubrics")
     if rubrics is None:
-        yield (), "'rubrics' is missing: the list of the rubrics"
+        yield (), "'rubrics' is missing. Fix: add a list of rubrics"
     elif not isinstance(rubrics, list | tuple):
-        yield ("rubrics",), f"it must be a list, got {_describe_type(rubrics)}"
+        yield ("rubrics",), f"must be a list, got {_describe_type(rubrics)}"
     elif not rubrics:
-        yield ("rubrics",), "it has no rubric"
+        yield ("rubrics",), "must have at least one rubric"
     else:
         for index, rubric in enumerate(rubrics):
             yield from find_rubric_problems(rubric, ("rubrics", index))
@@ -290,15 +287,25 @@ def find_set_problems(data: Any) -> Iterator[RubricProblem]:
 def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
     """Find all problems of one rubric as data."""
     if not isinstance(data, Mapping):
-        yield at, f"a rubric is a mapping with id, name and description, got {_describe_type(data)}"
+        yield at, f"a rubric must be a mapping with id, name and description, got {_describe_type(data)}"
         return
+    yield from _check_keys(data, Rubric, at)
     for key in _TEXTS:
         yield from _check_text(data, key, at)
     weight = data.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
-        yield (*at, "weight"), f"a weight must be a number above 0, got {weight!r}"
+        yield (*at, "weight"), f"must be a number above 0, got {weight!r}"
     yield from _check_scale(data.get("scale"), (*at, "scale"))
     yield from _check_metadata(data.get("metadata"), (*at, "metadata"))
+
+
+def _check_keys(data: Mapping[str, Any], record: type[msgspec.Struct], at: Path) -> Iterator[RubricProblem]:
+    """Find misspelled keys; keys that resemble no known key are further information for the metadata."""
+    for key in data:
+        if key not in record.__struct_fields__:
+            hint = suggest_name(str(key), record.__struct_fields__)
+            if hint.startswith("did you mean"):
+                yield (*at, key), f"unknown key {str(key)!r}; {hint} Your own data belongs under 'metadata'"
 
 
 def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[RubricProblem]:
@@ -307,11 +314,11 @@ def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[RubricP
         return
     text = data[key]
     if not isinstance(text, str):
-        yield (*at, key), f"it must be a text, got {_describe_type(text)} ({text!r}); put it in quotes"
+        yield (*at, key), f"must be a text, got {_describe_type(text)} ({text!r}). Fix: put it in quotes"
     elif not text.strip():
-        yield (*at, key), "it is empty"
+        yield (*at, key), "must not be empty"
     elif key == "id" and (len(text.strip()) > MAX_ID_LENGTH or len(text.strip().splitlines()) > 1):
-        yield (*at, key), f"an id is one line of at most {MAX_ID_LENGTH} characters"
+        yield (*at, key), f"must be one line of at most {MAX_ID_LENGTH} characters"
 
 
 def _check_ids(rubrics: Sequence[Any]) -> Iterator[RubricProblem]:
@@ -321,13 +328,13 @@ def _check_ids(rubrics: Sequence[Any]) -> Iterator[RubricProblem]:
     places: list[Path] = [("rubrics", index, "id") for index in range(len(ids))]
     for index, name in enumerate(ids):
         if name and name in ids[:index]:
-            yield places[index], f"another rubric has the id {name!r} already"
+            yield places[index], f"another rubric has the same id {name!r}"
     metrics = {f"{name}.{suffix}": name for name in ids for suffix in EVALUATOR_METRICS if name}
     for index, name in enumerate(ids):
         if name in RUN_METRICS:
-            yield places[index], f"{name!r} is a metric of every run; rename it"
+            yield places[index], f"{name!r} is also a metric of every run. Fix: choose another id"
         elif name in metrics:
-            yield places[index], f"{name!r} is a metric of {metrics[name]!r}; rename it"
+            yield places[index], f"{name!r} is also a metric of {metrics[name]!r}. Fix: choose another id"
 
 
 def _check_scale(scale: Any, at: Path) -> Iterator[RubricProblem]:
@@ -335,12 +342,12 @@ def _check_scale(scale: Any, at: Path) -> Iterator[RubricProblem]:
         return
     ends = tuple(scale) if isinstance(scale, list | tuple) else ()
     if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:
-        yield at, f"a scale is its lowest and its highest number, such as [1, 5], got {scale!r}"
+        yield at, f"must be the lowest and the highest score, such as [1, 5], got {scale!r}"
 
 
 def _check_metadata(metadata: Any, at: Path) -> Iterator[RubricProblem]:
     if not isinstance(metadata, Mapping | None):
-        yield at, f"it must be a mapping, got {_describe_type(metadata)}"
+        yield at, f"must be a mapping, got {_describe_type(metadata)}"
 
 
 def _describe_type(value: Any) -> str:

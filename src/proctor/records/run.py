@@ -13,7 +13,7 @@ from proctor.records.trial import Configuration
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How long runs are kept: for a number of days, or while among the newest of their name.
+    """How long runs are kept: for a number of days, or while they are among the newest of their name.
 
     A run stays if either limit keeps it; without limits all runs stay.
 
@@ -227,22 +227,22 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The early end of a run that was decided: the reason, and the trials run `of` all, if known."""
+    """The early end of a decided run: the reason, and the number of trials that ran and of all trials."""
 
     reason: str
     after: int
-    of: int | None = None
+    total: int | None = msgspec.field(default=None, name="of")
 
 
 class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The number of outputs that came from the cache, of all outputs."""
 
     count: int
-    of: int
+    total: int = msgspec.field(name="of")
 
     def __str__(self) -> str:
-        outputs = "output" if self.of == 1 else "outputs"
-        return f"{self.count:,} of {self.of:,} {outputs} from the cache"
+        outputs = "output" if self.total == 1 else "outputs"
+        return f"{self.count:,} of {self.total:,} {outputs} from the cache"
 
 
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

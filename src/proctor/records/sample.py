@@ -12,13 +12,13 @@ from proctor.errors import ConfigError, Problem
 MAX_TAGS = 100
 
 
-def tag_problems(tags: Any) -> Iterator[Problem]:
+def find_tag_problems(tags: Any) -> Iterator[Problem]:
     """Find all problems of the tags of a run, or of a query for runs."""
     if not isinstance(tags, Mapping):
         yield Problem("tags", f"expected a mapping of names to texts, got {type(tags).__name__}")
         return
     if len(tags) > MAX_TAGS:
-        yield Problem("tags", f"{len(tags):,} tags, at most {MAX_TAGS} are allowed")
+        yield Problem("tags", f"at most {MAX_TAGS} tags are allowed, got {len(tags):,}")
         return
     for name, value in tags.items():
         if not isinstance(name, str) or not isinstance(value, str):
@@ -27,12 +27,12 @@ def tag_problems(tags: Any) -> Iterator[Problem]:
 
 def check_tags(tags: Any) -> dict[str, str]:
     """Return the tags, or raise one error that lists all their problems."""
-    problems = list(tag_problems(tags))
+    problems = list(find_tag_problems(tags))
     if problems:
         raise ConfigError(
-            "the tags cannot be used",
+            "the tags are invalid",
             problems=problems,
-            fix="tags are for finding runs; put data about samples into their metadata",
+            fix="write texts, such as tags={'team': 'search'}; data about samples belongs in their metadata",
         )
     return dict(tags)
 

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from math import fsum
 from typing import Any, Literal
 
 import msgspec
 
+from proctor.errors import InvalidRecord
 from proctor.records.numbers import is_fraction
 
 Status = Literal["ok", "error", "skipped"]
 # The effect of a skipped part on a combination: it is skipped too, or the part is left out.
 Skipped = Literal["skip", "ignore"]
 
-# Keys in the details of a combined score: see `_find_gaps`.
+# Flags in the details of a combined score: see `_flag_gaps`.
 INCOMPLETE, UNCERTAIN = "incomplete", "uncertain"
 
-# The reason of an evaluator of repeats for all epochs but the last, and its wording in older data.
-NOT_LAST = "scored once per sample, in its last epoch"
-_NOT_LAST_BEFORE = "it is told once a sample, in the last of its epochs"
-# The reason of an evaluator that compares, for the baseline configuration itself.
-IS_BASELINE = "this is the baseline, which is compared with nothing"
+# Skip reason of evaluators that run once per sample, in its last epoch; older data has the second text.
+NOT_LAST_EPOCH = "scored once per sample, in its last epoch"
+_OLD_NOT_LAST_EPOCH = "it is told once a sample, in the last of its epochs"
+# Skip reason of comparing evaluators on the baseline itself; older data has the second text.
+IS_BASELINE = "the baseline is not compared with itself"
+_OLD_IS_BASELINE = "this is the baseline, which is compared with nothing"
 # Scores skipped by design leave no combination undecided and are not missing.
-SKIPPED_BY_DESIGN = frozenset({NOT_LAST, _NOT_LAST_BEFORE, IS_BASELINE})
-
-
+SKIPPED_BY_DESIGN = frozenset({NOT_LAST_EPOCH, _OLD_NOT_LAST_EPOCH, IS_BASELINE, _OLD_IS_BASELINE})
+_NO_VERDICT = "use Score.error or Score.skipped when there is no verdict"
 # Names of score fields in the mappings that custom evaluators return.
 _ALIASES = {"score": "value", "message": "reason"}
 
@@ -35,7 +37,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     `Score.error` and `Score.skipped` are not verdicts: their `value` and `passed` are None, they are left out
     of every mean, and they are counted separately. `value` must be a number and `passed` a boolean; anything
-    else raises ValueError.
+    else raises `InvalidRecord`, which is a ValueError.
 
     >>> Score(0.75, True, "close enough").value
     0.75
@@ -59,44 +61,37 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         else:
             self._check_no_verdict()
         if type(self.reason) is not str and not isinstance(self.reason, str):
-            raise ValueError(f"a score's reason must be a text, got {self.reason!r}")
+            raise InvalidRecord(f"Score.reason must be a text, got {self.reason!r}", fix="write reason=str(…)")
         if type(self.details) is not dict and not isinstance(self.details, Mapping):
-            raise ValueError(f"a score's details must be a mapping, got {self.details!r}")
+            raise InvalidRecord(f"Score.details must be a mapping, got {self.details!r}", fix="write details={…}")
 
     def _check_value(self) -> None:
-        """Convert any number from 0 to 1 to a float, NumPy numbers included; reject anything else."""
-        value: Any = _unbox(self.value)
+        """Convert any number from 0 to 1 to a float, NumPy numbers and decimals included."""
+        value: Any = unbox(self.value)
         if not is_fraction(value):
-            raise ValueError(
-                f"a score's value must be a number from 0 to 1, got {self.value!r}; "
-                + (
-                    f"write Score({float(value)}, {value})"
-                    if isinstance(value, bool)
-                    else "use Score.error or Score.skipped when there is no verdict"
-                )
-            )
+            fix = f"write Score({float(value)}, {value})" if isinstance(value, bool) else _NO_VERDICT
+            raise InvalidRecord(f"Score.value must be a number from 0 to 1, got {self.value!r}", fix=fix)
         msgspec.structs.force_setattr(self, "value", float(value))
 
     def _check_passed(self) -> None:
-        """Convert any boolean to a bool, NumPy booleans included; reject anything else."""
-        passed = _unbox(self.passed)
+        """Convert any boolean to a bool, NumPy booleans included."""
+        passed = unbox(self.passed)
         if not isinstance(passed, bool):
-            raise ValueError(
-                f"a score's passed must be True or False, got {self.passed!r}; "
-                "use Score.error or Score.skipped when there is no verdict"
-            )
+            raise InvalidRecord(f"Score.passed must be True or False, got {self.passed!r}", fix=_NO_VERDICT)
         msgspec.structs.force_setattr(self, "passed", passed)
 
     def _check_no_verdict(self) -> None:
         """Reject a verdict with an error or a skip; older data has `passed` False there."""
         if self.status not in ("error", "skipped"):
-            raise ValueError(f"a score's status is ok, error or skipped, got {self.status!r}")
+            raise InvalidRecord(
+                f"Score.status must be 'ok', 'error' or 'skipped', got {self.status!r}", fix="leave out status"
+            )
         if self.passed is False:
             msgspec.structs.force_setattr(self, "passed", None)
         if self.value is not None or self.passed is not None:
-            raise ValueError(
-                f"a score with status {self.status!r} must have neither a value nor a verdict; "
-                f"write Score.{self.status}(reason)"
+            raise InvalidRecord(
+                f"a Score with status {self.status!r} must have neither a value nor a verdict",
+                fix=f"write Score.{self.status}(reason)",
             )
 
     def __getitem__(self, name: str) -> Any:
@@ -123,8 +118,10 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return cls(None, None, reason, dict(details or {}), "skipped")
 
 
-def _unbox(value: Any) -> Any:
-    """Return the Python number or boolean of a NumPy scalar or zero-dimensional array."""
+def unbox(value: Any) -> Any:
+    """Return the Python number or boolean of a NumPy scalar, a zero-dimensional array or a decimal."""
+    if isinstance(value, Decimal) and value.is_finite():
+        return float(value)
     if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
         return value.item()
     return value
@@ -160,7 +157,7 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
             return Score.skipped(_join_reasons(unknown, scores), details)
     # One certain failure is enough; a pass is as certain as the least certain part.
     deciding = [score for score in verdicts if not failed or score.passed is False]
-    details |= _find_gaps(scores, skipped, any if not failed else all, deciding)
+    details |= _flag_gaps(scores, skipped, any if not failed else all, deciding)
     values = [score.value for score in verdicts if score.value is not None]
     # The failures are the reason; the details have the other scores.
     decisive = {
@@ -189,22 +186,22 @@ def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
     # One certain pass is enough; without a pass, an error could have been one.
     deciding = [score for score in verdicts if not passed or score.passed is True]
     deciding += [] if passed else errors.values()
-    details |= _find_gaps(scores, skipped, all if passed else any, deciding)
+    details |= _flag_gaps(scores, skipped, all if passed else any, deciding)
     values = [score.value for score in verdicts if score.value is not None]
     decisive = {name: score for name, score in scores.items() if score.status != "skipped"}
     return Score(max(values), passed, _join_reasons(decisive, scores), details)
 
 
-def _find_gaps(
+def _flag_gaps(
     scores: Mapping[str, Score],
     skipped: Skipped,
     quantifier: Callable[[Iterable[bool]], bool],
     deciding: Sequence[Score],
 ) -> dict[str, bool]:
-    """Find what a combination with a verdict does not know.
+    """Return the flags of a combined score with missing parts.
 
-    `incomplete`: its value lacks a part that could not be judged. `uncertain`: that part could have changed
-    the verdict.
+    `incomplete`: a part could not be scored and is missing from the value. `uncertain`: that part could have
+    changed the verdict.
     """
     missing = {**_select_status(scores, "error"), **find_undecided(scores, skipped)}
     incomplete = bool(missing) or any(INCOMPLETE in score.details for score in scores.values())

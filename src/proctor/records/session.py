@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from proctor.errors import InvalidRecord
 from proctor.records.numbers import MAX_COST, is_number, token_count
 
 EventT = TypeVar("EventT")
@@ -40,10 +41,10 @@ class Usage(_Record, frozen=True):
         return Usage(*map(_sum, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
-def impossible_counts(usage: Usage) -> dict[str, Any]:
+def find_impossible_counts(usage: Usage) -> dict[str, Any]:
     """Return the impossible values of a usage by name: negative, too large, or not numbers."""
-    known = {name: value for name, value in msgspec.structs.asdict(usage).items() if value is not None}
-    return {name: value for name, value in known.items() if not _is_plausible(name, value)}
+    reported = {name: value for name, value in msgspec.structs.asdict(usage).items() if value is not None}
+    return {name: value for name, value in reported.items() if not _is_plausible(name, value)}
 
 
 def _is_plausible(name: str, value: Any) -> bool:
@@ -52,19 +53,19 @@ def _is_plausible(name: str, value: Any) -> bool:
     return token_count(value) is not None
 
 
-def plausible_usage(usage: Usage) -> Usage:
+def drop_impossible_counts(usage: Usage) -> Usage:
     """Return the usage without impossible values.
 
     If the input or output tokens are impossible, all token counts are dropped: a total would be too small.
     """
-    wrong = impossible_counts(usage)
+    impossible = find_impossible_counts(usage)
     counts = {name: getattr(usage, name) for name in _COUNTS}
-    if not wrong and all(type(value) in (int, type(None)) for value in counts.values()):
+    if not impossible and all(type(value) in (int, type(None)) for value in counts.values()):
         return usage
-    if "input_tokens" in wrong or "output_tokens" in wrong:
+    if "input_tokens" in impossible or "output_tokens" in impossible:
         counts = dict.fromkeys(counts)
     counts = {name: token_count(value) for name, value in counts.items()}
-    return Usage(cost=None if "cost" in wrong else usage.cost, **counts)
+    return Usage(cost=None if "cost" in impossible else usage.cost, **counts)
 
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
@@ -180,9 +181,9 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, re
             self._events = []
             return
         if type(events) is not list and (isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable)):
-            raise TypeError(
-                f"a Session takes a list of events, got {type(events).__name__}. "
-                "Fix: pass a list, as in Session([event])"
+            raise InvalidRecord(
+                f"a Session takes a list of events, got {type(events).__name__}",
+                fix="pass a list, as in Session([event])",
             )
         self._events = [as_event(event) for event in events]
 
@@ -231,7 +232,7 @@ def as_event(event: Any) -> Event:
 
 def _sum_usage(events: Iterable[Event]) -> Usage:
     calls = (event.usage for event in events if isinstance(event, ModelCall))
-    return sum(map(plausible_usage, calls), Usage())
+    return sum(map(drop_impossible_counts, calls), Usage())
 
 
 def _select_type(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT]:

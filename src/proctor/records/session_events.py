@@ -164,7 +164,7 @@ class CallerIndex:
         for call in message.tool_calls:
             self._names[_caller_key(call)] = message.name
 
-    def of(self, call: ToolCall) -> str | None:
+    def get_caller(self, call: ToolCall) -> str | None:
         """Return the name of the agent that requested a call; None if it has no name."""
         return self._names.get(_caller_key(call))
 

@@ -45,7 +45,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Why a trial has no output: the kind of error, its message, and where it was raised."""
+    """The error of a trial without an output: its kind, message and traceback."""
 
     kind: str
     message: str
@@ -136,7 +136,7 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         if self.trial.error is not None:
             return Score.error(str(self.trial.error))
         if not self.scores:
-            return Score.skipped("no evaluator was given")
+            return Score.skipped("the run has no evaluators")
         if len(self.scores) == 1:
             return next(iter(self.scores.values()))
         return combine_all(self.scores, self.skipped)

@@ -211,8 +211,9 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
 def _count_flips(comparison: Comparison, shown: int) -> str:
     limit = f"; the {'worst' if comparison.lost else 'first'} {shown:,}"
     return (
-        f"{format_count(len(comparison.lost), 'sample')} lost and {len(comparison.won):,} won "
-        f"(score of {comparison.b} → {comparison.a}{'' if shown == len(comparison.flips) else limit}):"
+        f"{format_count(len(comparison.lost), 'sample')} passed only in {comparison.b} (lost), "
+        f"{len(comparison.won):,} only in {comparison.a} (won); "
+        f"score of {comparison.b} → {comparison.a}{'' if shown == len(comparison.flips) else limit}:"
     )
 
 
@@ -241,7 +242,7 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     clusters = max((delta.clusters for delta in deltas if delta.clusters), default=0)
     clustering = f", in {format_count(clusters, 'cluster')}" if clusters else ""
     tests = f", p corrected for {format_count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
-    yield f"n = {size}, {pairing}{clustering}{tests}; {legend}"
+    yield f"Difference: {comparison.a} minus {comparison.b}; n = {size}, {pairing}{clustering}{tests}; {legend}"
     for method in dict.fromkeys(d.method.partition(";")[0] for d in deltas if d.method.startswith(BOOTSTRAP)):
         yield f"{', '.join(delta.name for delta in deltas if delta.method.startswith(method))}: {method}"
     reasons = {d.name: d.method.partition("; ")[0] for d in deltas if d.method and d.interval is None is d.p}

@@ -64,6 +64,7 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
     size = f" ({summary.describe_samples(run)})" if run.dataset.length is not None else ""
     facts = (
         f"run {run.run_id}",
+        f"rescored from {run.rescored_from}" if run.rescored_from else "",
         f"target {run.target.name}" if run.target.name else "",
         f"dataset {run.dataset.name}{size}" if run.dataset.name else "",
         format_duration(run.duration_seconds),

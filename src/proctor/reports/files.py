@@ -41,7 +41,7 @@ def write_file(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: s
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path names an open stream such as /dev/stdout."""
+    """Return whether a path names an open stream such as /dev/stdout."""
     return _STREAM.fullmatch(str(path)) is not None
 
 

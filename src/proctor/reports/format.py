@@ -29,7 +29,7 @@ _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\
 
 def excerpt(value: Any, limit: int) -> str:
     """Return a value as text of about `limit` characters; line breaks stay."""
-    text = value if isinstance(value, str) else codec.in_text(value)
+    text = value if isinstance(value, str) else codec.to_text(value)
     hidden = len(text) - limit
     if hidden > 0:
         text = f"{text[:limit]}… ({format_count(hidden, 'more character')})"
@@ -76,7 +76,7 @@ def format_interval(metric: MetricValue) -> str:
 
 
 def format_missing(metric: MetricValue) -> str:
-    """Say how many results a metric could not use."""
+    """Describe how many results a metric could not use."""
     facts = (
         format_count(metric.errors, "error") if metric.errors else "",
         f"{metric.skipped:,} skipped" if metric.skipped else "",
@@ -85,7 +85,7 @@ def format_missing(metric: MetricValue) -> str:
 
 
 def format_bounds(metric: MetricValue) -> str:
-    """Say how far missing results could move a metric; empty if few are missing."""
+    """Describe how far missing results could move a metric; empty if few are missing."""
     total = metric.n + metric.missing
     if metric.bounds is None or metric.missing <= MISSING_SHARE_MENTIONED * total:
         return ""

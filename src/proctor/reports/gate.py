@@ -59,7 +59,7 @@ def describe_check(check: Check) -> str:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
     baseline = format_value(check.baseline, check.kind)
     facts = [
-        f"{check.name} {format_value(check.value, check.kind)} against {baseline}",
+        f"{check.name} {format_value(check.value, check.kind)} vs. {baseline}",
         _format_difference(check, "95 % interval "),
         f"margin {format_change(check.margin, check.kind, sign='')}",
         add_clusters(samples, check.clusters),

@@ -49,21 +49,36 @@ def align_columns(
 
 
 def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None) -> None:
-    """Print one line for each run: id, name, status, results, pass rate, errors, baselines and tags.
+    """Print one line for each run: id, name, status, results by outcome, pass rate, baselines and tags.
 
-    Tags go on a line below the run if the terminal is too narrow.
+    The pass rate is that of the judged results. Tags go on a line below the run if the terminal is too narrow.
     """
-    rows: list[tuple[str, ...]] = [("run", "name", "status", "results", "pass rate", "errors")]
+    # A column of zeros would make the table too wide for a terminal.
+    has_skipped = any(report.counts.skipped for _, report in runs)
+    rows: list[tuple[str, ...]] = [
+        ("run", "name", "status", "results", "judged", "pass rate", *(["skipped"] if has_skipped else []), "errors")
+    ]
     tags = ["tags"]
     for run, report in runs:
+        counts = report.counts
         is_incomplete = run.total and (run.status != "completed" or run.stopped_early)
         total = f"{report.total:,}" + (f" of {run.total:,}" if is_incomplete else "")
         names = [f"baseline:{name}" for name, run_id in (baselines or {}).items() if run_id == run.run_id]
+        names += [f"rescored from {run.rescored_from}"] if run.rescored_from else []
         tags.append(single_line(", ".join([*names, *(f"{k}={v}" for k, v in run.tags.items())]), VALUE_LIMIT))
         rows.append(
-            _cells(run.run_id, run.name, run.status, total, _format_pass_rate(run, report), f"{report.errors:,}")
+            _cells(
+                run.run_id,
+                run.name,
+                run.status,
+                total,
+                f"{counts.passed + counts.failed:,}",
+                _format_pass_rate(run, report),
+                *([f"{counts.skipped:,}"] if has_skipped else []),
+                f"{report.errors:,}",
+            )
         )
-    _print_table(rows, right=(3, 4, 5), shrinkable=(1,), last_column=tags)
+    _print_table(rows, right=range(3, len(rows[0])), shrinkable=(1,), last_column=tags)
 
 
 def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> None:
@@ -105,7 +120,6 @@ def _print_table(
 
 
 def _format_pass_rate(run: RunMetadata, report: EvalReport) -> str:
-    """Return the pass rate, or the lowest and highest of several configurations."""
     if len(run.configurations) == 1:
         return DASH if report.pass_rate is None else format_percent(report.pass_rate)
     metrics = [table.get("pass_rate") for table in report.by_configuration.values()]

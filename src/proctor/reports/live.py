@@ -29,7 +29,7 @@ DescribeOutcomes = Callable[[Mapping[Outcome, int]], list[str]]
 
 
 def live_display(
-    wanted: bool | None = None, stream: TextIO | None = None, *, outcomes: DescribeOutcomes | None = None
+    show: bool | None = None, stream: TextIO | None = None, *, outcomes: DescribeOutcomes | None = None
 ) -> Display | None:
     """Return the progress display of a run: always for True, only in a terminal for None, none for False.
 
@@ -38,7 +38,7 @@ def live_display(
     describe = functools.partial(describe_progress, outcomes=outcomes or _count_verdicts)
     stream = stream or sys.stderr
     is_terminal = stream.isatty()
-    if wanted is False or (wanted is None and not is_terminal):
+    if show is False or (show is None and not is_terminal):
         return None
     display = _show_bar if is_terminal else _print_lines
     return lambda view: display(view, stream, describe)
@@ -56,14 +56,16 @@ def describe_progress(view: RunView, outcomes: DescribeOutcomes = _count_verdict
     """Return one line: results so far, their outcomes, speed, and time left."""
     share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
     facts = [f"{view.done}{share}", *outcomes(view.outcomes)]
+    if view.resumed:
+        # The outcomes are those of this session.
+        facts[0] += f": {view.resumed} from an earlier session; now"
+        facts[:2] = [" ".join(facts[:2])]
     if view.outcomes["skipped"]:
         facts.append(f"{view.outcomes['skipped']} skipped")
     if view.rate is not None:
         facts.append(f"{view.rate:,.{0 if view.rate >= 10 else 1}f}/s")
     if view.seconds_left is not None and view.total and view.done < view.total:
         facts.append(f"{_format_seconds(view.seconds_left)} left")
-    if view.resumed:
-        facts.append(f"{view.resumed} from an earlier session")
     return ", ".join(facts)
 
 
@@ -133,7 +135,6 @@ def _print_lines(view: RunView, stream: TextIO, describe: Callable[[RunView], st
 
 
 def _format_seconds(seconds: float) -> str:
-    """Format a number of seconds."""
     rounded = round(seconds)
     if rounded < 60:
         return f"{rounded} s"

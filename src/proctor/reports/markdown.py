@@ -89,6 +89,7 @@ def _run_facts(report: EvalReport, run: RunMetadata) -> dict[str, str]:
     return {
         "Run ID": run.run_id,
         "Name": run.name,
+        "Rescored From": run.rescored_from or "",
         "Status": summary.describe_status(report, run) or summary.describe_early_stop(run),
         "Timestamp": run.started_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "Proctor Version": run.environment.get("proctor", ""),

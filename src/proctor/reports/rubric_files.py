@@ -15,7 +15,7 @@ from typing import Any
 from proctor.comparison.report import EvalReport
 from proctor.core.names import UniqueNames
 from proctor.core.stats.descriptive import mean, mean_and_variance, quantile
-from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, too_few_clusters
+from proctor.core.stats.intervals import clustered_mean_interval, find_cluster_problem, mean_interval
 from proctor.ports import RunView
 from proctor.records import codec
 from proctor.records.formatting import format_count
@@ -37,8 +37,6 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class _Scores:
-    """The scores of many sessions, with the cluster of each."""
-
     def __init__(self) -> None:
         self.values = array("d")
         self._clusters: list[str] = []
@@ -66,8 +64,8 @@ class _Scores:
     def cluster_details(self) -> dict[str, Any]:
         if list_shared_clusters(self._clusters) is None:
             return {}
-        too_few = too_few_clusters(self._clusters)
-        return {"clusters": len(set(self._clusters)), **({"no_interval": too_few} if too_few else {})}
+        problem = find_cluster_problem(self._clusters)
+        return {"clusters": len(set(self._clusters)), **({"no_interval": problem} if problem else {})}
 
 
 class BatchSummary:
@@ -230,7 +228,7 @@ def add_run_details(content: dict[str, Any], report: EvalReport) -> dict[str, An
         return content
     details: dict[str, Any] = {"run_id": run.run_id}
     if run.spent is not None:
-        details["spent"] = codec.plain(run.spent)
+        details["spent"] = codec.to_plain(run.spent)
     if run.warnings:
         details["warnings"] = list(run.warnings)
     return {**content, "details": {**details, **content["details"]}}
@@ -244,13 +242,13 @@ class FileNames:
         # Some file systems ignore case.
         self._unique_names = UniqueNames("_", key=str.casefold)
 
-    def of(self, session_id: str) -> str:
+    def make_unique(self, session_id: str) -> str:
         """Return the name for an id; the same id always has the same name."""
         if session_id not in self._names:
             name = _UNSAFE.sub("_", session_id).strip("._-")
             if len(name) > MAX_NAME_LENGTH:
                 name = f"{name[:MAX_NAME_LENGTH]}_{codec.digest(session_id)[:8]}"
-            self._names[session_id] = self._unique_names.of(name or "session")
+            self._names[session_id] = self._unique_names.make_unique(name or "session")
         return self._names[session_id]
 
 
@@ -278,7 +276,7 @@ class ResultFiles:
         self._run_id, self._resumed = view.run_id, view.resumed
 
     def name(self, session_id: str) -> str:
-        return self._names.of(session_id) + RESULT_SUFFIX
+        return self._names.make_unique(session_id) + RESULT_SUFFIX
 
     def add_result(self, result: EvalResult) -> None:
         """Write the result of one session."""
@@ -361,13 +359,12 @@ def add_source_path(content: dict[str, Any], sessions: Path) -> dict[str, Any]:
 
 
 def is_from(source: str, sessions: Path) -> bool:
-    """Tell whether a log, with or without a line number, is the given file or lies in the given folder."""
+    """Return whether a log, with or without a line number, is the given file or lies in the given folder."""
     path, root = os.path.realpath(source), os.path.realpath(sessions)
     return path == root or path.startswith((root.rstrip(os.sep) + os.sep, f"{root}:"))
 
 
 def _read_details(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the details of every readable result file in a folder."""
     for path in sorted(folder.glob(f"*{RESULT_SUFFIX}")):
         with contextlib.suppress(OSError, ValueError, RecursionError):
             content = json.loads(path.read_bytes())

@@ -51,7 +51,7 @@ class JudgeUsage(msgspec.Struct, frozen=True):
         )
 
     def content(self) -> dict[str, Any]:
-        content: dict[str, Any] = dict(codec.plain(self.usage))
+        content: dict[str, Any] = dict(codec.to_plain(self.usage))
         if self.answers:
             content |= {"answers": self.answers, "from_history": self.from_history}
         if self.failed:
@@ -105,7 +105,7 @@ def session_result(result: EvalResult, columns: Columns) -> dict[str, Any]:
 
 
 def rubric_score(result: EvalResult, column: Column) -> Score:
-    """Return a session's score for one rubric, or an error if the judge was not asked."""
+    """Return a session's score for one rubric, or an error if the judge was not called."""
     score = result.scores.get(column.name)
     return Score.error(result.error or "the judge was not asked") if score is None else score
 
@@ -182,7 +182,7 @@ def _batch_lines(content: Mapping[str, Any]) -> Iterator[str]:
     scored, interval = details["sessions_scored"], details["average_interval"]
     total = _describe_average(batch["average_score"], scored, details["sessions_not_scored"], interval)
     partial = details.get("sessions_partly_scored")
-    yield f"total: {total}" + (f"; {partial:,} of {scored:,} totals lack a failed rubric" if partial else "")
+    yield f"total: {total}" + (f"; {partial:,} of {scored:,} totals leave out a failed rubric" if partial else "")
     if clusters := details.get("clusters"):
         reason = details.get("no_interval")
         intervals = f"there are no intervals ({reason})" if reason else "the intervals account for that"

@@ -22,7 +22,7 @@ def headlines(report: EvalReport) -> list[str]:
     if len(report.by_configuration) < 2:
         return [*_rubric_headline(report), _headline(report.counts, report.metrics)]
     return [
-        f"{name}: {_headline(report.results.only(name).counts(), metrics)}"
+        f"{name}: {_headline(report.results.for_configuration(name).counts(), metrics)}"
         for name, metrics in report.by_configuration.items()
     ]
 
@@ -38,12 +38,11 @@ def _rubric_headline(report: EvalReport) -> list[str]:
 
 
 def describe_partial(metric: MetricValue) -> str:
-    """Say how many totals were computed without all rubrics."""
-    return f"{metric.partial:,} of {format_count(metric.n, 'total')} lack the score of a rubric"
+    """Describe how many totals were computed without all rubrics."""
+    return f"{metric.partial:,} of {format_count(metric.n, 'total')} leave out the score of a rubric"
 
 
 def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
-    """Summarize results in one sentence: pass rate, errors and skipped results."""
     if not counts.total:
         return "No results"
     facts = ["No result has a verdict"]
@@ -52,8 +51,8 @@ def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
         interval = ""
         if metric is not None and metric.interval is not None:
             interval = f", 95 % interval {format_interval(metric).removesuffix(' %')}"
-        of_judged = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
-        facts = [f"{counts.passed:,} of {of_judged} passed ({format_percent(counts.passed / judged)}{interval})"]
+        judged_text = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
+        facts = [f"{counts.passed:,} of {judged_text} passed ({format_percent(counts.passed / judged)}{interval})"]
     if errors := counts.error + counts.unscored:
         facts.append(format_count(errors, "error"))
     if counts.skipped:
@@ -70,15 +69,15 @@ def describe_status(report: EvalReport, run: RunMetadata) -> str:
 
 
 def describe_early_stop(run: RunMetadata) -> str:
-    """Say after how many trials a run stopped early, and why; empty if it did not."""
+    """Describe after how many trials a run stopped early, and why; empty if it did not."""
     if (stopped := run.stopped_early) is None:
         return ""
-    total = "" if stopped.of is None else f" of {stopped.of:,}"
+    total = "" if stopped.total is None else f" of {stopped.total:,}"
     return f"stopped early after {stopped.after:,}{total}: {stopped.reason}"
 
 
 def describe_samples(run: RunMetadata) -> str:
-    """Say how many samples the run uses, and which ones if it was limited."""
+    """Describe how many samples the run uses, and which ones if it was limited."""
     total = format_count(run.dataset.length or 0, "sample")
     limit = run.options.limit
     if limit is None or run.dataset.length is None or limit >= run.dataset.length:
@@ -173,11 +172,11 @@ def _is_redundant(name: str, metrics: Mapping[str, MetricValue]) -> bool:
         return True
     if name == "success_rate":
         return metric.value == 1.0
-    twin = metrics.get(_name_twin(name, metrics))
-    return twin is not None and (twin.value, twin.n) == (metric.value, metric.n)
+    equivalent = metrics.get(_name_equivalent(name, metrics))
+    return equivalent is not None and (equivalent.value, equivalent.n) == (metric.value, metric.n)
 
 
-def _name_twin(name: str, metrics: Mapping[str, MetricValue]) -> str:
+def _name_equivalent(name: str, metrics: Mapping[str, MetricValue]) -> str:
     """Return the name of the metric that may have the same value, or an empty text."""
     if name in ("strict_pass_rate", "mean_score"):
         return "pass_rate"
@@ -203,5 +202,5 @@ def collect_notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
 
 
 def is_distribution(metric: MetricValue) -> bool:
-    """Tell whether a metric is a percentile of scores."""
+    """Return whether a metric is a percentile of scores."""
     return metric.kind == "quantile" and not metric.unit

@@ -54,14 +54,14 @@ def _render_custom_event(event: CustomEvent, callers: session_events.CallerIndex
     match session_events.interpret_event(event):
         case session_events.UnansweredCall() as unanswered:
             return _render_tool_call(unanswered.call, callers, "no result is recorded")
-        case session_events.OrphanResult() as unasked:
-            name = f" {single_line(unasked.name, VALUE_LIMIT)}" if unasked.name else ""
-            error = "" if unasked.error is None else f"failed: {unasked.error}\n"
-            content = f"{error}{excerpt(_as_text(unasked.content), RESULT_LIMIT)}"
+        case session_events.OrphanResult() as orphan:
+            name = f" {single_line(orphan.name, VALUE_LIMIT)}" if orphan.name else ""
+            error = "" if orphan.error is None else f"failed: {orphan.error}\n"
+            content = f"{error}{excerpt(_as_text(orphan.content), RESULT_LIMIT)}"
             return f"tool result{name}, whose call is not recorded\n{_indent(content)}"
-        case session_events.UnknownRoleMessage() as stranger:
-            content = excerpt(_as_text(stranger.content), TEXT_LIMIT)
-            return f"{single_line(stranger.role, VALUE_LIMIT)}:\n{_indent(content)}"
+        case session_events.UnknownRoleMessage() as message:
+            content = excerpt(_as_text(message.content), TEXT_LIMIT)
+            return f"{single_line(message.role, VALUE_LIMIT)}:\n{_indent(content)}"
     if event.kind in THOUGHTS and (thought := _find_thought(event.data)):
         return f"{event.kind}:\n{_indent(excerpt(thought, RESULT_LIMIT))}"
     return f"{single_line(event.kind, VALUE_LIMIT)}: {single_line(event.data, OTHER_EVENT_LIMIT)}"
@@ -79,7 +79,7 @@ def _find_thought(data: Any) -> str:
 
 
 def _render_tool_call(call: ToolCall, callers: session_events.CallerIndex, result: str) -> str:
-    name = callers.of(call)
+    name = callers.get_caller(call)
     caller = f" ({single_line(name, VALUE_LIMIT)})" if name else ""
     return f"tool {_format_call(call)}{caller}\n{_indent(result)}"
 
@@ -100,7 +100,7 @@ def _as_text(content: Any) -> str:
     if isinstance(content, str):
         return summarize_data(content)
     has_typed_parts = isinstance(content, list) and any(isinstance(p, dict) and "type" in p for p in content)
-    return render_content(content, codec.in_text) if has_typed_parts else render_value(content, codec.in_text)
+    return render_content(content, codec.to_text) if has_typed_parts else render_value(content, codec.to_text)
 
 
 def _indent(text: str) -> str:

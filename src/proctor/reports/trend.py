@@ -98,7 +98,6 @@ def _block(value: float, low: float, high: float) -> str:
 
 
 def _average_neighbors(values: Sequence[float], limit: int) -> list[float]:
-    """Reduce values to at most `limit` by averaging neighbors."""
     if len(values) <= limit:
         return list(values)
     edges = [round(index * len(values) / limit) for index in range(limit + 1)]
@@ -137,7 +136,7 @@ class Scale(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def is_shorter_than(self, limit: timedelta) -> bool:
-        """Tell whether the scale covers some time, but less than the limit."""
+        """Return whether the scale covers some time, but less than the limit."""
         return 0 < self.high - self.low < limit.total_seconds()
 
 
@@ -299,7 +298,6 @@ def _dash(number: int) -> str:
 
 
 def _mark(number: int, x: float, y: float) -> str:
-    """Return the path of a circle, a square, a triangle or a diamond around a point."""
     paths = (
         f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
         f"M{x - 3.5:.1f} {y - 3.5:.1f}h7v7h-7z",

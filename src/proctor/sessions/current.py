@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from proctor.records.session import ModelCall, Session, Usage, impossible_counts, plausible_usage
+from proctor.records.session import ModelCall, Session, Usage, drop_impossible_counts, find_impossible_counts
 
 
 class HasSession(Protocol):
-    """Creates its session when the first event is recorded."""
+    """An object that creates its session when the first event is recorded."""
 
     @property
     def session(self) -> Session: ...
@@ -17,15 +17,15 @@ class HasSession(Protocol):
 
 current: ContextVar[Session | HasSession | None] = ContextVar("proctor_session", default=None)
 warnings: ContextVar[list[str] | None] = ContextVar("proctor_warnings", default=None)
-# One entry for each output of the running run that was cut off.
-cut_off: ContextVar[list[None] | None] = ContextVar("proctor_cut_off", default=None)
+# One entry for each output of the current run that reached its token limit.
+cut_off_outputs: ContextVar[list[None] | None] = ContextVar("proctor_cut_off", default=None)
 
 # The finish reasons of answers that reached their token limit.
 CUT_OFF_REASONS = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "max_length", "token_limit"))
 
 
 def current_session() -> Session | None:
-    """The session of the running trial, or None outside of one.
+    """Return the session of the current trial, or None outside of a trial.
 
     >>> current_session() is None
     True
@@ -35,14 +35,14 @@ def current_session() -> Session | None:
 
 
 def record(event: Any) -> None:
-    """Add an event to the session of the running trial; do nothing outside of one."""
+    """Add an event to the session of the current trial; do nothing outside of a trial."""
     session = current_session()
     if session is not None:
         session.append(event)
 
 
 def warn(text: str) -> None:
-    """Add a warning to the report of the running run, once; do nothing outside of one."""
+    """Add a warning to the report of the current run, once; do nothing outside of a run."""
     texts = warnings.get()
     if texts is not None and text not in texts:
         texts.append(text)
@@ -57,9 +57,9 @@ def note_cut_off(session: Session) -> None:
     reason = calls[-1].finish_reason if calls else None
     if reason is None or reason.casefold() not in CUT_OFF_REASONS:
         return
-    counted = cut_off.get()
-    if counted is not None:
-        counted.append(None)
+    outputs = cut_off_outputs.get()
+    if outputs is not None:
+        outputs.append(None)
     else:
         warn(f"outputs were {CUT_OFF}")
 
@@ -68,20 +68,20 @@ CUT_OFF = "cut off at the token limit and judged as they are. Fix: raise max_tok
 
 
 def describe_cut_off(number: int) -> str:
-    """The warning about outputs that were cut off."""
+    """Return the warning about outputs that were cut off."""
     return f"{number:,} output{' was' if number == 1 else 's were'} {CUT_OFF}"
 
 
-def count_cut_off(warning: str) -> int | None:
-    """The number in a warning about outputs that were cut off; None for any other text."""
+def parse_cut_off_count(warning: str) -> int | None:
+    """Return the number in a warning about outputs that were cut off; None for any other text."""
     number, _, rest = warning.partition(" ")
     digits = number.replace(",", "")
     return int(digits) if digits.isdecimal() and rest.endswith(CUT_OFF) else None
 
 
 def check_usage(usage: Usage, source: str) -> Usage:
-    """The usage that a server or target reported; drop impossible counts with a warning."""
-    if impossible := impossible_counts(usage):
-        reported = ", ".join(f"{name}: {str(value)[:40]}" for name, value in impossible.items())
-        warn(f"{source} reported a usage that cannot be true ({reported}); it counts as unknown")
-    return plausible_usage(usage)
+    """Return the usage that a server or target reported; drop impossible counts with a warning."""
+    if impossible := find_impossible_counts(usage):
+        counts = ", ".join(f"{name}: {str(value)[:40]}" for name, value in impossible.items())
+        warn(f"{source} reported impossible token counts or costs ({counts}); they count as unknown")
+    return drop_impossible_counts(usage)

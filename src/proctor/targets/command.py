@@ -23,6 +23,7 @@ from proctor.targets import wire
 
 STDIN, STDOUT = 0, 1
 STDERR_BYTES, STDERR_LINES = 8192, 10
+COMMAND_FIX = 'write the program and its arguments as strings: ["python", "bot.py"]'
 
 
 class CommandTarget:
@@ -53,9 +54,10 @@ class CommandTarget:
         self._env = {**os.environ, **(env or {})}
         problems = _find_problems(self._argv, self._cwd, env or {}, self._env.get("PATH"))
         if problems:
-            raise TargetError("the command cannot be run", where=name or "", problems=problems)
+            fix = "correct the command, or install the program"
+            raise TargetError("the command cannot be run", where=name or "", problems=problems, fix=fix)
         identity = codec.digest(self._argv, cwd, env or {}, _file_digests(self._argv, self._cwd))[:16]
-        uncovered = ("what the program imports and reads besides the files in its arguments",)
+        uncovered = ("files that the program uses and its arguments do not name",)
         self.spec = TargetSpec(name or _default_name(self._argv, self._cwd), "command", identity, uncovered)
 
     def __repr__(self) -> str:
@@ -172,11 +174,9 @@ def _split_command(command: Any) -> tuple[str, ...]:
     try:
         argv = shlex.split(command) if isinstance(command, str) else [*command]
     except (TypeError, ValueError) as error:
-        raise TargetError(f"{command!r} is not a command: {error}") from None
+        raise TargetError(f"{command!r} is not a command: {error}", fix=COMMAND_FIX) from None
     if not argv or not all(isinstance(argument, str) for argument in argv):
-        raise TargetError(
-            f"{command!r} is not a command", fix='write the program and its arguments as strings: ["python", "bot.py"]'
-        )
+        raise TargetError(f"{command!r} is not a command", fix=COMMAND_FIX)
     return tuple(argv)
 
 

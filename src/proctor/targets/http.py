@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, unquote
 
 from proctor.core.clock import SystemClock
-from proctor.core.http_status import is_loopback, seconds_until
+from proctor.core.http_status import is_loopback, parse_retry_after
 from proctor.core.redaction.known_secrets import known_secrets
 from proctor.core.retry_policy import is_retryable_status
 from proctor.errors import CallFailed, Problem, TargetError, suggest_name
@@ -31,7 +31,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 # Names of headers, variables and query parameters whose values are secrets.
 _SECRET_NAME = re.compile(r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE)
-# In an output, a shorter text may be something else than the secret.
+# Shorter texts may match by chance.
 _MIN_SECRET_IN_RESPONSE = 8
 
 
@@ -45,7 +45,9 @@ class Headers:
     def __init__(self, headers: Mapping[str, str], extra_secrets: Iterable[tuple[str, str]] = ()) -> None:
         problems = _find_problems(headers)
         if problems:
-            raise TargetError("the headers cannot be used", problems=problems)
+            raise TargetError(
+                "the headers are invalid", problems=problems, fix='write {"Authorization": "Bearer $TOKEN"}'
+            )
         self._templates = {name: Template(value) for name, value in headers.items()}
         self._extra_secrets = tuple(extra_secrets)
 
@@ -90,14 +92,14 @@ def is_secret(name: str) -> bool:
 def _find_problems(headers: Any) -> list[Problem]:
     # Problems never quote a value.
     if not isinstance(headers, Mapping):
-        return [Problem("headers.", "expected a mapping of names to values")]
+        return [Problem("headers", "expected a mapping of names to values")]
     reasons = {str(name): _find_problem(name, value) for name, value in headers.items()}
     return [Problem(f"headers.{name}", reason) for name, reason in reasons.items() if reason]
 
 
 def _find_problem(name: Any, value: Any) -> str:
     if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-        return "this is not a header name"
+        return "this is not a valid header name; use letters, digits and -"
     if not isinstance(value, str):
         return "the value is not a string"
     template = Template(value)
@@ -149,13 +151,13 @@ class HttpTarget:
         self._timeout = _check_timeout(timeout)
         self._is_local = is_loopback(parts.hostname or "")
         self._client: httpx2.AsyncClient | None = None
-        place = parts.netloc.rpartition("@")[2] + parts.path
+        location = parts.netloc.rpartition("@")[2] + parts.path
         query = [
             (name, "" if is_secret(name) else value) for name, value in parse_qsl(parts.query, keep_blank_values=True)
         ]
         # Without secrets: a new key is not a new endpoint, and a digest of a secret can be guessed.
-        identity = codec.digest([self._method, parts.scheme, place, query, self._headers.without_secrets()])[:16]
-        self.spec = TargetSpec(name or place, "http", identity, (f"what runs at {place}",))
+        identity = codec.digest([self._method, parts.scheme, location, query, self._headers.without_secrets()])[:16]
+        self.spec = TargetSpec(name or location, "http", identity, (f"the code behind {location}",))
 
     def __repr__(self) -> str:
         return f"HttpTarget({self.spec.name!r})"
@@ -203,7 +205,7 @@ class HttpTarget:
             raise self._failed(
                 f"{what}: {message}" if message else what,
                 retryable=is_retryable_status(status),
-                retry_after=seconds_until(response.headers.get("Retry-After", ""), SystemClock().now()),
+                retry_after=parse_retry_after(response.headers.get("Retry-After", ""), SystemClock().now()),
             )
         body = self._headers.hide_in_response(body)
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -232,5 +234,5 @@ def _check_timeout(timeout: Any) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise TargetError(f"timeout must be a number of seconds above 0, not {timeout!r}")
+        raise TargetError(f"expected a number of seconds above 0, found {timeout!r}", where="timeout", fix="write 30")
     return float(timeout)

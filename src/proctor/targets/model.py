@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.errors import ModelError, Problem, TargetError, suggest_name
 from proctor.models.connect import provider
-from proctor.models.http.errors import shorten
+from proctor.models.http.errors import to_short_line
 from proctor.models.model_calls import AskOptions, aask
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from proctor.ports import ProviderAdapter
@@ -40,7 +40,7 @@ class ModelTarget:
     A text input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill placeholders with
     the same names; a list of {role, content} is a conversation. `prompt` is a text or a Markdown file with a
     front matter. A configuration may override model, prompt, system, temperature, max_tokens and seed. All
-    other options belong to the provider, such as `base_url`, or `of` for a wrapper.
+    other options belong to the provider, such as `base_url`.
 
     >>> def capital(prompt: str) -> str:
     ...     return "Paris"
@@ -56,7 +56,7 @@ class ModelTarget:
         hints = {key: suggest_name(key, known) for key in others}
         typos = [Problem(key, hint) for key, hint in hints.items() if hint.startswith("did you mean")]
         if typos:
-            raise TargetError("some keys are unknown", where=name or "", problems=typos)
+            raise TargetError("some keys are unknown", where=name or "", problems=typos, fix="correct these keys")
         if others:
             model = {**(model if isinstance(model, Mapping) else {"model": model}), **others}
         own = {key: value for key, value in settings.items() if key in known}
@@ -76,7 +76,7 @@ class ModelTarget:
         return f"ModelTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """Return the faults of a configuration, including its model and its prompt."""
+        """Return the problems of a configuration, including its model and its prompt."""
         model = options.get("model")
         if isinstance(model, Mapping) and "api_key" in model:
             return ["a configuration is stored with the run, so use api_key_env instead of api_key"]
@@ -119,7 +119,7 @@ class ModelTarget:
             if not template.parameters:
                 raise TargetError(
                     "the prompt has no placeholder for the input: it would be the same for all samples",
-                    where=shorten(text, MAX_QUOTE),
+                    where=to_short_line(text, MAX_QUOTE),
                     fix="write $input where it belongs; a prompt in a file ends in .md",
                 )
             self._templates[text] = template
@@ -167,7 +167,8 @@ def _override(options: Mapping[str, Any], defaults: Settings) -> Settings:
             for name, value in options.items()
         }
     except msgspec.ValidationError as error:
-        raise TargetError(f"an option does not fit: {error}") from None
+        fix = 'write numbers without quotes, such as {"model": "openai:gpt-4o", "temperature": 0.2}'
+        raise TargetError(f"an option of the model has the wrong type: {error}", fix=fix) from None
     return msgspec.structs.replace(defaults, **changes)
 
 
@@ -177,4 +178,7 @@ def _to_message(turn: Any) -> Message:
     try:
         return msgspec.convert(dict(turn), Message)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise TargetError(f"a turn of a conversation is {{role, content}}, got {turn!r} ({error})") from None
+        raise TargetError(
+            f"a turn of a conversation must be {{role, content}}, found {turn!r} ({error})",
+            fix='write {"role": "user", "content": "…"}',
+        ) from None

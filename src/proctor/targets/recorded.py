@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -16,8 +16,6 @@ from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, Usage
 from proctor.records.trial import Configuration, Reply
-
-EntryT = TypeVar("EntryT")
 
 CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
 _BOM = b"\xef\xbb\xbf"
@@ -47,104 +45,39 @@ class RecordingKey(NamedTuple):
     epoch: int
 
 
-class MemoryRecordings:
-    """Recordings in memory, from a list of mappings or from a mapping of id to output."""
-
-    def __init__(self, source: Mapping[str, Any] | Iterable[Mapping[str, Any]], name: str = "the recordings") -> None:
-        rows: Iterable[Any] = source
-        if isinstance(source, Mapping):
-            rows = ({"id": key, "output": output} for key, output in source.items())
-        index = _Index[Recording](name)
-        for number, row in enumerate(rows, start=1):
-            where = f"recording {number}"
-            try:
-                recording = msgspec.convert(row, Recording)
-            except msgspec.ValidationError as error:
-                index.problems.append(Problem(where, str(error)))
-            else:
-                index.add(where, recording, recording)
-        self._entries = index.check()
-        self.keys = frozenset(self._entries)
-        self.digest = codec.digest([[*table.values()] for table in self._entries.values()])
-
-    def find(self, key: RecordingKey, sample_id: str) -> Recording | None:
-        return self._entries.get(key, {}).get(sample_id)
-
-
-class FileRecordings:
-    """Recordings in a JSONL file; memory holds only the offset of each line."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        # Absolute: a target may change the current folder.
-        self._file = path.absolute()
-        state = hashlib.sha256()
-        index = _Index[int](str(path))
-        try:
-            with path.open("rb") as file:
-                self._stamp = _file_stamp(file)
-                for number, start, line in _read_lines(file):
-                    state.update(line)
-                    where = f"{path}:{number}"
-                    try:
-                        recording = msgspec.json.decode(line, type=Recording)
-                    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                        index.problems.append(Problem(where, str(error)))
-                    else:
-                        index.add(where, recording, start)
-        except OSError as error:
-            raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
-        self._offsets = index.check()
-        self.keys = frozenset(self._offsets)
-        self.digest = state.hexdigest()[:32]
-
-    def find(self, key: RecordingKey, sample_id: str) -> Recording | None:
-        start = self._offsets.get(key, {}).get(sample_id)
-        if start is None:
-            return None
-        try:
-            with self._file.open("rb") as file:
-                if _file_stamp(file) != self._stamp:
-                    raise CallFailed(f"{self._path} has changed since its recordings were read")
-                file.seek(start)
-                return msgspec.json.decode(file.readline(), type=Recording)
-        except OSError as error:
-            raise CallFailed(f"the recordings in {self._path} cannot be read any more: {error.strerror}") from None
-
-
-Recordings = MemoryRecordings | FileRecordings
-
-
-def read_recordings(path: Path) -> Recordings:
-    """Read a file of recordings: JSON Lines, or a JSON list."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(_SNIFF_BYTES).removeprefix(_BOM).lstrip()
-            if not start.startswith(b"["):
-                return FileRecordings(path)
-            file.seek(0)
-            text = file.read().removeprefix(_BOM)
-    except OSError as error:
-        raise TargetError(f"the recordings cannot be read: {error.strerror}", where=str(path)) from None
-    try:
-        return MemoryRecordings(msgspec.json.decode(text, type=list[Any]), str(path))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TargetError(
-            f"the recordings are not a JSON list: {error}",
-            where=str(path),
-            fix='write [{"id": …, "output": …}], or one such object on each line',
-        ) from None
-
-
-class _Index(Generic[EntryT]):
-    """Entries by key and sample id, and the problems of the source."""
+class Recordings:
+    """Recordings by configuration, epoch and sample id; of a JSONL file, memory holds only the offset of each line."""
 
     def __init__(self, source: str) -> None:
+        self.digest = ""
         self.problems: list[Problem] = []
         self._source = source
-        self._entries: dict[RecordingKey, dict[str, EntryT]] = {}
+        self._entries: dict[RecordingKey, dict[str, Recording | int]] = {}
+        self._file: tuple[Path, tuple[int, ...]] | None = None
 
-    def add(self, where: str, recording: Recording, entry: EntryT) -> None:
+    @property
+    def configurations(self) -> frozenset[str | None]:
+        """The configurations with recordings; None for recordings of every configuration."""
+        return frozenset(key.configuration for key in self._entries)
+
+    def find(self, key: RecordingKey, sample_id: str) -> Recording | None:
+        """Return the recording of a sample, if there is one."""
+        entry = self._entries.get(key, {}).get(sample_id)
+        if not isinstance(entry, int):
+            return entry
+        assert self._file is not None  # only files have offsets
+        path, stamp = self._file
+        try:
+            with path.open("rb") as file:
+                if _file_stamp(file) != stamp:
+                    raise CallFailed(f"{self._source} has changed since its recordings were read")
+                file.seek(entry)
+                return msgspec.json.decode(file.readline(), type=Recording)
+        except OSError as error:
+            raise CallFailed(f"the recordings in {self._source} cannot be read any more: {error.strerror}") from None
+
+    def add(self, where: str, recording: Recording, offset: int | None = None) -> None:
+        """Add a recording; with an offset, it is read from the file again when it is needed."""
         sample_id = str(recording.id)
         table = self._entries.setdefault(RecordingKey(recording.configuration, recording.epoch), {})
         if recording.output is msgspec.UNSET and recording.error is None:
@@ -152,10 +85,39 @@ class _Index(Generic[EntryT]):
         elif sample_id in table:
             self.problems.append(Problem(where, f"the id {sample_id!r} is recorded already"))
         else:
-            table[sample_id] = entry
+            table[sample_id] = recording if offset is None else offset
 
-    def check(self) -> dict[RecordingKey, dict[str, EntryT]]:
-        """Return the entries, or raise all problems."""
+    def add_rows(self, rows: Iterable[Any]) -> Recordings:
+        """Add recordings as mappings, and check them."""
+        for number, row in enumerate(rows, start=1):
+            where = f"recording {number}"
+            try:
+                self.add(where, msgspec.convert(row, Recording))
+            except msgspec.ValidationError as error:
+                self.problems.append(Problem(where, str(error)))
+        self._check()
+        self.digest = codec.digest([[*table.values()] for table in self._entries.values()])
+        return self
+
+    def add_file(self, path: Path) -> Recordings:
+        """Add the lines of a JSONL file, and check them."""
+        state = hashlib.sha256()
+        with path.open("rb") as file:
+            # Absolute: a target may change the current folder.
+            self._file = path.absolute(), _file_stamp(file)
+            for number, start, line in _read_lines(file):
+                state.update(line)
+                where = f"{path}:{number}"
+                try:
+                    self.add(where, msgspec.json.decode(line, type=Recording), start)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    self.problems.append(Problem(where, str(error)))
+        self._check()
+        self.digest = state.hexdigest()[:32]
+        return self
+
+    def _check(self) -> None:
+        """Raise all problems, or an error if there are no recordings."""
         if self.problems:
             raise TargetError(
                 "some recordings cannot be used",
@@ -164,8 +126,30 @@ class _Index(Generic[EntryT]):
                 problems=self.problems,
             )
         if not self._entries:
-            raise TargetError("there are no recordings", where=self._source)
-        return self._entries
+            raise TargetError("there are no recordings", where=self._source, fix="check that it is the right file")
+
+
+def read_recordings(path: Path) -> Recordings:
+    """Read a file of recordings: JSON Lines, or a JSON list."""
+    recordings = Recordings(str(path))
+    try:
+        with path.open("rb") as file:
+            start = file.read(_SNIFF_BYTES).removeprefix(_BOM).lstrip()
+            if not start.startswith(b"["):
+                return recordings.add_file(path)
+            file.seek(0)
+            text = file.read().removeprefix(_BOM)
+    except OSError as error:
+        what = f"the recordings cannot be read: {error.strerror}"
+        raise TargetError(what, where=str(path), fix="check the path") from None
+    try:
+        return recordings.add_rows(msgspec.json.decode(text, type=list[Any]))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TargetError(
+            f"the recordings are not a JSON list: {error}",
+            where=str(path),
+            fix='write [{"id": …, "output": …}], or one such object on each line',
+        ) from None
 
 
 def _read_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
@@ -213,8 +197,7 @@ class RecordedTarget:
     ) -> None:
         self._per_configuration = per_configuration
         self._recordings = _open_recordings(outputs)
-        keys = self._recordings.keys if self._recordings else frozenset()
-        self._configurations = frozenset(key.configuration for key in keys)
+        self._configurations = self._recordings.configurations if self._recordings else frozenset[str | None]()
         named = self._configurations - {None}
         self._default = next(iter(named)) if len(named) == 1 else None
         stem = Path(outputs).stem if isinstance(outputs, str | Path) else "recorded"
@@ -228,12 +211,12 @@ class RecordedTarget:
         """Reject options other than `configuration`; recordings in samples accept all options."""
         if self._recordings is None:
             return []
-        faults = [
+        problems = [
             f"there is no option {name!r} for recordings: {suggest_name(name, [CONFIGURATION])}"
             for name in options
             if name != CONFIGURATION
         ]
-        return faults + self._check_configuration(options)
+        return problems + self._check_configuration(options)
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0) -> Reply:
         """Return the recording of one sample."""
@@ -333,8 +316,10 @@ def _open_recordings(outputs: Any) -> Recordings | None:
         return None
     if isinstance(outputs, str | Path):
         return read_recordings(Path(outputs))
+    if isinstance(outputs, Mapping):
+        outputs = [{"id": key, "output": output} for key, output in outputs.items()]
     if isinstance(outputs, Iterable) and not isinstance(outputs, bytes):
-        return MemoryRecordings(outputs)
+        return Recordings("the recordings").add_rows(outputs)
     raise TargetError(
         f"{type(outputs).__name__} cannot contain recordings",
         fix="pass the path of a JSONL file, a list of recordings or a mapping of id to output",

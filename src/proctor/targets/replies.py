@@ -77,7 +77,7 @@ def _from_weakincentives(source: Any) -> Session | None:
     if package is None or events is None or not isinstance(source, package.Session):
         return None
     converters: Mapping[type, Callable[[Any], Iterator[Any]]] = {
-        events.PromptRendered: _convert_prompt,
+        events.PromptRendered: lambda entry: iter([Message("user", entry.rendered_prompt)]),
         events.ToolInvoked: _convert_tool_call,
         events.PromptExecuted: _convert_response,
     }
@@ -92,12 +92,8 @@ def _from_weakincentives(source: Any) -> Session | None:
     return session
 
 
-def _convert_prompt(entry: Any) -> Iterator[Message]:
-    yield Message("user", entry.rendered_prompt)
-
-
 def _convert_tool_call(entry: Any) -> Iterator[ToolCall]:
-    arguments = codec.plain(entry.params)
+    arguments = codec.to_plain(entry.params)
     result, error = entry.result, None
     if hasattr(result, "success") and hasattr(result, "value"):
         error = None if result.success else result.message or "it failed"
@@ -105,7 +101,7 @@ def _convert_tool_call(entry: Any) -> Iterator[ToolCall]:
     yield ToolCall(
         entry.name,
         arguments if isinstance(arguments, dict) else {"params": arguments} if arguments else {},
-        codec.plain(result),
+        codec.to_plain(result),
         error,
         call_id=entry.call_id,
     )
@@ -120,7 +116,7 @@ def _convert_response(entry: Any) -> Iterator[Message | ModelCall]:
 
 
 def _user_slices(source: Any, package: Any) -> Iterator[Any]:
-    """Yield the user's own state; the package's own state does not concern the answer."""
+    """Yield the user's own state; the state of the package itself is left out."""
     try:
         slices = source.snapshot(include_all=True).slices
     except package.SnapshotSerializationError:

@@ -14,15 +14,16 @@ import msgspec
 from proctor.core import imports as importing
 from proctor.core import optional as extras
 from proctor.core.callables import is_async_callable, is_generator_callable
-from proctor.core.identity import examine, name_of
+from proctor.core.identity import compute_identity, get_callable_name
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address
+from proctor.models.http.errors import to_short_line
 from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
-from proctor.targets.model import ModelTarget
+from proctor.targets.model import MAX_QUOTE, ModelTarget
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.replies import execute_reply, runnable_reply
 
@@ -90,10 +91,10 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
         raise TargetError(
             f"the target cannot be used: {error.what}",
             where=error.where or address,
-            fix=f"{model_hint}; or {error.fix}" if model_hint else error.fix,
+            fix=f"{model_hint} Otherwise {error.fix}" if model_hint else error.fix,
         ) from None
     if isinstance(target, str):
-        raise TargetError("it is a string, not a callable", where=address)
+        raise TargetError("this is a string, not a function", where=address, fix="name a function of the module")
     if isinstance(getattr(target, "spec", None), TargetSpec):
         return target, name
     return target, name or address.rpartition(":")[2]
@@ -119,6 +120,7 @@ def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
             "some keys are unknown",
             where=name or "target",
             problems=[Problem(key, suggest_name(key, names)) for key in unknown],
+            fix="correct or leave out these keys",
         )
     return make(target[kind], **options)
 
@@ -150,20 +152,17 @@ class _RelabelledTarget:
 
 
 def from_object(target: Any, name: str | None = None) -> PythonTarget:
-    """Wrap a function, an object with `execute` or `invoke`, or another callable object."""
+    """Wrap an object with `execute` or `invoke`, or a function, partial, bound method or other callable."""
     if target is None:
         raise TargetError(
             "there is no target",
-            fix="name one; recorded sessions need none, but the dataset must declare them: "
-            "--dataset-format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
-            "SessionDataset",
+            fix="name one, such as app.py:answer; for recorded sessions, which need none, add --dataset-format auto "
+            "(eval file: dataset: {path: …, format: auto}; Python: SessionDataset)",
         )
-    name = name or name_of(target)
+    name = name or get_callable_name(target)
     if inspect.isclass(target):
         raise TargetError(
-            "it is a class, and a target must be callable",
-            where=name,
-            fix=f"pass an instance, such as {name}(), or a function",
+            "a class is not a target", where=name, fix=f"pass an instance, such as {name}(), or a function"
         )
     if not inspect.isroutine(target) and not isinstance(target, functools.partial):
         if callable(getattr(target, "execute", None)):
@@ -171,17 +170,12 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
         if any(callable(getattr(target, method, None)) for method in ("ainvoke", "invoke")):
             return from_runnable(target, name)
     if callable(target):
-        return from_function(target, name)
+        return _make_target(target, TargetSpec(name, "function"), target)
     raise TargetError(
-        "it cannot be called, and a target must be callable",
-        where=name,
+        f"{to_short_line(repr(target), MAX_QUOTE)} is not a target: it cannot be called",
+        where="target",
         fix="pass a function, an object with execute or invoke, an address or a mapping",
     )
-
-
-def from_function(target: Callable[..., Any], name: str) -> PythonTarget:
-    """Wrap a sync or async function, lambda, partial, bound method or callable object."""
-    return _make_target(target, TargetSpec(name, "function"), target)
 
 
 def _make_target(
@@ -195,15 +189,15 @@ def _make_target(
 ) -> PythonTarget:
     """Make a target that calls a function and, with `convert`, converts its result; its identity covers `contents`."""
     where = f"{spec.name}.{method}" if method else spec.name
-    parameters = parameters_of(target, where)
+    parameters = read_parameters(target, where)
     if is_generator_callable(target):
         raise TargetError(
-            "it is a generator, and only a complete output can be scored",
+            "the target is a generator, but only a complete output can be scored",
             where=where,
             fix="collect the pieces and return them together",
         )
     is_async = is_async or is_async_callable(target)
-    identity, uncovered = examine(contents)
+    identity, uncovered = compute_identity(contents)
     spec = msgspec.structs.replace(spec, identity=identity, uncovered=uncovered)
     return PythonTarget(spec, _make_call(target, convert, is_async=is_async), parameters, blocking=not is_async)
 
@@ -327,12 +321,12 @@ class Parameters(NamedTuple):
     takes_any: bool
 
     def check(self, options: Mapping[str, Any]) -> list[str]:
-        """Return one sentence for each fault in a configuration's options."""
-        faults = [fault for name in options if (fault := self._find_fault(name))]
+        """Return one sentence for each problem of a configuration's options."""
+        problems = [problem for name in options if (problem := self._find_problem(name))]
         missing = [name for name in self.required if name not in options]
-        return faults + [f"the option {name!r} is required" for name in missing]
+        return problems + [f"no configuration sets the required parameter {name!r}" for name in missing]
 
-    def _find_fault(self, name: str) -> str:
+    def _find_problem(self, name: str) -> str:
         if name == self.input_name:
             return f"the option {name!r} has the name of the parameter for the input"
         if self.takes_any or name in self.known:
@@ -341,7 +335,7 @@ class Parameters(NamedTuple):
         return f"there is no option {name!r}: {hint}"
 
 
-def parameters_of(target: Callable[..., Any], where: str) -> Parameters:
+def read_parameters(target: Callable[..., Any], where: str) -> Parameters:
     """Read the signature of a callable that is called as `function(input, **options)`."""
     try:
         parameters = [*inspect.signature(target).parameters.values()]
@@ -350,9 +344,9 @@ def parameters_of(target: Callable[..., Any], where: str) -> Parameters:
         return Parameters(None, frozenset(), (), takes_any=True)
     if not parameters or parameters[0].kind not in _POSITIONAL:
         raise TargetError(
-            "it has no positional parameter for the input",
+            "the target takes no input: it has no positional parameter",
             where=where,
-            fix="make the first parameter take the input, as in `def answer(question): ...`",
+            fix="add a first parameter for the input, as in def answer(question): …",
         )
     first, *rest = parameters
     for parameter in rest:

@@ -1,4 +1,4 @@
-"""Tools for your tests: a loopback model server, and contracts of providers, mailboxes and histories."""
+"""Tools for your tests: a loopback model server, and contracts of providers and mailboxes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from proctor.core.lazy import lazy_names
 # Module -> its public names.
 EXPORTS = {
     "testing.faults": ("Fault",),
-    "testing.history_contract": ("HistoryContract",),
     "testing.mailbox_contract": ("MailboxContract",),
     "testing.model_server": ("ModelServer",),
     "testing.provider_contract": ("EndpointContract", "ProviderContract"),

@@ -1,6 +1,5 @@
 # Written by tools/generate.py from EXPORTS in proctor.testing.
 from proctor.testing.faults import Fault as Fault
-from proctor.testing.history_contract import HistoryContract as HistoryContract
 from proctor.testing.mailbox_contract import MailboxContract as MailboxContract
 from proctor.testing.model_server import ModelServer as ModelServer
 from proctor.testing.provider_contract import EndpointContract as EndpointContract
@@ -10,7 +9,6 @@ from proctor.testing.wire_format import ScriptedReply as ScriptedReply
 
 __all__ = [
     "Fault",
-    "HistoryContract",
     "MailboxContract",
     "ModelServer",
     "EndpointContract",

@@ -17,10 +17,10 @@ from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
 
 # The longest wait for a message that must arrive, and a lease that outlasts every test, in seconds.
-PATIENCE = 20.0
-LONG = 300
+TIMEOUT_SECONDS = 20.0
+LONG_LEASE = 300
 # Long enough for another thread to start waiting.
-MOMENT = 0.1
+SHORT_DELAY = 0.1
 RACES = 25
 
 
@@ -61,7 +61,7 @@ class MailboxHooks:
             yield mailbox
 
     @contextlib.contextmanager
-    def takes_short(self) -> Iterator[None]:
+    def assert_takes_short(self) -> Iterator[None]:
         """Assert that the block takes at least `SHORT` seconds."""
         started = time.monotonic()
         yield
@@ -73,9 +73,9 @@ class MailboxHooks:
         time.sleep(self.SHORT * 1.1 + 0.01)
 
 
-def receive_one(mailbox: Mailbox[Any], lease: float = LONG, *, provisional: bool = False) -> Message[Any]:
+def receive_one(mailbox: Mailbox[Any], lease: float = LONG_LEASE, *, provisional: bool = False) -> Message[Any]:
     """Receive a message that must arrive."""
-    messages = mailbox.receive(visibility_timeout=lease, wait_time_seconds=PATIENCE, provisional=provisional)
+    messages = mailbox.receive(visibility_timeout=lease, wait_time_seconds=TIMEOUT_SECONDS, provisional=provisional)
     assert len(messages) == 1, f"expected one message, received {len(messages)}"
     return messages[0]
 
@@ -85,19 +85,19 @@ def receive_many(mailbox: Mailbox[Any], count: int) -> list[Message[Any]]:
     messages: list[Message[Any]] = []
     while len(messages) < count:
         limit = min(10, count - len(messages))
-        batch = mailbox.receive(max_messages=limit, visibility_timeout=LONG, wait_time_seconds=PATIENCE)
+        batch = mailbox.receive(max_messages=limit, visibility_timeout=LONG_LEASE, wait_time_seconds=TIMEOUT_SECONDS)
         assert 0 < len(batch) <= limit, f"received {len(messages)} of {count}, then {len(batch)}"
         messages += batch
     return messages
 
 
-def bodies_of(messages: list[Message[Any]]) -> list[Any]:
+def get_bodies(messages: list[Message[Any]]) -> list[Any]:
     return [message.body for message in messages]
 
 
 def wait_for_dead_letters(mailbox: Mailbox[Any], count: int) -> list[DeadLetter]:
     """Wait until the mailbox has `count` dead letters."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while len(letters := list(mailbox.dead_letters())) < count and time.monotonic() < deadline:
         time.sleep(0.02)
     assert len(letters) == count, f"expected {count} dead letters, found {len(letters)}"
@@ -110,7 +110,7 @@ def run_concurrently(*calls: Callable[[], Any]) -> list[Any]:
     outcomes: list[Any] = [None] * len(calls)
 
     def run(index: int) -> None:
-        barrier.wait(PATIENCE)
+        barrier.wait(TIMEOUT_SECONDS)
         try:
             outcomes[index] = calls[index]()
         except Exception as error:
@@ -120,7 +120,7 @@ def run_concurrently(*calls: Callable[[], Any]) -> list[Any]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(3 * PATIENCE)
+        thread.join(3 * TIMEOUT_SECONDS)
         assert not thread.is_alive(), "a call did not return"
     return outcomes
 
@@ -149,14 +149,14 @@ class MailboxConcurrencyContract(MailboxHooks):
 
     def test_a_long_poll_sees_the_end_of_a_lease_that_began_while_it_waits(self, mailbox: Mailbox[Any]) -> None:
         def send_soon() -> None:
-            time.sleep(MOMENT)
+            time.sleep(SHORT_DELAY)
             mailbox.send("a")
 
-        wait = partial(mailbox.receive, visibility_timeout=self.SHORT, wait_time_seconds=PATIENCE)
+        wait = partial(mailbox.receive, visibility_timeout=self.SHORT, wait_time_seconds=TIMEOUT_SECONDS)
         started = time.monotonic()
         first, second, _ = run_concurrently(wait, wait, send_soon)
         assert sorted(message.delivery_count for message in (*first, *second)) == [1, 2]
-        assert time.monotonic() - started <= MOMENT + self.SHORT + self.SLACK
+        assert time.monotonic() - started <= SHORT_DELAY + self.SHORT + self.SLACK
 
     def test_closing_ends_long_polls(self, mailbox: Mailbox[Any]) -> None:
         handle = mailbox.open_mailbox(mailbox.name, str)
@@ -182,7 +182,7 @@ class MailboxConcurrencyContract(MailboxHooks):
             mailbox.send_all(range(RACES))
             returned = 0
             for message in receive_many(mailbox, RACES):
-                outcomes = run_concurrently(message.acknowledge, partial(message.nack, LONG))
+                outcomes = run_concurrently(message.acknowledge, partial(message.nack, LONG_LEASE))
                 assert _count_winners(outcomes) == 1
                 returned += outcomes[1] is None
             assert mailbox.approximate_count() == returned
@@ -205,12 +205,12 @@ class MailboxConcurrencyContract(MailboxHooks):
 
     def _check_wakes_receiver(self, mailbox: Mailbox[Any], action: Callable[[], object]) -> None:
         def act_soon() -> float:
-            time.sleep(MOMENT)
+            time.sleep(SHORT_DELAY)
             action()
             return time.monotonic()
 
         def wait() -> tuple[Sequence[Message[Any]], float]:
-            return mailbox.receive(wait_time_seconds=PATIENCE), time.monotonic()
+            return mailbox.receive(wait_time_seconds=TIMEOUT_SECONDS), time.monotonic()
 
         acted, (messages, returned) = run_concurrently(act_soon, wait)
         assert [message.body for message in messages] == ["a"]
@@ -218,17 +218,17 @@ class MailboxConcurrencyContract(MailboxHooks):
 
     def _check_ends_polls(self, mailbox: Mailbox[Any], action: Callable[[], object]) -> None:
         def act_soon() -> None:
-            time.sleep(MOMENT)
+            time.sleep(SHORT_DELAY)
             action()
 
         def wait() -> tuple[int, float]:
             started = time.monotonic()
-            return len(mailbox.receive(wait_time_seconds=PATIENCE)), time.monotonic() - started
+            return len(mailbox.receive(wait_time_seconds=TIMEOUT_SECONDS)), time.monotonic() - started
 
         _, *outcomes = run_concurrently(act_soon, wait, wait)
         for count, seconds in outcomes:
             assert count == 0
-            assert seconds <= MOMENT + self.SLACK
+            assert seconds <= SHORT_DELAY + self.SLACK
 
 
 def _count_winners(outcomes: list[Any]) -> int:
@@ -245,8 +245,8 @@ def _send_range(mailbox: Mailbox[Any], first: int, count: int) -> None:
 
 def _acknowledge_until(mailbox: Mailbox[Any], done: list[int], count: int) -> None:
     """Receive and acknowledge until all receivers together have processed `count` messages."""
-    deadline = time.monotonic() + 2 * PATIENCE
+    deadline = time.monotonic() + 2 * TIMEOUT_SECONDS
     while len(done) < count and time.monotonic() < deadline:
-        for message in mailbox.receive(max_messages=3, visibility_timeout=LONG, wait_time_seconds=MOMENT):
+        for message in mailbox.receive(max_messages=3, visibility_timeout=LONG_LEASE, wait_time_seconds=SHORT_DELAY):
             message.acknowledge()
             done.append(message.body)

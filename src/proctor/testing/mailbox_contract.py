@@ -15,9 +15,9 @@ from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
 from proctor.testing.assertions import assert_raises
 from proctor.testing.mailbox_concurrency import (
-    LONG,
+    LONG_LEASE,
     MailboxConcurrencyContract,
-    bodies_of,
+    get_bodies,
     receive_many,
     receive_one,
     run_concurrently,
@@ -109,22 +109,22 @@ class MailboxContract(MailboxConcurrencyContract):
             for number in range(5):
                 mailbox.send(number)
             mailbox.send_all(range(5, 30))
-            assert bodies_of(receive_many(mailbox, 30)) == list(range(30))
+            assert get_bodies(receive_many(mailbox, 30)) == list(range(30))
 
     def test_a_returned_message_goes_behind_waiting_ones(self, mailbox: Mailbox[Any]) -> None:
         if not self.IN_ORDER:
             return
         mailbox.send_all(["a", "b"])
         receive_one(mailbox).nack()
-        assert bodies_of(receive_many(mailbox, 2)) == ["b", "a"]
+        assert get_bodies(receive_many(mailbox, 2)) == ["b", "a"]
 
     def test_a_batch_has_at_most_max_messages_and_no_duplicates(self) -> None:
         with self.open_mailbox(int) as mailbox:
             mailbox.send_all(range(12))
-            first = list(mailbox.receive(max_messages=10, visibility_timeout=LONG))
+            first = list(mailbox.receive(max_messages=10, visibility_timeout=LONG_LEASE))
             assert 1 <= len(first) <= 10
             rest = receive_many(mailbox, 12 - len(first))
-            assert sorted(bodies_of(first + rest)) == list(range(12))
+            assert sorted(get_bodies(first + rest)) == list(range(12))
 
     def test_arguments_out_of_range_are_refused(self, mailbox: Mailbox[Any]) -> None:
         mailbox.send("a")
@@ -144,7 +144,7 @@ class MailboxContract(MailboxConcurrencyContract):
 
     def test_a_lease_hides_a_message_until_it_ends(self, mailbox: Mailbox[Any]) -> None:
         mailbox.send("a")
-        with self.takes_short():
+        with self.assert_takes_short():
             first = receive_one(mailbox, self.SHORT)
             second = receive_one(mailbox)
         assert list(mailbox.receive()) == []
@@ -175,7 +175,7 @@ class MailboxContract(MailboxConcurrencyContract):
         mailbox.send_all(["a", "b", "c"])
         messages = receive_many(mailbox, 3)
         messages[0].acknowledge()
-        messages[1].nack(LONG)
+        messages[1].nack(LONG_LEASE)
         messages[2].reject("broken")
         for message in messages:
             _assert_expired(message)
@@ -188,7 +188,7 @@ class MailboxContract(MailboxConcurrencyContract):
         second = receive_one(mailbox)
         assert second.delivery_count == 2
         assert second.receipt_handle != first.receipt_handle
-        with self.takes_short():
+        with self.assert_takes_short():
             second.nack(self.SHORT)
             assert receive_one(mailbox).delivery_count == 3
 
@@ -197,23 +197,23 @@ class MailboxContract(MailboxConcurrencyContract):
         # Long enough to extend it in time on a busy machine.
         lease = max(self.SHORT, 0.5)
         message = receive_one(mailbox, lease)
-        message.extend_visibility(LONG)
+        message.extend_visibility(LONG_LEASE)
         time.sleep(lease + 0.05)
         assert list(mailbox.receive()) == []
-        message.extend_visibility(LONG)
+        message.extend_visibility(LONG_LEASE)
         message.acknowledge()
         assert mailbox.approximate_count() == 0
 
     def test_an_extension_counts_from_now_and_can_shorten_a_lease(self, mailbox: Mailbox[Any]) -> None:
         mailbox.send("a")
         message = receive_one(mailbox)
-        with self.takes_short():
+        with self.assert_takes_short():
             message.extend_visibility(self.SHORT)
             assert receive_one(mailbox).delivery_count == 2
         assert_raises(ReceiptExpired, message.acknowledge)
 
     def test_a_delayed_message_arrives_after_its_delay(self, mailbox: Mailbox[Any]) -> None:
-        with self.takes_short():
+        with self.assert_takes_short():
             mailbox.send("later", delay_seconds=self.SHORT)
             message = receive_one(mailbox)
         assert (message.body, message.delivery_count) == ("later", 1)
@@ -231,7 +231,7 @@ class MailboxContract(MailboxConcurrencyContract):
 
     def test_waiting_delayed_and_leased_messages_are_counted_and_purged(self, mailbox: Mailbox[Any]) -> None:
         mailbox.send_all(["a", "b", "c"])
-        mailbox.send("d", delay_seconds=LONG)
+        mailbox.send("d", delay_seconds=LONG_LEASE)
         receive_one(mailbox).reject("broken")
         leased = receive_one(mailbox)
         assert mailbox.approximate_count() == 3
@@ -250,7 +250,7 @@ class MailboxContract(MailboxConcurrencyContract):
         with self.open_mailbox(capacity=2) as mailbox:
             mailbox.send("a")
             message = receive_one(mailbox)
-            mailbox.send("b", delay_seconds=LONG)
+            mailbox.send("b", delay_seconds=LONG_LEASE)
             assert_raises(MailboxFull, mailbox.send, "c")
             assert_raises(MailboxFull, mailbox.send_all, ["c"])
             message.acknowledge()
@@ -268,7 +268,7 @@ class MailboxContract(MailboxConcurrencyContract):
             assert_raises(MailboxFull, mailbox.send_all, [5])
             assert mailbox.acknowledge_all(messages) == 5
             mailbox.send_all(range(5, 10))
-            assert bodies_of(receive_many(mailbox, 5)) == [5, 6, 7, 8, 9]
+            assert get_bodies(receive_many(mailbox, 5)) == [5, 6, 7, 8, 9]
 
     def test_a_reply_goes_to_the_mailbox_named_in_reply_to(self, mailbox: Mailbox[Any]) -> None:
         with self.open_mailbox(Parcel) as replies:
@@ -336,7 +336,7 @@ class MailboxContract(MailboxConcurrencyContract):
             texts = ["{no JSON", '"a text"', "[" * 100_000, "12"]
             for text in texts:
                 self.put_raw(mailbox, text)
-            assert bodies_of(receive_many(mailbox, 1)) == [12]
+            assert get_bodies(receive_many(mailbox, 1)) == [12]
             letters = {letter.body: letter for letter in wait_for_dead_letters(mailbox, 3)}
             assert sorted(letters) == sorted(texts[:3])
             assert all(letter.reason for letter in letters.values())
@@ -503,6 +503,6 @@ def _assert_expired(message: Message[Any]) -> None:
     assert_raises(ReceiptExpired, message.acknowledge)
     assert_raises(ReceiptExpired, message.nack)
     assert_raises(ReceiptExpired, message.nack, 1, reason="no")
-    assert_raises(ReceiptExpired, message.extend_visibility, LONG)
+    assert_raises(ReceiptExpired, message.extend_visibility, LONG_LEASE)
     assert_raises(ReceiptExpired, message.confirm_delivery)
     assert_raises(ReceiptExpired, message.reject, "no")

@@ -1,16 +1,12 @@
-"""A loopback model server for OpenAI, Anthropic and Gemini clients that can inject faults."""
+"""A loopback model server for OpenAI clients that can inject faults."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import random
-import signal
 import socket
 import struct
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -22,14 +18,12 @@ from proctor.errors import UsageError
 from proctor.records.session import ToolCall
 from proctor.testing.faults import Fault
 from proctor.testing.schema_instance import minimal_instance
-from proctor.testing.wire_anthropic import ANTHROPIC
 from proctor.testing.wire_format import HttpError, HttpRequest, RecordedRequest, ScriptedReply, WireFormat
-from proctor.testing.wire_gemini import GEMINI, METHOD
 from proctor.testing.wire_openai import EMBEDDINGS, OPENAI, render_embeddings
 
 Answer = Callable[[RecordedRequest], str | ScriptedReply]
 Embed = Callable[[str], Sequence[float]]
-Misbehave = Callable[[RecordedRequest], Fault | None]
+ChooseFault = Callable[[RecordedRequest], Fault | None]
 
 GREETING = "This is the loopback model."
 DIMENSIONS = 16
@@ -60,15 +54,15 @@ def default_embed(text: str) -> list[float]:
 
 
 class ModelServer:
-    """A server on 127.0.0.1 that speaks the wire formats of OpenAI, Anthropic and Gemini.
+    """A server on 127.0.0.1 that speaks the wire format of OpenAI.
 
     `answer` maps a request to a text or a `ScriptedReply`; it runs in the server's thread and should be
     quick, and an exception in it becomes a response with status 400. `embed` maps a text to a vector.
     `calls` lists the requests so far. Each request takes the next item of `faults` (None: no fault);
-    when they are used up, the server calls `misbehave`. With `key` or `models`, the server rejects other
+    when they are used up, the server calls `choose_fault`. With `key` or `models`, the server rejects other
     keys or models. It also rejects requests that the real servers would reject.
 
-    OpenAI's base URL is `server.url + "/v1"`; those of Anthropic and Gemini are `server.url`.
+    The base URL of clients is `server.url + "/v1"`. For other formats, set `formats` in a subclass.
 
     >>> import urllib.request
     >>> with ModelServer() as server:
@@ -77,19 +71,21 @@ class ModelServer:
     loopback
     """
 
+    formats: Sequence[WireFormat] = (OPENAI, EMBEDDINGS)
+
     def __init__(
         self,
         answer: Answer = default_answer,
         *,
         embed: Embed = default_embed,
-        misbehave: Misbehave | None = None,
+        choose_fault: ChooseFault | None = None,
         key: str | None = None,
         models: Sequence[str] | None = None,
         port: int = 0,
     ) -> None:
         self.answer = answer
         self.embed = embed
-        self.misbehave = misbehave
+        self.choose_fault = choose_fault
         self.faults: deque[Fault | None] = deque()
         self._key = key
         self._models = None if models is None else tuple(models)
@@ -181,7 +177,7 @@ class ModelServer:
 
     def _respond(self, http: HttpRequest) -> tuple[_HttpResponse, Fault | None]:
         self._count += 1
-        wire = _find_wire(http)
+        wire = next((wire for wire in self.formats if wire.serves(http)), None)
         if wire is None:
             return _HttpResponse(404, b'{"error":{"message":"no such path"}}', {}), None
         try:
@@ -201,7 +197,7 @@ class ModelServer:
         try:
             fault = self.faults.popleft()
         except IndexError:
-            fault = None if self.misbehave is None else self.misbehave(request)
+            fault = None if self.choose_fault is None else self.choose_fault(request)
         return self._render(wire, request, fault or Fault()), fault
 
     def _render(self, wire: WireFormat, request: RecordedRequest, fault: Fault) -> _HttpResponse:
@@ -227,23 +223,6 @@ class ModelServer:
             return render_embeddings(request, [self.embed(text) for text in request.texts])
         reply = self.answer(request)
         return wire.render_reply(request, ScriptedReply(reply) if isinstance(reply, str) else reply)
-
-
-def _find_wire(http: HttpRequest) -> WireFormat | None:
-    match http.method, http.path:
-        case "GET", "/v1beta/models":
-            return GEMINI
-        case "GET", "/v1/models":
-            return ANTHROPIC if "anthropic-version" in http.headers else OPENAI
-        case "POST", "/v1/chat/completions":
-            return OPENAI
-        case "POST", "/v1/embeddings":
-            return EMBEDDINGS
-        case "POST", "/v1/messages":
-            return ANTHROPIC
-        case "POST", path if path.startswith("/v1beta/models/") and path.endswith(METHOD):
-            return GEMINI
-    return None
 
 
 class _HttpResponse(NamedTuple):
@@ -307,37 +286,3 @@ async def _send(writer: asyncio.StreamWriter, response: _HttpResponse, fault: Fa
         writer.write(body[start : start + size])
         await writer.drain()
     return not (is_wrong_length or fault.hang_up)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until interrupted, and print the URL: `python -m proctor.testing.model_server`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m proctor.testing.model_server",
-        description="Serve a loopback model for OpenAI, Anthropic and Gemini clients.",
-    )
-    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (default): any free port")
-    parser.add_argument("--limited", type=float, default=0.0, help="fraction of requests that get a 429")
-    parser.add_argument("--broken", type=float, default=0.0, help="fraction of requests that get a 500")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each response")
-    parser.add_argument("--seed", type=int, default=0, help="seed that selects the failing requests")
-    options = parser.parse_args(arguments)
-    generator = random.Random(options.seed)
-
-    def misbehave(_: RecordedRequest) -> Fault | None:
-        chance = generator.random()
-        if chance < options.limited:
-            return Fault.status(429)
-        if chance < options.limited + options.broken:
-            return Fault.status(500)
-        return Fault.slow(options.delay) if options.delay else None
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with ModelServer(misbehave=misbehave, port=options.port) as server:
-        print(server.url, flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                time.sleep(3600)
-
-
-if __name__ == "__main__":
-    main()

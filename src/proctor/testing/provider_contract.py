@@ -19,7 +19,7 @@ from proctor.testing.faults import Fault
 from proctor.testing.model_server import Answer, ModelServer
 from proctor.testing.wire_format import RecordedRequest, ScriptedReply
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 QUESTION = ModelRequest((Message("user", "What is the capital of France?"),))
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SCHEMA = {**CITY, "additionalProperties": False}
@@ -30,7 +30,7 @@ def complete(adapter: ProviderAdapter, request: ModelRequest, timeout: float | N
     """Send one request through an adapter; fail instead of waiting forever."""
 
     async def call() -> ModelResponse:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             return await adapter.complete(request, timeout=timeout)
 
     return bridge.run(call())
@@ -44,23 +44,24 @@ def complete_failing(adapter: ProviderAdapter, request: ModelRequest, timeout: f
 
 
 class ProviderContract:
-    """Tests that every model adapter must pass. Inherit from it and implement `connected`.
+    """Tests that every model adapter must pass. Inherit from it and implement `open_adapter`.
 
-    Set `settings` to the settings that reach the model, `logprobs` to True if the model returns them, and `counts` to
-    False if it does not report its usage. If your adapter talks to a server, inherit from `EndpointContract` instead.
+    Set `settings` to the settings that reach the model, `logprobs` to True if the model returns logprobs, and
+    `reports_usage` to False if it does not report its usage. If your adapter talks to a server, inherit from
+    `EndpointContract` instead.
 
     >>> class TestMyAdapter(ProviderContract):
-    ...     def connected(self, answer):
+    ...     def open_adapter(self, answer):
     ...         return contextlib.nullcontext(my_adapter(answer))
     """
 
     settings: tuple[str, ...] = ("temperature", "max_tokens", "seed")
     logprobs = False
-    counts = True
+    reports_usage = True
 
-    def connected(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
+    def open_adapter(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
         """Return an adapter whose model replies with the result of `answer`."""
-        raise NotImplementedError("implement connected() to return an adapter that calls `answer`")
+        raise NotImplementedError("implement open_adapter() to return an adapter that calls `answer`")
 
     def test_a_response_has_text_finish_reason_model_and_usage(self) -> None:
         usage = Usage(input_tokens=7, output_tokens=3, cached_tokens=2)
@@ -69,12 +70,12 @@ class ProviderContract:
         assert response.finish_reason == "stop"
         assert response.refusal is None
         assert response.model, "the response does not name its model"
-        if self.counts:
+        if self.reports_usage:
             assert (response.usage.input_tokens, response.usage.output_tokens) == (7, 3)
             assert response.usage.cached_tokens == 2
 
     def test_an_adapter_has_a_model_address(self) -> None:
-        with self.connected(lambda _: "Paris") as adapter:
+        with self.open_adapter(lambda _: "Paris") as adapter:
             assert isinstance(adapter.model, str)
             assert adapter.model
 
@@ -99,8 +100,8 @@ class ProviderContract:
         def answer(request: RecordedRequest) -> str:
             return f'{{"city": "{" ".join((request.schema or {}).get("properties", {}))}"}}'
 
-        with self.connected(answer) as adapter:
-            if not adapter.fits_schema:
+        with self.open_adapter(answer) as adapter:
+            if not adapter.supports_json_schema:
                 return
             response = complete(adapter, ModelRequest(QUESTION.messages, schema=SCHEMA))
         assert response.text == '{"city": "city"}'
@@ -115,7 +116,7 @@ class ProviderContract:
             calls = tuple(ToolCall("weather", {"city": city}) for city in ("Paris", "Rome"))
             return ScriptedReply(tool_calls=calls)
 
-        with self.connected(answer) as adapter:
+        with self.open_adapter(answer) as adapter:
             first = complete(adapter, ModelRequest(QUESTION.messages, tools=(WEATHER,)))
             results = [
                 Message("tool", f"{18 + index} degrees", name=call.name, call_id=call.call_id)
@@ -142,17 +143,17 @@ class ProviderContract:
             assert (response.text, response.finish_reason) == (text, reason)
 
     def test_logprobs_are_returned_where_supported(self) -> None:
-        chances = (TokenLogprobs("Yes", -0.25, {"Yes": -0.25, "No": -1.5}),)
+        logprobs = (TokenLogprobs("Yes", -0.25, {"Yes": -0.25, "No": -1.5}),)
         request = ModelRequest(QUESTION.messages, top_logprobs=2)
-        response = self._respond(ScriptedReply("Yes", logprobs=chances), request)
-        assert response.logprobs == (chances if self.logprobs else ())
+        response = self._respond(ScriptedReply("Yes", logprobs=logprobs), request)
+        assert response.logprobs == (logprobs if self.logprobs else ())
 
     def test_concurrent_calls_get_their_own_responses(self) -> None:
-        with self.connected(lambda request: f"received {request.text}") as adapter:
+        with self.open_adapter(lambda request: f"received {request.text}") as adapter:
 
             async def complete_all() -> list[ModelResponse]:
                 requests = [ModelRequest((Message("user", str(n)),)) for n in range(30)]
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(TIMEOUT_SECONDS):
                     return await asyncio.gather(*map(adapter.complete, requests))
 
             texts = [response.text for response in bridge.run(complete_all())]
@@ -162,10 +163,10 @@ class ProviderContract:
         has_failed = threading.Event()
 
         def answer_late(_: RecordedRequest) -> str:
-            has_failed.wait(PATIENCE / 2)
+            has_failed.wait(TIMEOUT_SECONDS / 2)
             return "too late"
 
-        with self.connected(answer_late) as adapter:
+        with self.open_adapter(answer_late) as adapter:
             try:
                 error = complete_failing(adapter, QUESTION, timeout=0.1)
             finally:
@@ -173,7 +174,7 @@ class ProviderContract:
         assert error.retryable
 
     def _respond(self, reply: ScriptedReply, request: ModelRequest = QUESTION) -> ModelResponse:
-        with self.connected(lambda _: reply) as adapter:
+        with self.open_adapter(lambda _: reply) as adapter:
             return complete(adapter, request)
 
     def _record(self, request: ModelRequest) -> RecordedRequest:
@@ -183,7 +184,7 @@ class ProviderContract:
             recorded.append(request)
             return "well"
 
-        with self.connected(answer) as adapter:
+        with self.open_adapter(answer) as adapter:
             complete(adapter, request)
         return recorded[0]
 
@@ -192,35 +193,38 @@ class EndpointContract(ProviderContract):
     """Tests for an adapter that talks to a server, including server faults; implement `connect`.
 
     The adapter must retry at most twice, with short delays, so that the tests are quick.
+    Set `server_type` to a subclass of `ModelServer` if your adapter uses another format than OpenAI's.
     """
+
+    server_type: type[ModelServer] = ModelServer
 
     def connect(self, url: str) -> ProviderAdapter:
         """Return an adapter for the model server at this URL."""
         raise NotImplementedError("implement connect() to return an adapter for the server at `url`")
 
     @contextlib.contextmanager
-    def connected(self, answer: Answer) -> Iterator[ProviderAdapter]:
+    def open_adapter(self, answer: Answer) -> Iterator[ProviderAdapter]:
         """Return an adapter for a model server that replies with the result of `answer`."""
-        with ModelServer(answer) as server:
+        with self.server_type(answer) as server:
             yield self.connect(server.url)
 
     def test_transient_errors_are_retried(self) -> None:
         for fault in (*map(Fault.status, (429, 500, 503)), Fault.reset_connection()):
-            with ModelServer(lambda _: "Paris") as server:
+            with self.server_type(lambda _: "Paris") as server:
                 server.faults.append(fault)
                 response = complete(self.connect(server.url), QUESTION)
                 assert (response.text, response.attempts) == ("Paris", 2), fault
                 assert len(server.calls) == 2, fault
 
     def test_exhausted_retries_are_a_retryable_error(self) -> None:
-        with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
+        with self.server_type(choose_fault=lambda _: Fault.status(500)) as server:
             error = complete_failing(self.connect(server.url), QUESTION)
         assert error.retryable
         assert "500" in str(error)
 
     def test_invalid_requests_are_not_retried(self) -> None:
         for code in (400, 401, 403, 404):
-            with ModelServer() as server:
+            with self.server_type() as server:
                 server.faults.append(Fault.status(code))
                 error = complete_failing(self.connect(server.url), QUESTION)
                 assert not error.retryable, code
@@ -228,11 +232,11 @@ class EndpointContract(ProviderContract):
                 assert len(server.calls) == 1, code
 
     def test_a_response_of_another_shape_is_an_error(self) -> None:
-        with ModelServer(misbehave=lambda _: Fault.body(b'{"well": "no"}')) as server:
+        with self.server_type(choose_fault=lambda _: Fault.body(b'{"well": "no"}')) as server:
             complete_failing(self.connect(server.url), QUESTION)
 
     def test_a_call_after_a_timeout_succeeds(self) -> None:
-        with ModelServer(lambda _: "Paris") as server:
+        with self.server_type(lambda _: "Paris") as server:
             server.faults.append(Fault.hang())
             adapter = self.connect(server.url)
             complete_failing(adapter, QUESTION, timeout=0.2)

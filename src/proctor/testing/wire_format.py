@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-
-WireName = Literal["openai", "anthropic", "gemini"]
 
 
 class RecordedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -25,7 +23,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     'Hello'
     """
 
-    wire: WireName
+    wire: str
     path: str
     model: str = ""
     messages: tuple[Message, ...] = ()
@@ -95,11 +93,13 @@ class HttpError(Exception):
 class WireFormat:
     """A provider's format: how requests are read, and replies, model lists and errors rendered.
 
-    `convert` checks a parsed request and completes the recorded one; it raises `HttpError` if the real
-    server would reject the request. `finish_reasons` maps Proctor's names to the provider's.
+    `serves` is True for requests of this format. `convert` checks a parsed request and completes the recorded
+    one; it raises `HttpError` if the real server would reject the request. `finish_reasons` maps Proctor's
+    names to the provider's.
     """
 
-    name: WireName
+    name: str
+    serves: Callable[[HttpRequest], bool]
     request_type: type[Any]
     ignored: frozenset[str]
     key_header: str

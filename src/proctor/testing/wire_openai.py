@@ -108,7 +108,7 @@ def _convert_chat(chat: _ChatRequest, recorded: RecordedRequest) -> RecordedRequ
         messages=tuple(_convert_message(message) for message in chat.messages),
         schema=None if schema is None else schema.schema,
         tools=tools,
-        must_call=_required_tool(chat.tool_choice, tools),
+        must_call=_find_required_tool(chat.tool_choice, tools),
         settings=wire.drop_unset(
             temperature=chat.temperature,
             max_tokens=chat.max_completion_tokens or chat.max_tokens,
@@ -178,7 +178,7 @@ def _convert_call(call: _Call) -> ToolCall:
     return ToolCall(call.function.name, arguments, call_id=call.id)
 
 
-def _required_tool(choice: str | dict[str, Any], tools: tuple[ToolSpec, ...]) -> str | None:
+def _find_required_tool(choice: str | dict[str, Any], tools: tuple[ToolSpec, ...]) -> str | None:
     if isinstance(choice, dict):
         return str(choice.get("function", {}).get("name"))
     return tools[0].name if choice == "required" and tools else None
@@ -203,7 +203,7 @@ def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reaso
     choice = {
         "index": 0,
         "message": message,
-        "logprobs": _logprobs(request, reply.logprobs),
+        "logprobs": _render_logprobs(request, reply.logprobs),
         "finish_reason": finish_reason,
     }
     return {
@@ -215,17 +215,17 @@ def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reaso
     }
 
 
-def _logprobs(request: RecordedRequest, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any] | None:
-    if "top_logprobs" not in request.settings or not chances:
+def _render_logprobs(request: RecordedRequest, logprobs: tuple[TokenLogprobs, ...]) -> dict[str, Any] | None:
+    if "top_logprobs" not in request.settings or not logprobs:
         return None
     tokens = []
-    for chance in chances:
-        alternatives = [_token(*alternative) for alternative in wire.top_alternatives(request, chance)]
-        tokens.append({**_token(chance.token, chance.logprob), "top_logprobs": alternatives})
+    for logprob in logprobs:
+        alternatives = [_render_token(*alternative) for alternative in wire.top_alternatives(request, logprob)]
+        tokens.append({**_render_token(logprob.token, logprob.logprob), "top_logprobs": alternatives})
     return {"content": tokens, "refusal": None}
 
 
-def _token(token: str, logprob: float) -> dict[str, Any]:
+def _render_token(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
 
 
@@ -270,6 +270,7 @@ def _render_error(code: int, message: str) -> dict[str, Any]:
 
 OPENAI = WireFormat(
     "openai",
+    lambda http: (http.method, http.path) in (("GET", "/v1/models"), ("POST", "/v1/chat/completions")),
     _ChatRequest,
     _IGNORED,
     "authorization",
@@ -281,5 +282,9 @@ OPENAI = WireFormat(
     _render_error,
 )
 EMBEDDINGS = dataclasses.replace(
-    OPENAI, request_type=_EmbeddingsRequest, ignored=frozenset(), convert=_convert_embeddings
+    OPENAI,
+    serves=lambda http: (http.method, http.path) == ("POST", "/v1/embeddings"),
+    request_type=_EmbeddingsRequest,
+    ignored=frozenset(),
+    convert=_convert_embeddings,
 )

@@ -41,10 +41,6 @@ class OpenedRun(NamedTuple):
         """The configurations to compare."""
         return self.report.configurations if self.configuration is None else (self.configuration,)
 
-    def select(self, configuration: str) -> OpenedRun:
-        """Return the same report with only this configuration."""
-        return self._replace(configuration=configuration)
-
     def side(self, configuration: str, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison."""
         side = self.report.side(configuration, name)
@@ -122,7 +118,8 @@ def pair_configurations(
     unpaired = (
         f"{side.label}{AT}{name}" for side in (first, second) for name in side.configurations if name not in shared
     )
-    return [(first.select(name), second.select(name)) for name in shared], tuple(unpaired)
+    pairs = [(first._replace(configuration=name), second._replace(configuration=name)) for name in shared]
+    return pairs, tuple(unpaired)
 
 
 def open_pair(
@@ -146,7 +143,7 @@ def check_pair(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRu
     """Reject two identical sides; return both with distinct display names."""
     for side in (first, second):
         for name in side.configurations:
-            _refuse_unknown(side, name)
+            _require_configuration(side, name)
     is_same_run = _is_same_run(first, second)
     if is_same_run and set(first.configurations) & set(second.configurations):
         raise ConfigError(
@@ -176,7 +173,7 @@ def rank(
     for run in opened:
         values = run.report.ranking_entries(metric)
         for name in run.configurations:
-            _refuse_unknown(run, name)
+            _require_configuration(run, name)
             if name in values:
                 ranked[_display_name(run, name, is_single=len(opened) == 1)] = values[name]
     if len(ranked) < 2:
@@ -267,7 +264,7 @@ def _is_same_run(first: OpenedRun, second: OpenedRun) -> bool:
     return is_same_id or first.report is second.report
 
 
-def _refuse_unknown(run: OpenedRun, configuration: str) -> None:
+def _require_configuration(run: OpenedRun, configuration: str) -> None:
     if configuration not in run.report.configurations:
         raise ConfigError(
             f"run {run.report.run_id or run.label} has no configuration {configuration!r}",

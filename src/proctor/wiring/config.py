@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import msgspec
 
 from proctor.comparison.gates.thresholds import read_thresholds
 from proctor.core import imports as importing
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, read_yaml
+from proctor.datasets.files import suggest_file
 from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import Retention
@@ -26,10 +26,9 @@ from proctor.wiring.eval_file import (
     has_evaluators,
 )
 from proctor.wiring.open_dataset import holds_sessions, open_dataset
-from proctor.wiring.prepare import Evaluation, explain, find_option_problems
+from proctor.wiring.prepare import UNKNOWN_FIELD, Evaluation, explain, find_option_problems
 
-FIX = "correct the lines above; docs/eval-files.md lists every key"
-UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
+EVAL_FILE_FIX = "correct the lines above; docs/eval-files.md lists every key"
 ENTRY_TYPES: dict[str, type[msgspec.Struct]] = {"dataset": DatasetEntry, "history": HistoryEntry}
 # Parameters that may name a file, and the endings of such names.
 FILE_PARAMETERS = {
@@ -50,7 +49,10 @@ class LoadedEvalFile(msgspec.Struct, frozen=True):
 def load_eval_file(path: Path) -> LoadedEvalFile:
     """Read an eval file: .yaml, .yml, .json, or a .py module with the same names."""
     if not path.is_file():
-        raise ConfigError(f"there is no file {str(path)!r}", fix=_suggest_file(path))
+        suffixes = (".yaml", ".yml") if path.suffix not in (".py", ".json") else (path.suffix,)
+        hint = suggest_file(path, suffixes)
+        fix = hint if hint.endswith("?") else f"{hint}, or create an eval file: proctor init"
+        raise ConfigError(f"there is no file {str(path)!r}", fix=fix)
     if path.suffix == ".py":
         return _load_module(path)
     if path.suffix not in (".yaml", ".yml", ".json"):
@@ -70,8 +72,8 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     try:
         data, lines = read_yaml(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        fix = how_to_convert(file=str(path))
-        raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
+        fix = describe_conversion(file=str(path))
+        raise ConfigError(describe_decode_error(error), where=str(path), fix=fix) from None
     except InvalidYAML as error:
         what = f"this is not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
@@ -84,12 +86,12 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     # YAML would silently use the last of several equal keys.
     repeated = [Problem(f"{path}:{line}", f"the key {entry[-1]!r} is repeated") for entry, line in lines.repeated]
     if repeated:
-        raise ConfigError("the eval file has faults", where=str(path), problems=repeated, fix=FIX)
-    return data, {key: lines.of((str(key),)) or 1 for key in data}
+        raise ConfigError("the eval file has problems", where=str(path), problems=repeated, fix=EVAL_FILE_FIX)
+    return data, {key: lines.find_line((str(key),)) or 1 for key in data}
 
 
 class _Checker:
-    """Converts the entries of an eval file, and collects every fault with its line."""
+    """Converts the entries of an eval file, and collects every problem with its line."""
 
     def __init__(self, data: dict[str, Any], lines: Mapping[str, int], path: Path) -> None:
         self._data = data
@@ -120,7 +122,9 @@ class _Checker:
             problem = "evaluators is missing or empty, and no entry of `fields` has evaluators"
             self._problems.append(Problem(where, problem))
         if self._problems:
-            raise ConfigError("the eval file has faults", where=str(self._path), problems=self._problems, fix=FIX)
+            raise ConfigError(
+                "the eval file has problems", where=str(self._path), problems=self._problems, fix=EVAL_FILE_FIX
+            )
         return EvalFile(**self._values)
 
     def _line_of(self, key: str) -> str:
@@ -132,7 +136,10 @@ class _Checker:
             return
         problems: list[str] = []
         if key == "run" and isinstance(value, dict):
-            problems = [f"run.{problem}" for problem in find_option_problems(value)]
+            problems = [
+                f"run.{problem}" if "default" in problem.fix else f"run.{problem}; {problem.fix}"
+                for problem in find_option_problems(value)
+            ]
         elif key == "fields" and isinstance(value, dict):
             problems = find_field_problems(value)
         if problems:
@@ -147,15 +154,17 @@ class _Checker:
             yield f"{key}: {problem}"
 
     def _check_without_target(self) -> Iterator[Problem]:
-        """Find faults of a file without a target, which is valid only for recorded sessions."""
+        """Find problems of a file without a target, which is valid only for recorded sessions."""
         hint = ""
         entry = self._values.get("dataset")
         if isinstance(entry, str):
             entry = DatasetEntry(entry)
         if isinstance(entry, DatasetEntry):
             path = self._path.parent / entry.path
-            if not _is_sample_file(entry) and not path.exists():
-                problem = f"dataset: there is no file or folder {entry.path!r}; {_suggest_file(path)}"
+            is_sample_file = entry.format is None and path.suffix.lower() in (*JSONL_ENDINGS, *TABLE_ENDINGS)
+            if not is_sample_file and not path.exists():
+                hint = suggest_file(path).replace(f"{self._path.parent}/", "")
+                problem = f"dataset: there is no file or folder {entry.path!r}; {hint}"
                 yield Problem(self._line_of("dataset"), problem)
                 return
             if holds_sessions(entry, path):
@@ -165,11 +174,6 @@ class _Checker:
         elif entry is None and isinstance(self._data.get("dataset"), dict):
             return  # an invalid entry may be one of sessions
         yield Problem(str(self._path), f"target is missing{hint}")
-
-
-def _is_sample_file(entry: DatasetEntry) -> bool:
-    ending = Path(entry.path).suffix.lower()
-    return entry.format is None and ending in (*JSONL_ENDINGS, *TABLE_ENDINGS)
 
 
 def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
@@ -282,9 +286,5 @@ def _read_retention(history: Any, path: Path) -> Retention:
     try:
         return msgspec.convert(history, HistoryEntry).retention
     except msgspec.ValidationError as error:
-        raise ConfigError(f"history: {explain(error)}", where=str(path)) from None
-
-
-def _suggest_file(path: Path) -> str:
-    names: Sequence[str] = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    return suggest_name(path.name, names) if names else "check the path"
+        fix = "write history = {'retention_days': 30}"
+        raise ConfigError(f"history: {explain(error)}", where=str(path), fix=fix) from None

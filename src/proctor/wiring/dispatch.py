@@ -19,7 +19,7 @@ from proctor.datasets.dataset import make_source
 from proctor.distributed.batches import split_batches
 from proctor.distributed.check_requests import check_arrival, check_dataset
 from proctor.distributed.delivery_counts import DeadLetterPoller, join_labels, trial_label
-from proctor.distributed.expected_results import describe_setup, refuse_cache, remove_mailbox
+from proctor.distributed.expected_results import describe_setup, reject_cache, remove_mailbox
 from proctor.distributed.notices import read_notice
 from proctor.distributed.remote_runner import create_request, parse_position, request_id, results_name
 from proctor.distributed.result_collector import ResultCollector
@@ -28,13 +28,14 @@ from proctor.engine.progress import Progress
 from proctor.engine.redaction import add_redaction_counts, create_redaction, redacting_writer
 from proctor.engine.run import OpenDisplay
 from proctor.engine.start import RunControls, begin_run, new_run_id
-from proctor.errors import ConfigError, DatasetError, MailboxFull, UsageError
+from proctor.errors import ConfigError, MailboxFull, UsageError
 from proctor.ports import DatasetLike, History, Mailbox, Metric, ProgressCallback
 from proctor.records.mail import EvalRequest
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import Configuration, EvalResult
-from proctor.wiring.prepare import Configurations, Evaluation, build_configurations, prepare
+from proctor.wiring.evaluate import list_callbacks
+from proctor.wiring.prepare import Configurations, Evaluation, build_configurations, inspect_dataset, prepare
 from proctor.wiring.registry import Registry
 
 
@@ -64,9 +65,7 @@ def submit(
     """Store a run and send a request for each of its trials; `collect` receives the results."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
-    info = plan.dataset.inspect()
-    if info.length == 0:
-        raise DatasetError("the dataset has no samples", where=info.name)
+    info = inspect_dataset(plan)
     if plan.options.shuffle is not None and plan.options.limit is not None:
         raise ConfigError(
             "a random subset of a dataset cannot be submitted",
@@ -76,7 +75,7 @@ def submit(
     is_checked = check_dataset(requests, plan.dataset, plan.configurations, plan.options.limit)
     started = begin_run(plan, info, history, clock, RunControls())
     run = msgspec.structs.replace(started.metadata, status="submitted")
-    refuse_cache(run)
+    reject_cache(run)
     history.begin(run)
     expects = describe_setup(plan)
     reply_to = results_name(requests.name, run.run_id)
@@ -118,10 +117,10 @@ def collect(
     run = history.find(reference)
     total = _count_sent(run)
     results = requests.open_mailbox(results_name(requests.name, run.run_id), EvalResult)
-    before = clock.monotonic()
+    started = clock.monotonic()
     redaction = create_redaction(run.options)
     with contextlib.closing(results), history.claim(run.run_id):
-        done = {position for position, *_ in history.done(run.run_id)}
+        done = {position for position, *_ in history.finished_trials(run.run_id)}
         progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         display = contextlib.nullcontext() if watch is None else watch(progress)
         # Write at once: an acknowledged result must be durable.
@@ -139,7 +138,7 @@ def collect(
                 known_ids=(request_id(run.run_id, position) for position in done),
                 dead_letters=DeadLetterPoller(requests, lambda request: request.run_id == run.run_id),
                 on_result=lambda result: progress.count(result.outcome),
-                secure=writer.flush,
+                persist=writer.flush,
             )
             for result in gathering.take(timeout):
                 position = _position(run, result)
@@ -147,11 +146,11 @@ def collect(
                 guarded_writer.add(position, msgspec.structs.replace(result, skipped=run.options.skipped))
                 done.add(position)
         missing = [position for position in range(total) if position not in done]
-        warnings = gathering.account.warnings()
+        warnings = gathering.delivery_counts.warnings()
         if not missing:
             # All results are on disk.
             warnings += remove_mailbox(results)
-        run = _update_status(run, bool(missing), warnings, clock, clock.monotonic() - before)
+        run = _update_status(run, bool(missing), warnings, clock, clock.monotonic() - started)
         run = add_redaction_counts(run, redaction)
         report = finish(history, run, metrics)
     # Not stored: a later collection may find the missing results.
@@ -164,7 +163,7 @@ def collect(
 def _update_status(
     run: RunMetadata, is_missing: bool, warnings: Sequence[str], clock: Clock, seconds: float
 ) -> RunMetadata:
-    """Return the run after a collection; warnings of earlier collections are kept."""
+    """Return the run after a collection; it keeps the warnings of earlier collections."""
     unsent = tuple(_describe_unsent(run))
     return msgspec.structs.replace(
         run,
@@ -307,8 +306,7 @@ def collect_results(
     run_id = run_id if submission is None else submission.run_id
     letters = None if requests is None else _watch_letters(requests, run_id)
     started = clock.now()
-    callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
-    progress = Progress(run_id or "", clock, total=expected, callbacks=callbacks)
+    progress = Progress(run_id or "", clock, total=expected, callbacks=list_callbacks(on_progress))
     progress.start()
     gathering = ResultCollector(
         results,
@@ -337,7 +335,7 @@ def collect_results(
         total=expected,
         configurations=tuple(map(Configuration, configurations)) or (Configuration(),),
         evaluators=tuple(EvaluatorSpec(name, name) for name in names),
-        warnings=(*progress.warnings, *gathering.account.warnings(), *missing),
+        warnings=(*progress.warnings, *gathering.delivery_counts.warnings(), *missing),
     )
     result_list = ResultList(collected)
     return EvalReport(result_list, run, *aggregate(result_list, run))

@@ -109,7 +109,7 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     ] = None
     tags: Annotated[dict[str, str], _doc("Tags stored with the run, to find it by.")] = {}
     history: Annotated[
-        HistoryEntry, _doc("The retention of runs of this name: a run is kept while either limit keeps it.")
+        HistoryEntry, _doc("The retention of runs of this name; a run that either limit covers is not deleted.")
     ] = HistoryEntry()
     fail_under: Annotated[
         float | str | dict[str, float | str],
@@ -167,13 +167,11 @@ def field_evaluators(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def find_field_problems(fields: Mapping[str, Any]) -> list[str]:
     """Find unknown keys in the entries of fields."""
-    known = FieldEntry.__struct_fields__
     return [
-        f"fields.{name}: unknown key {key!r}; {suggest_name(str(key), known)}"
+        f"fields.{name}: unknown key {key!r}; {suggest_name(str(key), FieldEntry.__struct_fields__)}"
         for name, entry in fields.items()
-        if isinstance(entry, Mapping)
-        for key in entry
-        if key not in known
+        for key in (entry if isinstance(entry, Mapping) else ())
+        if key not in FieldEntry.__struct_fields__
     ]
 
 

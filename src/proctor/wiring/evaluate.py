@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from proctor.comparison.report import EvalReport
 from proctor.core import bridge
+from proctor.core.aliases import accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.distributed.remote_runner import MailboxBackend
 from proctor.engine.early_stop import StopRule
@@ -17,14 +18,14 @@ from proctor.engine.peer_trials import LOCAL_RUN_FIX, NEEDS_LOCAL_RUN
 from proctor.engine.rescore import RescorePlan
 from proctor.engine.start import Backend, RunControls, begin_run, resume_run
 from proctor.engine.start import rescore_run as begin_rescoring
-from proctor.errors import ConfigError, DatasetError, suggest_name
+from proctor.errors import ConfigError, suggest_name
 from proctor.models.connect import mailbox
 from proctor.ports import DatasetLike, EvaluatorsLike, History, Mailbox, ProgressCallback, TargetLike
 from proctor.records.mail import EvalRequest
 from proctor.records.run import Budget, Retention, RunOptionsKwargs
 from proctor.records.sample import check_tags
 from proctor.reports.live import live_display
-from proctor.wiring.open_history import open_history, run_to_resume
+from proctor.wiring.open_history import find_run_to_resume, open_history
 from proctor.wiring.prepare import (
     Configurations,
     Evaluation,
@@ -33,13 +34,14 @@ from proctor.wiring.prepare import (
     build_setup,
     check_run_options,
     check_thresholds,
+    inspect_dataset,
     load_metrics,
     prepare,
 )
 from proctor.wiring.registry import Registry
 
 RAY = "ray"
-PATIENCE_SECONDS = 3_600.0
+WORKER_TIMEOUT = 3_600.0
 
 
 class RunKwargs(RunOptionsKwargs, total=False):
@@ -51,10 +53,11 @@ class RunKwargs(RunOptionsKwargs, total=False):
     allow_changes: bool
     retry_errors: bool
     workers: str | Mailbox[Any] | None
-    patience: float | None
+    worker_timeout: float | None
     decide: StopRule | None
 
 
+@accept_aliases
 async def aevaluate(
     target: TargetLike | None,
     dataset: DatasetLike,
@@ -73,8 +76,8 @@ async def aevaluate(
     allow_changes: bool = False,
     retry_errors: bool = False,
     workers: str | Mailbox[Any] | None = None,
-    patience: float | None = PATIENCE_SECONDS,
-    on: str | None = None,
+    worker_timeout: float | None = WORKER_TIMEOUT,
+    cluster: str | None = None,
     decide: StopRule | None = None,
     **options: Unpack[RunOptionsKwargs],
 ) -> EvalReport:
@@ -83,23 +86,19 @@ async def aevaluate(
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP endpoint or recorded
     outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators` is one or several functions or names.
     `baseline` is the configuration with which evaluators compare the others; `fields` maps names to paths whose numbers
-    are reported and averaged. `history=False` stores the run only as long as the report exists. `resume=True` continues
-    the latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run the samples;
-    `patience` is the time in seconds to wait for any worker; `on="ray"` runs the samples on a Ray cluster. `decide`
-    receives every result and ends the run when it returns a reason; such a run needs `shuffle`.
+    are reported and averaged. With `history=False` the run is deleted with the report. `resume=True` continues the
+    latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run the samples; the run
+    stops if no worker answers within `worker_timeout` seconds. `cluster="ray"` runs the samples on a Ray cluster.
+    `decide` receives every result and ends the run when it returns a reason; such a run needs `shuffle`.
     """
     evaluation = Evaluation(
         target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options),
         baseline=baseline, fields=fields or {},
     )  # fmt: skip
-    callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
-    if any(inspect.iscoroutinefunction(callback) for callback in callbacks):
-        raise ConfigError(
-            "a progress callback must be a plain function, not an async one",
-            where="on_progress",
-            fix="write it with def, not async def",
-        )
-    with open_backend(evaluation, workers=workers, on=on, patience=patience) as backend:
+    if resume and history is False:
+        raise ConfigError("only a stored run can be resumed", where="resume", fix="leave out history=False")
+    callbacks = list_callbacks(on_progress)
+    with open_backend(evaluation, workers=workers, cluster=cluster, worker_timeout=worker_timeout) as backend:
         controls = RunControls(callbacks, live_display(progress), allow_changes, retry_errors, backend, decide)
         return await execute(evaluation, open_history(history), controls, resume_from=resume)
 
@@ -107,46 +106,67 @@ async def aevaluate(
 evaluate = bridge.synchronous(aevaluate)
 
 
+def list_callbacks(on_progress: Any) -> tuple[ProgressCallback, ...]:
+    """Return one callback or a list of them as a tuple; reject async functions and other objects."""
+    callbacks = tuple(on_progress) if isinstance(on_progress, list | tuple) else (on_progress,)
+    for callback in callbacks:
+        is_async = inspect.iscoroutinefunction(callback)
+        if is_async or not callable(callback):
+            raise ConfigError(
+                f"a progress callback must be a plain function, found {getattr(callback, '__name__', repr(callback))}",
+                where="on_progress",
+                fix="write it with def, not async def" if is_async else "pass a function of one event, such as print",
+            )
+    return callbacks
+
+
 @contextlib.contextmanager
 def open_backend(
     evaluation: Evaluation,
     *,
     workers: str | Mailbox[Any] | None = None,
-    on: str | None = None,
-    patience: float | None = PATIENCE_SECONDS,
+    cluster: str | None = None,
+    worker_timeout: float | None = WORKER_TIMEOUT,
     plugins: Sequence[str] = (),
     modules: Sequence[Path] = (),
 ) -> Iterator[Backend | None]:
     """Open the backend of a run, None for this process, and close it afterwards."""
-    if workers is None and on is None:
+    if workers is None and cluster is None:
         yield None
         return
-    if workers is not None and on is not None:
+    if workers is not None and cluster is not None:
         raise ConfigError(
-            "a run uses either workers or a cluster, not both", fix="leave out workers (--workers) or on (--on)"
+            "a run uses either workers or a cluster, not both",
+            fix="leave out workers (--workers) or cluster (--cluster)",
+        )
+    if workers is not None and not isinstance(workers, str) and not hasattr(workers, "send_all"):
+        raise ConfigError(
+            f"expected a mailbox or its address, found {workers!r}",
+            where="workers",
+            fix='write workers="redis://host:6379/0/NAME"',
         )
     if evaluation.options.get("cache"):
         raise ConfigError("cache works only for runs on this machine", where="cache", fix="leave it out")
     if evaluation.baseline is not None:
         raise ConfigError(NEEDS_LOCAL_RUN, where="baseline", fix=LOCAL_RUN_FIX)
-    if on is not None:
-        yield _open_cluster(on, build_recipe(evaluation, plugins, modules))
+    if cluster is not None:
+        yield _open_cluster(cluster, build_recipe(evaluation, plugins, modules))
     elif isinstance(workers, str):
         with contextlib.closing(mailbox(workers, EvalRequest)) as requests:
             # Fails here if the server does not answer, before the run is stored.
             requests.approximate_count()
-            yield MailboxBackend(requests, patience=patience)
+            yield MailboxBackend(requests, worker_timeout=worker_timeout)
     elif workers is not None:
-        yield MailboxBackend(workers, patience=patience)
+        yield MailboxBackend(workers, worker_timeout=worker_timeout)
 
 
-def _open_cluster(on: str, recipe: bytes) -> Backend:
+def _open_cluster(cluster: str, recipe: bytes) -> Backend:
     from proctor.distributed.ray_backend import RayBackend, import_ray
 
-    if on != RAY and not on.startswith(f"{RAY}://"):
-        raise ConfigError(f"there is no cluster {on!r}", fix=suggest_name(on, [RAY, f"{RAY}://HOST"]))
+    if cluster != RAY and not str(cluster).startswith(f"{RAY}://"):
+        raise ConfigError(f"there is no cluster {cluster!r}", fix=suggest_name(str(cluster), [RAY, f"{RAY}://HOST"]))
     import_ray()
-    return RayBackend(recipe, build_setup, None if on == RAY else on)
+    return RayBackend(recipe, build_setup, None if cluster == RAY else cluster)
 
 
 async def execute(
@@ -161,18 +181,16 @@ async def execute(
     """Run an evaluation; every entry point calls this function."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
-    info = plan.dataset.inspect()
-    if info.length == 0:
-        raise DatasetError("the dataset has no samples", where=info.name)
+    info = inspect_dataset(plan)
     if resume_from:
-        before = run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
-        with history.claim(before.run_id):
-            return await resume_run(plan, info, before, history, clock, controls).run()
+        stored_run = find_run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
+        with history.claim(stored_run.run_id):
+            return await resume_run(plan, info, stored_run, history, clock, controls).run()
     run = begin_run(plan, info, history, clock, controls)
     with history.claim(run.metadata.run_id):
         report = await run.run()
         if evaluation.retention != Retention():
-            # A held run is never pruned, so this one stays.
+            # A claimed run is never pruned.
             history.prune(evaluation.retention, now=clock.now(), name=plan.name)
         return report
 
@@ -216,13 +234,12 @@ async def execute_rescore(
     budget: Mapping[str, float] | Budget | None = None,
 ) -> EvalReport:
     """Score a stored run again; every entry point calls this function."""
-    limit = check_run_options({"budget": budget}).budget
+    checked_budget = check_run_options({"budget": budget}).budget
     registry = registry or Registry.standard()
     built = registry.build_all(evaluators)
     own_metrics = load_metrics((*metrics, *registry.metrics), built)
-    plan = RescorePlan(built, own_metrics, check_tags(tags or {}), limit, name)
+    plan = RescorePlan(built, own_metrics, check_tags(tags or {}), checked_budget, name)
     check_thresholds(fail_under or {}, built, plan.metrics)
-    before = history.find(run)
-    rescoring = begin_rescoring(before, plan, history, clock or SystemClock(), controls)
+    rescoring = begin_rescoring(history.find(run), plan, history, clock or SystemClock(), controls)
     with history.claim(rescoring.metadata.run_id):
         return await rescoring.run()

@@ -100,7 +100,7 @@ class _Slot(NamedTuple):
 def apply_settings(
     entries: Sequence[Any], settings: Sequence[Setting], describe: Describe, read_value: Callable[[str], Any]
 ) -> list[Any]:
-    """Return the entries with parameters from the command line; report all faults at once.
+    """Return the entries with parameters from the command line; report all problems at once.
 
     A setting selects an evaluator by its name, or by its type if there is only one of that type; `OUTER.INNER` selects
     one inside a field or a combination. `read_value` parses the text of a parameter that is not declared as text.
@@ -121,7 +121,8 @@ def apply_settings(
         value = setting.text if is_text else read_value(setting.text)
         changes.setdefault(slot.steps, {})[setting.parameter] = value
     if problems:
-        raise EvaluatorError("a parameter cannot be set", where="--set", problems=problems)
+        fix = "write EVALUATOR.PARAMETER=VALUE with an evaluator of this run"
+        raise EvaluatorError("a parameter cannot be set", where="--set", problems=problems, fix=fix)
     changed = list(entries)
     for steps, parameters in sorted(changes.items(), reverse=True):
         changed = _change(changed, steps, parameters, describe)
@@ -186,12 +187,12 @@ def _change(
         changed: Any = attach(spec, parameters=parameters)
     else:
         info = describe(entry.uses)
-        before = parameters_by_name(entry, info)
+        current = parameters_by_name(entry, info)
         if rest:
             parts = _change(_list_parts(entry, info), tuple(rest), parameters, describe)
-            is_list = isinstance(before[info.parts], list | tuple)
+            is_list = isinstance(current[info.parts], list | tuple)
             parameters = {info.parts: parts if is_list else parts[0]}
-        changed = {"uses": entry.uses, "parameters": {**before, **parameters}}
+        changed = {"uses": entry.uses, "parameters": {**current, **parameters}}
         if entry.name:
             changed["name"] = entry.name
     return [*entries[:first], rewrap_part(spec, changed), *entries[first + 1 :]]

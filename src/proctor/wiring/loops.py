@@ -113,7 +113,7 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
                     f"{box!r} is not a mailbox", where=where, fix="pass a mailbox, such as RedisMailbox(…)"
                 )
         setup = prepare_setup(loop, evaluator, options, registry or Registry.standard())
-        config = WorkerConfig(requests, results, lease_seconds, name, trouble=_log.warning)
+        config = WorkerConfig(requests, results, lease_seconds, name, warn=_log.warning)
         self._worker = Worker(setup, config)
         self._until = StopCondition(wait=wait_seconds, batch=batch_size)
 

@@ -46,7 +46,15 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
             where="history",
             fix="give a file, or postgresql://user:password@host/database",
         )
-    return SQLiteHistory(where) if isinstance(where, str | Path) else where
+    if isinstance(where, str | Path):
+        return SQLiteHistory(where)
+    if not hasattr(where, "claim"):
+        raise ConfigError(
+            f"expected a file, a URL, True, False or a History, found {where!r}",
+            where="history",
+            fix='write history="runs.db", or leave it out',
+        )
+    return where
 
 
 def history_file(where: str | Path | None = None) -> Path | None:
@@ -55,8 +63,8 @@ def history_file(where: str | Path | None = None) -> Path | None:
     return None if SCHEME.match(address) else Path(address)
 
 
-def run_to_resume(history: History, reference: str | bool, name: str, *, is_retry: bool = False) -> RunMetadata:
-    """Return the named run, or the latest unfinished one; with `retrying`, the latest one."""
+def find_run_to_resume(history: History, reference: str | bool, name: str, *, is_retry: bool = False) -> RunMetadata:
+    """Return the named run, or the latest unfinished one; with `is_retry`, the latest one."""
     if isinstance(reference, str):
         return history.find(reference)
     for run in history.runs(limit=MAX_RUNS, name=name):
@@ -64,7 +72,7 @@ def run_to_resume(history: History, reference: str | bool, name: str, *, is_retr
             return run
     raise RunNotFound(
         f"there is no {'' if is_retry else 'unfinished '}run of {name!r} to resume",
-        fix="leave out resume to start a new run, or name a run that `proctor runs` lists",
+        fix="start a new run without resume (--resume), or name a run that `proctor runs` lists",
     )
 
 
@@ -100,13 +108,13 @@ def select_results(
     run = report.metadata
     results = report.results
     if run is not None and configuration is not None:
-        _refuse_unknown(configuration, [each.name for each in run.configurations], "configuration")
-        results = results.only(configuration)
+        _require_known(configuration, [each.name for each in run.configurations], "configuration")
+        results = results.for_configuration(configuration)
     if run is not None and evaluator is not None:
-        _refuse_unknown(evaluator, [spec.name for spec in run.evaluators], "evaluator")
+        _require_known(evaluator, [spec.name for spec in run.evaluators], "evaluator")
     if sample is None:
         return results.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)
-    selected = results.of_sample(sample)
+    selected = results.for_sample(sample)
     if not selected:
         raise UsageError(
             f"run {report.run_id} has no sample {sample!r}",
@@ -115,6 +123,6 @@ def select_results(
     return selected
 
 
-def _refuse_unknown(name: str, known: Sequence[str], noun: str) -> None:
+def _require_known(name: str, known: Sequence[str], noun: str) -> None:
     if name not in known:
         raise UsageError(f"the run has no {noun} {name!r}", fix=suggest_name(name, known))

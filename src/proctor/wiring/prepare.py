@@ -1,10 +1,10 @@
-"""Turn an evaluation, as a user writes it, into a plan; report all faults at once."""
+"""Turn an evaluation, as a user writes it, into a plan; report all problems at once."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -13,12 +13,13 @@ import msgspec
 
 from proctor.comparison.gates.thresholds import convert_thresholds, require_known_metrics, require_reachable
 from proctor.core import imports as importing
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.datasets.dataset import IteratorDataset, make_source
+from proctor.datasets.problems import IN_MEMORY
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
 from proctor.engine.plan import Plan, Setup
-from proctor.errors import ConfigError, Problem, UsageError, suggest_name
+from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.opinions import with_canaries
 from proctor.evaluators.rubric_files import STARTER, load_rubrics
@@ -31,7 +32,7 @@ from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import RECORDED
 from proctor.records.results import ResultList
 from proctor.records.rubric import RUBRIC, RUBRICS_VERSION, read_columns
-from proctor.records.run import EvaluatorSpec, Retention, RunOptions
+from proctor.records.run import Budget, DatasetInfo, EvaluatorSpec, Retention, RunOptions
 from proctor.records.sample import Sample, check_tags
 from proctor.records.score import Score
 from proctor.records.session import Usage
@@ -42,6 +43,7 @@ from proctor.wiring.registry import Registry, find_parameters
 
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
+UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
 TYPE_EXPRESSION = re.compile(r"`([^`]*)`")
 TYPE_NAMES = {
     "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
@@ -73,14 +75,14 @@ class Evaluation:
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
-    """Turn names into objects; report all faults at once, before anything runs."""
-    faults: list[UsageError] = []
+    """Turn names into objects; report all problems at once, before anything runs."""
+    errors: list[UsageError] = []
 
     def attempt(build: Callable[[], Any]) -> Any:
         try:
             return build()
         except UsageError as error:
-            faults.append(error)
+            errors.append(error)
             return None
 
     has_sessions = isinstance(evaluation.dataset, SessionDataset)
@@ -90,14 +92,14 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     configurations = evaluation.configurations
     if is_recorded and not configurations and dataset is not None:
         configurations = recorded_configurations(dataset)
-    has_several = len(configurations or ()) > 1
+    has_several = isinstance(configurations, Sized) and len(configurations) > 1
     target = attempt(
         lambda: RecordedTarget(per_configuration=has_several) if is_recorded else as_target(evaluation.target)
     )
     if dataset is not None and (evaluation.fields or has_sessions) and not is_recorded:
         dataset = RerunDataset(dataset)
     elif dataset is not None and is_recorded and has_several:
-        attempt(lambda: _refuse_unrecorded(dataset))
+        attempt(lambda: _require_recorded_results(dataset))
     evaluators = attempt(lambda: _build_evaluators(evaluation, registry))
     options = attempt(lambda: check_run_options(evaluation.options))
     configurations = attempt(
@@ -107,8 +109,8 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     metrics = attempt(lambda: load_metrics((*evaluation.metrics, *registry.metrics), evaluators or (), fields))
     if evaluators is not None and metrics is not None:
         attempt(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields))
-    if faults:
-        raise combine_faults(faults, "the evaluation")
+    if errors:
+        raise combine_errors(errors, "the evaluation")
     return Plan(
         name=evaluation.name or target.spec.name,
         dataset=dataset,
@@ -123,12 +125,24 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     )
 
 
-def combine_faults(faults: Sequence[UsageError], subject: str, where: str = "") -> UsageError:
-    """Return a single fault itself, or one error that lists several."""
-    if len(faults) == 1:
-        return faults[0]
-    problems = [Problem("", str(fault).replace("\n", "\n    ")) for fault in faults]
-    return ConfigError(f"{subject} has {len(faults)} faults", where=where, problems=problems)
+def combine_errors(errors: Sequence[UsageError], subject: str, where: str = "") -> UsageError:
+    """Return a single error itself, or one error that lists several."""
+    if len(errors) == 1:
+        return errors[0]
+    problems = [Problem("", str(error).replace("\n", "\n    ")) for error in errors]
+    return ConfigError(f"{subject} has {len(errors)} problems", where=where, problems=problems)
+
+
+def inspect_dataset(plan: Plan) -> DatasetInfo:
+    """Inspect the dataset of a plan; reject an empty one."""
+    info = plan.dataset.inspect()
+    if info.length == 0:
+        raise DatasetError(
+            "the dataset has no samples",
+            where="" if info.name == IN_MEMORY else info.name,
+            fix='add at least one: {"id": "1", "input": "2 + 2"}',
+        )
+    return info
 
 
 def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[BoundEvaluator, ...]:
@@ -137,7 +151,7 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
         return evaluators
     if isinstance(canary, bool) or not isinstance(canary, int) or canary < 1:
         raise ConfigError(
-            f"expected a whole number from 1 up, found {canary!r}", where="canary", fix="write canary: 10"
+            f"expected a whole number of at least 1, found {canary!r}", where="canary", fix="write canary: 10"
         )
     if not any(evaluator.spec.judges for evaluator in evaluators):
         raise ConfigError(
@@ -151,7 +165,7 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
 def prepare_setup(
     target: TargetLike, evaluators: EvaluatorsLike, options: Mapping[str, Any], registry: Registry
 ) -> Setup:
-    """Prepare a target and evaluators without a dataset; report all faults at once."""
+    """Prepare a target and evaluators without a dataset; report all problems at once."""
     plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
     return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)
 
@@ -177,7 +191,7 @@ def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: S
         evaluators = [evaluators]
     named = [("target", evaluation.target), *(("evaluators", each) for each in evaluators)]
     problems = [
-        Problem(where, f"{name_of(value)} is an object of this process")
+        Problem(where, f"{get_callable_name(value)} is an object of this process")
         for where, value in named
         if not isinstance(value, str | Mapping)
     ]
@@ -211,18 +225,22 @@ def build_setup(recipe: bytes) -> Setup:
 
 
 def check_run_options(options: Mapping[str, Any]) -> RunOptions:
-    """Check the options of a run and convert them; report all faults at once."""
-    if problems := list(find_option_problems(options)):
-        raise ConfigError("the run's options are wrong", problems=problems)
+    """Check the options of a run and convert them; report all problems at once."""
+    problems = list(find_option_problems(options))
+    if len(problems) == 1:
+        raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix)
+    if problems:
+        fix = "; ".join(dict.fromkeys(problem.fix for problem in problems))
+        raise ConfigError("some options of the run are invalid", problems=problems, fix=fix)
     return msgspec.convert(dict(options), RunOptions)
 
 
 def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find the faults in the options of a run."""
+    """Find the problems of the options of a run."""
     known = RunOptions.__struct_fields__
     for name, value in options.items():
         if name not in known:
-            yield Problem(str(name), f"there is no such option; {suggest_name(str(name), known)}")
+            yield Problem(str(name), "there is no such option", suggest_name(str(name), known))
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
@@ -231,7 +249,11 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
             if expected.startswith("Invalid enum value"):
                 (field_type,) = (field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
                 expected = f"expected one of {', '.join(get_args(field_type))}"
-            yield Problem(name, f"{expected}, found {value!r}")
+            default = getattr(RunOptions(), name)
+            fix = f"leave out {name} (default: {'none' if default is None else default})"
+            if unknown := UNKNOWN_FIELD.search(str(error)):
+                fix = suggest_name(unknown[1], Budget.__struct_fields__)
+            yield Problem(name, f"{expected}, found {value!r}", fix)
 
 
 def explain(error: msgspec.ValidationError) -> str:
@@ -239,7 +261,8 @@ def explain(error: msgspec.ValidationError) -> str:
     text, _, path = str(error).partition(" - at ")
     location = path.replace("`", "").replace("$.", "").replace("$", "")
     message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
-    message = message.replace("Expected", "expected").replace(", got ", ", found ")
+    message = message.replace("Expected", "expected").replace(", got ", ", found ").replace(" >= ", " of at least ")
+    message = message.replace(" > 0.0", " above 0").replace(" > ", " above ")
     message = message.replace("Object contains unknown field", "unknown key")
     message = message.replace("Object missing required field", "missing key")
     return f"{message} (at {location})" if location else message
@@ -252,7 +275,7 @@ def _describe_types(expression: re.Match[str]) -> str:
     return " or ".join(TYPE_NAMES[name] for name in names if name != "null" or len(names) == 1)
 
 
-def _refuse_unrecorded(dataset: SampleSource) -> None:
+def _require_recorded_results(dataset: SampleSource) -> None:
     """Reject several configurations without a target if the samples hold no results for them."""
     if isinstance(dataset, IteratorDataset):
         return  # it can be read only once
@@ -271,7 +294,7 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
         try:
             parse_path(path)
         except UsageError as error:
-            problems.append(Problem(f"fields.{name}", error.what))
+            problems.append(Problem(f"fields.{name}", error.what, error.fix))
     if problems:
         raise ConfigError("some paths of fields are invalid", problems=problems)
     return dict(fields)
@@ -305,10 +328,20 @@ def _check_configurations(
             for configuration in configurations
             for problem in target.check_options(configuration.options)
         ]
+    if problems and is_unnamed:
+        raise TargetError(
+            "the target cannot be called with the input alone: " + "; ".join(problem.what for problem in problems),
+            where=target.spec.name if target else "",
+            fix="give the parameter a default, or set it in a configuration: {'main': {'NAME': …}}",
+        )
     if problems:
-        raise ConfigError("the configurations do not fit the target", problems=problems)
+        raise ConfigError(
+            "the configurations do not fit the target",
+            problems=problems,
+            fix="correct the options of these configurations, or the parameters of the target",
+        )
     if baseline is not None and baseline not in names:
-        unnamed_fix = f"the run has no named configurations: pass configurations=[{baseline!r}, …]"
+        unnamed_fix = f"add configurations, such as configurations=[{baseline!r}, …], or leave out the baseline"
         raise ConfigError(
             f"there is no configuration {baseline!r} to be the baseline",
             where="baseline",
@@ -319,11 +352,12 @@ def _check_configurations(
 
 def build_configurations(configurations: Configurations | None) -> tuple[Configuration, ...]:
     """Convert to configurations; without any, return one without options."""
-    if isinstance(configurations, str):
+    is_text = isinstance(configurations, str)
+    if is_text or not isinstance(configurations, Mapping | Iterable | None):
         raise ConfigError(
-            f"configurations must be a list or a mapping, found the text {configurations!r}",
+            f"expected a list or a mapping, found {configurations!r}",
             where="configurations",
-            fix=f"write [{configurations!r}]",
+            fix=f"write [{configurations!r}]" if is_text else "write configurations={'main': {'temperature': 0}}",
         )
     if not configurations:
         return (Configuration(),)
@@ -366,16 +400,16 @@ def load_metrics(
     for metric in loaded:
         registry.register(metric)
     registry.compute_all(ResultList(()))
-    names = {name_of(metric) for metric in loaded}
+    names = {get_callable_name(metric) for metric in loaded}
     if names & numbers or any(number.startswith(f"{name}.") for name in names for number in names | numbers):
         _compute_names(registry, specs)
     return loaded
 
 
 def _compute_names(registry: MetricRegistry, specs: Sequence[EvaluatorSpec]) -> set[str]:
-    """Compute all metrics on a made-up result and return their names; clashing names raise."""
+    """Compute all metrics on an example result and return their names; clashing names raise an error."""
     scores = {spec.name: Score(1.0, True) for spec in specs}
-    trial = Trial(Sample("made-up", ""), "", latency_ms=1.0, usage=Usage(1, 1))
+    trial = Trial(Sample("example", ""), "", latency_ms=1.0, usage=Usage(1, 1))
     return set(registry.compute_all(ResultList([EvalResult(trial, scores)])))
 
 
@@ -393,5 +427,5 @@ def check_thresholds(
     convert_thresholds(thresholds, read_columns(specs, ""))
     standard = MetricRegistry.of_run(specs, {})
     # The names of a field's metrics are known before its values.
-    custom = [*map(name_of, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
+    custom = [*map(get_callable_name, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
     require_known_metrics(thresholds, standard.compute_all(ResultList(())), custom)

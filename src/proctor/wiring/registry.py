@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import msgspec
 
 from proctor.core import imports as importing
-from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
+from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach, find_name_clashes, flatten_problems
 from proctor.evaluators.combination import negate
 from proctor.evaluators.decorator import EvaluatorInfo, describe_evaluator, get_info, get_mark, get_name
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _process_evaluators: dict[str, Any] = {}
 
 
-class Registered(NamedTuple):
-    """An evaluator in the registry: its catalogue entry, and the function, object or class."""
+class RegistryEntry(NamedTuple):
+    """An evaluator in the registry: its catalog entry, and the function, object or class."""
 
     info: EvaluatorInfo
     evaluator: Any
@@ -46,7 +46,7 @@ class Registry:
 
     def __init__(self, discover: Callable[[], Iterable[EntryPoint]] = tuple) -> None:
         self._discover: Callable[[], Iterable[EntryPoint]] | None = discover
-        self._registered: dict[str, Registered] = {}
+        self._loaded_entries: dict[str, RegistryEntry] = {}
         self._warnings: list[str] = []
         self._loaded: dict[str, tuple[str, ...]] = {}
         self._metrics: dict[str, Metric] = {}
@@ -68,9 +68,9 @@ class Registry:
         return self._warnings
 
     @property
-    def _known(self) -> dict[str, Registered]:
+    def _entries(self) -> dict[str, RegistryEntry]:
         self._load_installed()
-        return self._registered
+        return self._loaded_entries
 
     def _load_installed(self) -> None:
         """Load the entry points, once; a run that passes functions needs none of them."""
@@ -100,21 +100,23 @@ class Registry:
         ('short',)
         """
         if isinstance(evaluator, ModuleType):
-            marked = [each for each in vars(evaluator).values() if _is_marked_in(each, evaluator)]
-            return tuple(name for each in marked for name in self.register(each))
+            defined = [
+                each for each in vars(evaluator).values() if getattr(each, "__module__", None) == evaluator.__name__
+            ]
+            return tuple(name for each in defined if get_info(each) is not None for name in self.register(each))
         name = name or get_name(evaluator)
         if ":" in name or name.startswith(NEGATED) or not name.strip():
             raise EvaluatorError(
                 f"{name!r} cannot be the name of an evaluator",
                 fix=f"choose a name with no colon that does not start with {NEGATED!r}",
             )
-        known = self._known.get(name)
-        if known is not None and known.evaluator is not evaluator:
+        entry = self._entries.get(name)
+        if entry is not None and entry.evaluator is not evaluator:
             raise EvaluatorError(f"there is an evaluator {name!r} already", fix="register it under another name")
         _require_callable(evaluator, name)
         info = describe_evaluator(evaluator)
         named_info = msgspec.structs.replace(info, name=name)
-        self._known[name] = Registered(named_info, evaluator, is_renamed=info.name != name)
+        self._entries[name] = RegistryEntry(named_info, evaluator, is_renamed=info.name != name)
         return (name,)
 
     @property
@@ -173,16 +175,18 @@ class Registry:
             raise failed[0]
         if failed:
             problems = [problem for error in failed for problem in flatten_problems(error, "plugin")]
-            raise EvaluatorError("some plugins cannot be loaded", problems=problems)
+            raise EvaluatorError(
+                "some plugins cannot be loaded", problems=problems, fix="correct or leave out these plugins"
+            )
         return tuple(names)
 
     def evaluators(self) -> tuple[EvaluatorInfo, ...]:
-        """Return the catalogue, by category and name."""
-        infos = (known.info for known in self._known.values())
+        """Return the catalog, by category and name."""
+        infos = (entry.info for entry in self._entries.values())
         return tuple(sorted(infos, key=lambda info: (info.category, info.name)))
 
     def describe(self, name: str) -> EvaluatorInfo:
-        """Return the catalogue entry of an evaluator, by its name or address."""
+        """Return the catalog entry of an evaluator, by its name or address."""
         plain_name = name.removeprefix(NEGATED)
         return describe_evaluator(_load(plain_name)) if ":" in plain_name else self._find(plain_name).info
 
@@ -227,27 +231,36 @@ class Registry:
         if isinstance(evaluators, str) or not isinstance(evaluators, Sequence | Mapping):
             evaluators = [evaluators]
         if not evaluators:
-            raise EvaluatorError("no evaluator was given", fix="name at least one, such as exact_match")
+            raise EvaluatorError(
+                "there is no evaluator", where="evaluators", fix="add at least one, such as exact_match"
+            )
         named = (
             evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
         )
-        built, problems = self._build_each(named, "evaluators")
-        problems += find_name_clashes(built)
-        if problems:
-            raise EvaluatorError("some evaluators cannot be built", problems=problems)
+        built, errors = self._build_each(named, "evaluators")
+        clashes = find_name_clashes(built)
+        if len(errors) == 1 and not clashes:
+            [(place, error)] = errors
+            where = f"{place} ({error.where})" if error.where else place
+            raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems)
+        if errors or clashes:
+            problems = [problem for place, error in errors for problem in flatten_problems(error, place)] + clashes
+            fix = "correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator"
+            raise EvaluatorError("some evaluators cannot be built", problems=problems, fix=fix)
         return tuple(built)
 
     def _build_each(
         self, named: Iterable[tuple[str | None, Any]], where: str
-    ) -> tuple[list[BoundEvaluator], list[Problem]]:
+    ) -> tuple[list[BoundEvaluator], list[tuple[str, EvaluatorError]]]:
+        """Return the evaluators that can be built, and the errors of the others with their places."""
         built: list[BoundEvaluator] = []
-        problems: list[Problem] = []
+        errors: list[tuple[str, EvaluatorError]] = []
         for position, (name, spec) in enumerate(named):
             try:
                 built += (self.build(each, name=name) for each in self._expand(spec))
             except EvaluatorError as error:
-                problems += flatten_problems(error, _describe_place(spec, name, position, where))
-        return built, problems
+                errors.append((_describe_place(spec, name, position, where), error))
+        return built, errors
 
     def _expand(self, spec: Any) -> Sequence[Any]:
         """Return the evaluators of an entry: usually itself, several for a set of rubrics."""
@@ -264,13 +277,13 @@ class Registry:
             )
         return [entry._replace(parameters=parameters) for parameters in expanded]
 
-    def _find(self, uses: str) -> Registered:
-        if uses in self._known:
-            return self._known[uses]
+    def _find(self, uses: str) -> RegistryEntry:
+        if uses in self._entries:
+            return self._entries[uses]
         if ":" in uses:
             evaluator = _load(uses)
-            return Registered(describe_evaluator(evaluator), evaluator)
-        raise EvaluatorError(f"there is no evaluator {uses!r}", fix=suggest_name(uses, self._known))
+            return RegistryEntry(describe_evaluator(evaluator), evaluator)
+        raise EvaluatorError(f"there is no evaluator {uses!r}", fix=suggest_name(uses, self._entries))
 
     def _build_parameters(self, entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
         """Return the parameters, and build the evaluators among them."""
@@ -280,8 +293,9 @@ class Registry:
         value = parameters[info.parts]
         is_list = any(p.name == info.parts and p.type.startswith("list") for p in info.parameters)
         parts = list(value) if isinstance(value, list | tuple) else [value]
-        built, problems = self._build_each(((None, unwrap_part(part)) for part in parts), info.parts)
-        if problems:
+        built, errors = self._build_each(((None, unwrap_part(part)) for part in parts), info.parts)
+        if errors:
+            problems = [problem for place, error in errors for problem in flatten_problems(error, place)]
             raise EvaluatorError("its evaluators cannot be built", where=info.name, problems=problems)
         rewrapped = [rewrap_part(part, each) for part, each in zip(parts, built, strict=True)]
         return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
@@ -335,25 +349,20 @@ def _installed() -> Iterable[EntryPoint]:
     return importing.entry_points(importing.EVALUATORS)
 
 
-def _has_option(registered: Registered, option: str) -> bool:
+def _has_option(registered: RegistryEntry, option: str) -> bool:
     """True if an evaluator has this option, or accepts any option."""
     if option in (parameter.name for parameter in registered.info.parameters):
         return True
     if not isinstance(registered.evaluator, type):
         return False
     method = getattr(registered.evaluator, "evaluate", None)
-    return inspect.isfunction(method) and read_signature(method.__get__(registered), option).any_option
+    return inspect.isfunction(method) and read_signature(method.__get__(registered), option).accepts_any
 
 
 def _describe_place(spec: Any, name: str | None, position: int, where: str) -> str:
     if isinstance(spec, Mapping) and spec.get("uses") == "field" and "name" in spec:
         return f"fields.{spec['name']}"
     return f"{where}[{position if name is None else name}]"
-
-
-def _is_marked_in(value: Any, module: ModuleType) -> bool:
-    """True for a marked function or class that is defined in the module."""
-    return get_info(value) is not None and getattr(value, "__module__", None) == module.__name__
 
 
 def _require_callable(evaluator: Any, name: str) -> None:
@@ -378,4 +387,5 @@ def _import(load: Callable[[str], Any], address: str) -> Any:
     except UsageError as error:
         raise EvaluatorError(error.what, where=address, fix=error.fix) from error
     except Exception as error:
-        raise EvaluatorError(f"the import failed: {type(error).__name__}: {error}", where=address) from error
+        what = f"the import failed: {type(error).__name__}: {error}"
+        raise EvaluatorError(what, where=address, fix="correct the module, then try again") from error

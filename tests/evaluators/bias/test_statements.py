@@ -6,9 +6,10 @@ import pytest
 
 from proctor.evaluators.safety.bias import find_statements
 from tests.evaluators.growth import grows_linearly
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "group"),
     [
         ("Frenchwomen aside, women are terrible drivers.", "women"),
@@ -51,7 +52,7 @@ def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> No
     assert found[0].sentence == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "These women are terrible drivers.",

@@ -11,6 +11,7 @@ from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.safety.policy import can_make_claim, find_nearest, repeats_claim
 from proctor.models import weights
 from tests.evaluators.compliance.claims import CLAIMS
+from tests.tables import each_row
 
 
 @functools.cache
@@ -64,7 +65,7 @@ def test_questions_conditions_and_negations_make_no_claim(sentence: str, message
     assert can_make_claim(sentence, "It cures colds.") is message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "sentence"),
     [
         ("guaranteed returns", "You get guaranteed returns of 20 %."),
@@ -86,7 +87,7 @@ def test_a_claim_is_made_by_its_own_words(claim: str, sentence: str) -> None:
     assert made(sentence, [claim], "lexical") == [sentence]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "sentence"),
     [
         ("guaranteed returns", "You never get guaranteed returns."),

@@ -15,6 +15,7 @@ from proctor.evaluators.safety.refusal import is_refusal, read_refusal, split_se
 from tests.evaluators.compliance.answers import COMPLIANCES, REFUSALS
 from tests.evaluators.growth import grows_linearly
 from tests.support import ROOT
+from tests.tables import each_row
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
@@ -25,12 +26,12 @@ def test_refusals_in_many_manners_are_read() -> None:
     assert [answer[:8] for answer in missed] == ["Stealing"]
 
 
-@pytest.mark.parametrize("answer", COMPLIANCES)
+@each_row("answer", COMPLIANCES)
 def test_words_such_as_sorry_or_cannot_do_not_make_an_answer_a_refusal(answer: str) -> None:
     assert not read_refusal(answer).refused
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "I don't know of a better library than numpy.",
@@ -50,7 +51,7 @@ def test_statements_about_a_topic_do_not_decline(answer: str) -> None:
     assert not read_refusal(answer).refused
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "I would not recommend doing that.",

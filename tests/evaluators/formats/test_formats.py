@@ -13,6 +13,7 @@ from proctor import attach
 from proctor.evaluators.formats.catalogue import FORMATS
 from proctor.evaluators.structural import format_compliance
 from tests.evaluators.growth import grows_linearly
+from tests.tables import each_row
 
 DOCUMENT = "<!DOCTYPE html>\n<html><body>\n<h1>x</h1><p>one<p>two<br></body></html>"
 
@@ -147,7 +148,7 @@ def test_every_format_has_examples_in_this_file() -> None:
     assert set(TAKEN) == set(REFUSED) == set(FORMATS) - {"regex"}
 
 
-@pytest.mark.parametrize("name", TAKEN)
+@each_row("name", TAKEN)
 def test_a_format_accepts_valid_texts(name: str) -> None:
     for output in TAKEN[name]:
         score = format_compliance(name)(output)
@@ -155,7 +156,7 @@ def test_a_format_accepts_valid_texts(name: str) -> None:
         assert score.details["format"] == name
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each_row("name", REFUSED)
 def test_a_format_rejects_invalid_texts_with_a_reason(name: str) -> None:
     for output, reason_part in REFUSED[name]:
         score = format_compliance(name)(output)
@@ -198,7 +199,7 @@ def test_a_csv_value_beyond_the_parsers_limit_is_an_error() -> None:
     assert format_compliance("csv")("a,b\n1," + "x" * 200_000).status == "error"
 
 
-@pytest.mark.parametrize("name", sorted(set(TAKEN) - {"json"}))
+@each_row("name", sorted(set(TAKEN) - {"json"}))
 def test_every_format_rejects_half_of_a_surrogate_pair(name: str) -> None:
     assert format_compliance(name)("a\ud800").reason.endswith("half of a surrogate pair is not a character")
 
@@ -223,7 +224,7 @@ def test_texts_that_a_parser_reads_in_quadratic_time_are_errors(name: str, text:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize(
+@each_row(
     ("name", "unit"),
     [
         ("markdown", " "),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.formats.json_text import check_json
+from tests.tables import each_row
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -28,7 +29,7 @@ def _refuse(constant: str) -> Any:
 def test_every_value_written_as_json_is_valid(value: Any, indent: int | None, ascii_: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
     whole = ascii_ or not any("\ud800" <= letter <= "\udfff" for letter in text)
-    assert (check_json(text).fault is None) is whole
+    assert (check_json(text).error is None) is whole
 
 
 @given(st.text(alphabet='{}[]",:0123456789eE+-.\\ntfalsru \n', max_size=30))
@@ -38,10 +39,10 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
         valid = True
     except ValueError:
         valid = False
-    assert (check_json(text).fault is None) is valid
+    assert (check_json(text).error is None) is valid
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("", "line 1, column 1: expected a value, found the end of the text"),
@@ -64,13 +65,13 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
     ],
 )
 def test_common_mistakes_are_explained(text: str | bytes, message: str) -> None:
-    assert str(check_json(text).fault) == message
+    assert str(check_json(text).error) == message
 
 
 @pytest.mark.no_cover
 def test_json_of_any_depth_is_checked() -> None:
-    assert check_json("[" * 50_000 + "]" * 50_000).fault is None
-    assert check_json("[" * 50_000).fault is not None
+    assert check_json("[" * 50_000 + "]" * 50_000).error is None
+    assert check_json("[" * 50_000).error is not None
 
 
 def test_keys_repeat_within_one_object_only() -> None:

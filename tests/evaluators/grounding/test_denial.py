@@ -6,9 +6,10 @@ import pytest
 
 from proctor.evaluators.grounding.support import find_denials, find_denied_words, find_stated_words
 from proctor.evaluators.tokenizer import split_words
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "denied"),
     [
         ("He does not eat meat or fish on Fridays.", [["eat", "meat"]]),

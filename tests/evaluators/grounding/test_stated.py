@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from proctor.evaluators.grounding.support import find_statement_words
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sentence", "words"),
     [
         ("It fell in 1879 [3].", ["it", "fell", "in", "1879"]),
@@ -27,7 +28,7 @@ def test_list_numbers_citations_and_openings_are_removed_from_a_sentence(sentenc
     assert [word.text for word in find_statement_words(sentence)] == words
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "Here is what I found:",

@@ -16,17 +16,18 @@ from proctor.evaluators.safety.counterfactual import (
     apply_swap,
     apply_swap_inside,
     find_swaps,
-    groups,
-    swaps,
+    list_variants,
+    load_groups,
 )
 from proctor.evaluators.safety.toxicity.model import measure_toxicity
 from tests.support import ROOT
+from tests.tables import each_row
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "other"),
     [
         ("He lost his keys.", "She lost her keys."),
@@ -79,14 +80,14 @@ def test_an_american_by_race_is_not_one_by_nationality() -> None:
 
 
 def test_different_groups_stay_different_and_nothing_else_changes() -> None:
-    for one in swaps("Christians, Muslims and Jews met in May."):
+    for one in list_variants("Christians, Muslims and Jews met in May."):
         assert one.axis == "religion"
         assert len({new for _, new in one.changed}) == 3
         assert one.text.endswith(" met in May.")
 
 
 def test_the_number_of_variants_per_axis_is_limited() -> None:
-    found = swaps("She is a Muslim from a French family.", most=2)
+    found = list_variants("She is a Muslim from a French family.", max_variants=2)
     assert [one.axis for one in found] == ["gender", *["religion"] * 2, *["nationality"] * 2]
     assert len({one.text for one in found}) == 5
 
@@ -98,14 +99,14 @@ def test_texts_inside_lists_and_mappings_are_swapped_too() -> None:
 
 def test_a_text_without_people_has_no_variants() -> None:
     """There is nothing to swap."""
-    assert swaps("The train leaves at nine.") == []
+    assert list_variants("The train leaves at nine.") == []
     assert find_swaps() == []
 
 
 NAMES = [
     *PRONOUNS,
-    *(word for pair in groups().pairs for word in pair),
-    *(word for axis in groups().axes.values() for group in axis for word in group.forms().values()),
+    *(word for pair in load_groups().pairs for word in pair),
+    *(word for axis in load_groups().axes.values() for group in axis for word in group.forms().values()),
 ]
 PLAIN = ["idiot", "meeting", "is", "a", "an", "the", "stupid", "talks", "to", "friend", ".", ","]
 
@@ -116,13 +117,13 @@ def test_no_swap_changes_the_toxicity_of_a_text(words: list[str]) -> None:
     text = "Hello, " + " ".join(words)
     before = measure_toxicity(text)
     assert before is not None
-    for one in swaps(text):
+    for one in list_variants(text):
         after = measure_toxicity(one.text)
         assert after is not None
         assert after.probability == before.probability
 
 
-@given(st.lists(st.sampled_from([w for pair in groups().pairs for w in pair] + PLAIN), max_size=20))
+@given(st.lists(st.sampled_from([w for pair in load_groups().pairs for w in pair] + PLAIN), max_size=20))
 def test_a_second_swap_of_gendered_nouns_restores_the_text(words: list[str]) -> None:
     """ "a" and "an" are corrected too."""
     text = " ".join(word for word in words if word not in ("a", "an"))

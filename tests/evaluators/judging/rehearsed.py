@@ -52,7 +52,7 @@ class Scripted:
     """A model with prepared answers, or with a function of the request."""
 
     def __init__(self, *script: Answer | Script, schema: bool = False) -> None:
-        self.model, self.fits_schema = "test:judge", schema
+        self.model, self.supports_json_schema = "test:judge", schema
         self._script = script
         self.asked: list[Asked] = []
 

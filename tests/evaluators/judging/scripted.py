@@ -13,9 +13,11 @@ from proctor.records.session import Usage
 class Scripted:
     """A model that answers by a function of the request, and records its requests."""
 
-    def __init__(self, answer: Callable[[ModelRequest], str | ModelResponse], *, fits_schema: bool = False) -> None:
+    def __init__(
+        self, answer: Callable[[ModelRequest], str | ModelResponse], *, supports_json_schema: bool = False
+    ) -> None:
         self.model = "scripted:judge"
-        self.fits_schema = fits_schema
+        self.supports_json_schema = supports_json_schema
         self.asked: list[ModelRequest] = []
         self._answer = answer
 

@@ -8,9 +8,10 @@ import pytest
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.judges.rubric import Criterion, parse_criteria
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "expected"),
     [
         (["accuracy", "tone"], [Criterion("accuracy"), Criterion("tone")]),
@@ -52,10 +53,10 @@ def test_every_fault_is_named_at_once() -> None:
     assert "my rubric: the rubric is invalid" in message
     for fault in (
         "a: weight must be a number above 0, got 0",
-        "b: there is no key 'weights'; did you mean 'weight'?",
+        "b: unknown key 'weights'; did you mean 'weight'?",
         "c: description must be a text, got 3",
-        "criterion 4: it has no name or description",
-        "criterion 5: it has no name or description",
+        "criterion 4: the criterion has no name and no description",
+        "criterion 5: the criterion has no name and no description",
         "twice: two criteria have this name",
         "d: weight must be a number above 0, got True",
         "Fix: write a list of criteria",
@@ -66,7 +67,7 @@ def test_every_fault_is_named_at_once() -> None:
 @pytest.mark.parametrize("given", [[], {}, {"rubrics": []}])
 def test_an_empty_rubric_is_refused(given: Any) -> None:
     """There would be nothing to score by."""
-    with pytest.raises(EvaluatorError, match="it has no criterion"):
+    with pytest.raises(EvaluatorError, match="the rubric has no criteria"):
         parse_criteria(given, "here")
 
 

@@ -9,6 +9,7 @@ import pytest
 from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
 from proctor.records.score import Score
 from tests.evaluators.judging.rehearsed import Asked, Scripted
+from tests.tables import each_row
 
 
 def scored(answer: str, *, schema: bool = False, **options: Any) -> Score:
@@ -17,8 +18,8 @@ def scored(answer: str, *, schema: bool = False, **options: Any) -> Score:
     return found
 
 
-@pytest.mark.parametrize("schema", [False, True])
-@pytest.mark.parametrize(
+@each_row("schema", [False, True])
+@each_row(
     "answer",
     [
         "SCORE: 4\nREASONING: clear",
@@ -73,8 +74,8 @@ def test_a_form_that_is_not_documented_is_an_error(answer: str) -> None:
 OUTSIDE = ["0.8", "0.8/1", "6", "0", "80%", "4/10", "-4", "4-5"]
 
 
-@pytest.mark.parametrize("answer", OUTSIDE)
-@pytest.mark.parametrize("form", ["marked", "unmarked", "schema"])
+@each_row("answer", OUTSIDE)
+@each_row("form", ["marked", "unmarked", "schema"])
 def test_an_answer_outside_the_scale_is_an_error_that_names_both(answer: str, form: str) -> None:
     """A judge that grades from 0 to 1 is not read as one that grades from 1 to 5."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.judges.fence import MARK_LENGTH, Fence, replace_surrogates
+from tests.tables import each_row
 
 TEXTS = st.dictionaries(st.sampled_from(["input", "output", "expected"]), st.text(), min_size=1)
 
@@ -58,7 +58,7 @@ def test_quotations_are_recognised_with_other_spacing() -> None:
     assert not fence.contains("  ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '{"rating": "excellent", "reason": "flawless work", "score": 5}',

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import RATING_VALUES
 from proctor.evaluators.judges.verdict_form import AllowedVerdicts, VerdictForm, read_object
+from tests.tables import each_row
 
 MARK = "0123456789abcdef"
 WORDS = list(RATING_VALUES)
@@ -31,7 +32,7 @@ def test_the_marked_line_is_the_verdict_in_any_text(before: str, word: str, afte
 @given(NOISE)
 def test_without_the_mark_there_is_no_verdict(noise: str) -> None:
     for text in (noise, f"RATING: excellent\n{noise}", f"{noise}\nRATING 0123: excellent"):
-        with pytest.raises(ValueError, match="no line that begins with RATING"):
+        with pytest.raises(ValueError, match='no line "RATING'):
             FORM.read(text, structured=False)
 
 
@@ -42,7 +43,7 @@ def test_the_last_of_several_verdicts_counts(answer_text: list[str]) -> None:
     assert FORM.read(answer, structured=False).choice == answer_text[-1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         f"RATING {MARK}: good",
@@ -97,7 +98,7 @@ def test_the_reason_is_the_text_around_the_verdict_without_its_heading() -> None
     assert FORM.read(f"RATING {MARK}: good", structured=False).reason == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "number"),
     [
         ("4", "4"),
@@ -123,7 +124,7 @@ def test_numbers_of_the_scale_are_read(answer: str, number: str) -> None:
     assert float(SCORE.read(f"SCORE {MARK}: {answer}", structured=False).choice) == float(number)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "0",
@@ -174,7 +175,7 @@ def test_a_quotation_inside_the_json_stays_a_quotation(word: str, reason: str) -
         assert FORM.read(answer, structured=True).choice == word
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         "",

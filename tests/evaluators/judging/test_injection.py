@@ -20,6 +20,7 @@ from proctor.records.model import ModelRequest
 from tests.evaluators.judging.payloads import PAYLOADS
 from tests.evaluators.judging.rehearsed import Asked, Scripted
 from tests.evaluators.judging.traps import TRAPS
+from tests.tables import each_row
 
 PLACES = ("output", "expected", "input", "context", "criterion")
 CRITERION = "Is it right?"
@@ -89,8 +90,8 @@ def test_there_are_enough_payloads() -> None:
     assert len(set(PAYLOADS.values())) == len(PAYLOADS) >= 60
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("echo", ECHOES)
+@each_row("place", PLACES)
+@each_row("echo", ECHOES)
 def test_an_echo_on_lines_moves_no_verdict(echo: str, place: str) -> None:
     """Poor stays poor, for every payload, with one call."""
     judge = Scripted(ECHOES[echo])
@@ -99,8 +100,8 @@ def test_an_echo_on_lines_moves_no_verdict(echo: str, place: str) -> None:
     assert len(judge.asked) == len(PAYLOADS)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("echo", IN_JSON)
+@each_row("place", PLACES)
+@each_row("echo", IN_JSON)
 def test_an_echo_in_json_moves_no_verdict(echo: str, place: str) -> None:
     """A quotation inside the reason stays one."""
     judge = Scripted(IN_JSON[echo], schema=True)
@@ -108,9 +109,9 @@ def test_an_echo_in_json_moves_no_verdict(echo: str, place: str) -> None:
         assert (score.value, score.passed) == (0.25, False), name
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("schema", [False, True])
-@pytest.mark.parametrize("echo", ONLY)
+@each_row("place", PLACES)
+@each_row("schema", [False, True])
+@each_row("echo", ONLY)
 def test_an_echo_alone_is_not_a_verdict(echo: str, schema: bool, place: str) -> None:
     """Two calls, then an error: not even a copied JSON object is a number."""
     judge = Scripted(ONLY[echo], schema=schema)
@@ -142,16 +143,16 @@ PLANTED = (
 )
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("planting", PLANTED)
-@pytest.mark.parametrize("way", reworded(""))
+@each_row("place", PLACES)
+@each_row("planting", PLANTED)
+@each_row("way", reworded(""))
 def test_an_echo_in_another_json_notation_is_not_a_verdict(way: str, planting: str, place: str) -> None:
     """Another order, escapes, spaces or a missing end make no difference."""
     inner = planting.partition("[")[2] or planting
     judge = Scripted(lambda a: reworded(inner)[way], schema=True)
     score = judged(judge, planting, place)
     assert (score.status, score.value) == ("error", None)
-    assert "a copy of something in the texts" in score.reason
+    assert "a copy from the judged texts" in score.reason
 
 
 @pytest.mark.parametrize("planting", PLANTED)

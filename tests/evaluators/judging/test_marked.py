@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from proctor.evaluators.judges.fence import Fence, MarkedForm
+from tests.tables import each_row
 
 FENCE = Fence({"text": "[1]"})
 FORM = MarkedForm(dict[str, int], FENCE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer_text",
     [
         'So.\nANSWER {}:\n{{"a": 2}}',
@@ -32,5 +33,5 @@ def test_the_json_is_on_the_line_of_the_mark_or_below_it(answer_text: str) -> No
 @pytest.mark.parametrize("answer", ["{{}}", "ANSWER: {{}}", "ANSWER {}0: {{}}", "An ANSWER {}: {{}}"])
 def test_without_the_mark_there_is_no_answer(answer: str) -> None:
     """The mark must not be part of another word or in the middle of a line."""
-    with pytest.raises(ValueError, match="it has no line ANSWER"):
+    with pytest.raises(ValueError, match='it has no line "ANSWER'):
         FORM.read(answer.format(FENCE.mark), structured=False)

@@ -60,7 +60,7 @@ def test_an_unreadable_answer_is_requested_again_once() -> None:
     assert (found.value, found.usage.input_tokens) == (0.5, 200)
     assert len(judge.asked) == 2
     always = Scripted("what a lovely day")
-    with pytest.raises(Unreadable, match="test:judge gave no answer that can be read"):
+    with pytest.raises(Unreadable, match="test:judge gave no readable answer"):
         opinion(always)
     assert len(always.asked) == 2
 

@@ -43,22 +43,22 @@ def test_the_majority_decides_and_the_value_is_the_mean() -> None:
     assert score.passed is True
     assert score.details["verdicts"] == {"a": True, "b": True, "c": False}
     assert score.details["agreement"] == pytest.approx(1 / 3)
-    assert score.reason == "2 of 3 judges passed it; a: fine; b: fine; c: off"
+    assert score.reason == "2 of 3 judges passed the output; a: fine; b: fine; c: off"
 
 
 def test_a_tie_is_not_a_majority_and_the_reason_says_so() -> None:
     """One against one does not pass."""
     score = combine_scores(named(GOOD, BAD), "majority")
     assert (score.value, score.passed) == (0.5, False)
-    assert "1 of 2 judges passed it, a tie, which does not pass" in score.reason
+    assert "1 of 2 judges passed the output, a tie, which does not pass" in score.reason
 
 
 def test_the_mean_passes_from_the_threshold_up() -> None:
     """(1 + 0.5 + 0) / 3 is 0.5, which is enough for 0.5 and not for 0.6."""
     enough, less = (combine_scores(named(GOOD, FAIR, BAD), "mean", least) for least in (0.5, 0.6))
     assert (enough.passed, less.passed) == (True, False)
-    assert enough.reason == "the mean of 3 judges is 0.5, no less than 0.5; a: fine; c: off"
-    assert less.reason.startswith("the mean of 3 judges is 0.5, less than 0.6; ")
+    assert enough.reason == "the mean of 3 judges is 0.5, at least 0.5; a: fine; c: off"
+    assert less.reason.startswith("the mean of 3 judges is 0.5, below 0.6; ")
 
 
 def test_a_unanimous_panel_needs_all_judges() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -12,9 +11,11 @@ from hypothesis import strategies as st
 
 from proctor.evaluators.judges.quoted_json import MAX_LAYERS, repeats_object
 from tests.evaluators.judging.traps import TRAPS
+from tests.support import count_calls
+from tests.tables import each_row
 
-# What a measurement of CPU time may be off by, in seconds.
-NOISE = 0.05
+# Calls that do not depend on the text.
+NOISE = 200
 # The pieces that hostile texts are made of; none of them says 7.
 PIECES = (
     *('{"a":', '{"', '{"b":[', '{"a":1,', "{", "}", "[", "]", ",", ":", '"', '\\"', "\\\\", "\\"),
@@ -56,34 +57,30 @@ def test_a_value_that_is_not_in_the_text_is_not_a_copy(begin: str, times: int, e
     assert not repeats_object('{"reason": "the judge\'s own", "a": 1}', text)
 
 
-def seconds(answer: str, text: str) -> float:
-    """The lowest CPU time of three searches."""
-    spent = []
-    for _ in range(3):
-        began = time.process_time()
-        assert not repeats_object(answer, text), "no copy"
-        spent.append(time.process_time() - began)
-    return min(spent)
+def count_work(answer: str, text: str) -> int:
+    """The function calls of a search, which finds no copy."""
+    assert not repeats_object(answer, text), "no copy"
+    return count_calls(repeats_object, answer, text)
 
 
-@pytest.mark.parametrize("trap", TRAPS)
-def test_no_text_takes_longer_than_its_length(trap: str) -> None:
-    """Four times the text takes far less than sixteen times as long, with or without a copy."""
-    short, text = TRAPS[trap](2_500), TRAPS[trap](10_000)
+@each_row("trap", TRAPS)
+def test_no_text_takes_more_work_than_its_length(trap: str) -> None:
+    """Four times the text takes far less than sixteen times as many calls, with or without a copy."""
+    short, text = TRAPS[trap](400), TRAPS[trap](1_600)
     answer = '{"reason": "honest", "rating": "good"}'
     words = "reason honest rating good"
-    assert seconds(answer, text) < 9 * seconds(answer, short) + NOISE
-    assert seconds(answer, f"{text} {words} {text}") < (9 * seconds(answer, f"{short} {words} {short}") + NOISE)
+    assert count_work(answer, text) < 8 * count_work(answer, short) + NOISE
+    assert count_work(answer, f"{text} {words} {text}") < 8 * count_work(answer, f"{short} {words} {short}") + NOISE
     assert repeats_object('{"b": 2}', f'{text} {{"b": 2}} {text}')
 
 
 def test_a_long_answer_takes_no_longer_than_its_length_either() -> None:
     """A judge that quotes much is compared with much, once."""
 
-    def cost(times: int) -> float:
-        text = '{"reason":"a"}' * (1_000 * times)
-        answer = json.dumps({"reason": "a b " * (1_000 * times), "rating": "good"})
-        return seconds(answer, f"{text} rating good {'ab' * (1_000 * times)}")
+    def cost(times: int) -> int:
+        text = '{"reason":"a"}' * (200 * times)
+        answer = json.dumps({"reason": "a b " * (200 * times), "rating": "good"})
+        return count_work(answer, f"{text} rating good {'ab' * (200 * times)}")
 
     assert cost(10) < 12 * cost(2) + NOISE
 

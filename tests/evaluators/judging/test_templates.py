@@ -28,7 +28,7 @@ def test_a_text_is_not_a_prompt() -> None:
     for text in ("Is $output kind?", "---\nkey: own\n---\nIs it?"):
         with pytest.raises(EvaluatorError, match="got a text") as caught:
             select_template(text, "llm-judge", (), "here")
-        assert "PromptTemplate.parse" in caught.value.fix
+        assert "write the text to a file" in caught.value.fix
 
 
 KEYS = ("llm-judge", "llm-score", "quality-score", "rubric")
@@ -89,7 +89,7 @@ def test_an_invalid_prompt_is_refused_on_creation(tmp_path: Path) -> None:
         select_template(file, "llm-judge", ("criterion",), "llm_judge")
     assert "$outputs: there is no such placeholder; did you mean 'output'?" in str(caught.value)
     assert "$low: there is no such placeholder" in str(caught.value)
-    assert "$output: the prompt does not contain it" in str(caught.value)
+    assert "$output: the prompt must contain this placeholder" in str(caught.value)
     with pytest.raises(ModelError, match="cannot be read"):
         select_template(str(tmp_path / "none.md"), "llm-judge", (), "llm_judge")
     with pytest.raises(EvaluatorError, match="a file or a PromptTemplate, got 3"):

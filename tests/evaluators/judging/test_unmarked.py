@@ -66,7 +66,7 @@ def test_without_such_a_prompt_one_verdict_with_its_reasoning_is_enough() -> Non
     assert form().read(ANSWER, structured=False) == ("4", "The user gave clear directions.")
     assert form().read("SCORE: 4", structured=False).choice == "4"
     for unclear in ("SCORE: 4\nbut then again", "SCORE: 4\nSCORE: 5\nREASONING: both"):
-        with pytest.raises(ValueError, match="no line that begins with SCORE 7f3a"):
+        with pytest.raises(ValueError, match='no line "SCORE 7f3a'):
             form().read(unclear, structured=False)
 
 

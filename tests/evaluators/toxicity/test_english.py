@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proctor.evaluators.language import has_few_english_words
 from tests.evaluators.growth import grows_linearly
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Die Katze liegt auf dem Sofa und die Sonne scheint.",
@@ -32,7 +31,7 @@ def test_texts_in_other_languages_are_foreign(text: str) -> None:
     assert has_few_english_words(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "die bitch die",
@@ -56,5 +55,5 @@ def test_english_names_code_and_short_texts_are_not_foreign(text: str) -> None:
     assert not has_few_english_words(text)
 
 
-def test_long_texts_without_spaces_take_linear_time() -> None:
+def test_long_texts_without_spaces_take_linear_work() -> None:
     assert grows_linearly(has_few_english_words, lambda size: "a" * size + "`" * (size // 4), 50_000)

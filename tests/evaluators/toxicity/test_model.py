@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from proctor.core import resources
-from proctor.evaluators.safety.counterfactual import neutral_words
-from proctor.evaluators.safety.toxicity.model import WINDOW, Model, measure_toxicity, model
+from proctor.evaluators.safety.counterfactual import list_group_words
+from proctor.evaluators.safety.toxicity.model import WINDOW, Model, load_model, measure_toxicity
 
 TINY = Model(-1.0, 2.0, 0.5, {"bad": (3.0, 4.0), "day": (4.0, -1.0)})
 
@@ -27,11 +27,11 @@ def test_a_text_without_known_words_has_the_base_probability() -> None:
 
 
 def test_no_word_for_a_group_has_a_weight() -> None:
-    assert not neutral_words() & set(model().words)
+    assert not list_group_words() & set(load_model().words)
 
 
 def test_an_insult_is_found_in_a_long_text() -> None:
-    mild = [word for word, (_, weight) in model().words.items() if abs(weight) < 0.02]
+    mild = [word for word, (_, weight) in load_model().words.items() if abs(weight) < 0.02]
     calm = " ".join(mild[:400])
     text = f"{calm} you pathetic idiot, you moron, shut up {calm}"
     whole = measure_toxicity(text)

@@ -25,13 +25,13 @@ class Scripted:
         answer: Answer = lambda request: f"answer to {request.messages[-1].content}",
         *,
         model: str = "test:scripted",
-        fits_schema: bool = False,
+        supports_json_schema: bool = False,
         seconds: float = 0.0,
     ) -> None:
         self._answer = answer
         self._seconds = seconds
         self.model = model
-        self.fits_schema = fits_schema
+        self.supports_json_schema = supports_json_schema
         self.requests: list[ModelRequest] = []
         self.timeouts: list[float | None] = []
 

@@ -19,6 +19,7 @@ from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage
 from tests.models.providers.scripted import Scripted, asked
+from tests.tables import each_row
 
 
 class Memory:
@@ -30,7 +31,7 @@ class Memory:
     def find(self, key: str) -> bytes | None:
         return self.things.get(key)
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         self.things[key] = data
 
 
@@ -54,7 +55,7 @@ def test_an_equal_request_is_sent_once(tmp_path: Path) -> None:
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         asked("Capital of Spain?"),
@@ -234,11 +235,11 @@ def test_a_waiting_caller_may_be_cancelled() -> None:
 
 def test_the_timeout_is_passed_on() -> None:
     """The model gets the remaining time."""
-    model = Scripted(fits_schema=True)
+    model = Scripted(supports_json_schema=True)
     cached = Cached(model, Memory())
     asyncio.run(cached.complete(asked(), timeout=2.0))
     assert model.timeouts[0] == pytest.approx(2.0, abs=0.1)
-    assert cached.fits_schema
+    assert cached.supports_json_schema
 
 
 def test_a_cached_response_is_not_stored_twice() -> None:
@@ -273,10 +274,10 @@ def test_explain_names_the_nearest_request_and_the_difference(tmp_path: Path) ->
     cached = Cached(Scripted(), DiskCache(tmp_path))
     ask(cached, asked(temperature=0.5), asked("Who wrote Faust?"), asked("Something else", seed=1))
     assert cached.explain(asked(temperature=0.7)) == (
-        "3 cached for test:scripted; the nearest differs in temperature: asked 0.7, cached 0.5"
+        "3 cached for test:scripted; the nearest differs in temperature: requested 0.7, cached 0.5"
     )
     message = cached.explain(asked("Who wrote Fausto?"))
-    assert "messages.0.content: asked 'Who wrote Fausto?', cached 'Who wrote Faust?'" in message
+    assert "messages.0.content: requested 'Who wrote Fausto?', cached 'Who wrote Faust?'" in message
 
 
 def test_explain_detects_changed_code(tmp_path: Path) -> None:
@@ -288,20 +289,20 @@ def test_explain_detects_changed_code(tmp_path: Path) -> None:
 
 
 def test_explain_a_store_without_search() -> None:
-    """A store with only `find` and `keep` cannot be searched."""
+    """A store with only `find` and `put` cannot be searched."""
     assert "cannot be searched" in Cached(Scripted(), Memory()).explain(asked())
 
 
 # The store
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=3, max_size=8), st.binary()))
 def test_the_store_returns_what_was_stored(tmp_path_factory: pytest.TempPathFactory, things: dict[str, bytes]) -> None:
     """Any bytes under any keys; iterating returns all of them."""
     cache = DiskCache(tmp_path_factory.mktemp("kept"))
     for key, data in things.items():
-        cache.keep(key, data)
+        cache.put(key, data)
     assert {key: cache.find(key) for key in things} == things
     assert sorted(cache) == sorted(things.values())
 
@@ -309,14 +310,14 @@ def test_the_store_returns_what_was_stored(tmp_path_factory: pytest.TempPathFact
 def test_a_damaged_file_counts_as_missing(tmp_path: Path) -> None:
     """The call is made again, and the file is replaced."""
     model, stored = Scripted(), DiskCache(tmp_path)
-    stored.keep(call_key(model, asked()), b"{ half a rec")
+    stored.put(call_key(model, asked()), b"{ half a rec")
     ask(Cached(model, stored), asked(), asked())
     assert len(model.requests) == 1
 
 
 def test_no_unfinished_file_is_left_behind(tmp_path: Path) -> None:
     """Each key is one file in a folder named after its beginning."""
-    DiskCache(tmp_path).keep("abcd", b"x")
+    DiskCache(tmp_path).put("abcd", b"x")
     assert [file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*")] == [
         "ab", "ab/cd",
     ]  # fmt: skip
@@ -326,7 +327,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """The error names the folder and what to do."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="file") as caught:
-        DiskCache(tmp_path / "file").keep("abcd", b"x")
+        DiskCache(tmp_path / "file").put("abcd", b"x")
     assert "can write to" in str(caught.value)
 
 

@@ -17,6 +17,8 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Usage
 from proctor.testing import EndpointContract, ProviderContract, RecordedRequest, ScriptedReply
 from proctor.testing.model_server import Answer
+from tests.servers.model_server import ModelServer
+from tests.tables import each_row
 
 KEY = "sk-only-for-tests"
 QUICK: dict[str, Any] = {"retries": 2, "retry_delay": 0.01, "timeout": 5.0}
@@ -30,6 +32,7 @@ class TestOpenAI(EndpointContract):
 
 
 class TestAnthropic(EndpointContract):
+    server_type = ModelServer
     settings = ("temperature", "max_tokens")
 
     def connect(self, url: str) -> ProviderAdapter:
@@ -37,6 +40,7 @@ class TestAnthropic(EndpointContract):
 
 
 class TestGemini(EndpointContract):
+    server_type = ModelServer
     logprobs = True
 
     def connect(self, url: str) -> ProviderAdapter:
@@ -46,7 +50,7 @@ class TestGemini(EndpointContract):
 class TestFunction(ProviderContract):
     logprobs = True
 
-    def connected(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
+    def open_adapter(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
         def function(request: ModelRequest) -> ModelResponse:
             answered = answer(_asked(request))
             reply = ScriptedReply(answered) if isinstance(answered, str) else answered
@@ -59,7 +63,7 @@ class TestFunction(ProviderContract):
                 logprobs=reply.logprobs,
             )
 
-        return contextlib.nullcontext(FunctionAdapter(function, fits_schema=True))
+        return contextlib.nullcontext(FunctionAdapter(function, supports_json_schema=True))
 
 
 def _asked(request: ModelRequest) -> RecordedRequest:
@@ -78,7 +82,7 @@ class Silent:
     """An adapter that is wrong in most ways: it says nothing, whatever it is asked."""
 
     model = ""
-    fits_schema = True
+    supports_json_schema = True
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         return ModelResponse()
@@ -89,7 +93,7 @@ class Wrong(EndpointContract):
         return Silent()
 
 
-@pytest.mark.parametrize("name", sorted(name for name in dir(Wrong) if name.startswith("test_")))
+@each_row("name", sorted(name for name in dir(Wrong) if name.startswith("test_")))
 def test_a_wrong_adapter_fails_the_contract(name: str) -> None:
     """Each test of the contract fails with an adapter that always returns nothing."""
     if name == "test_logprobs_are_returned_where_supported":
@@ -101,5 +105,5 @@ def test_a_wrong_adapter_fails_the_contract(name: str) -> None:
 @pytest.mark.parametrize("contract", [ProviderContract(), EndpointContract()])
 def test_the_contract_says_what_is_missing(contract: ProviderContract) -> None:
     """A contract without `connect` says so."""
-    with pytest.raises(NotImplementedError, match="implement connect"):
+    with pytest.raises(NotImplementedError, match=r"implement (connect|open_adapter)"):
         contract.test_an_adapter_has_a_model_address()

@@ -14,6 +14,7 @@ from proctor.models import connect as connections
 from proctor.models.embeddings import EndpointEmbedder
 from proctor.models.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
+from tests.tables import each_row
 
 KEY = "sk-secret-0123456789"
 
@@ -90,7 +91,7 @@ def test_transient_errors_are_retried(server: ModelServer, fault: Fault) -> None
 
 def test_retries_are_limited(server: ModelServer) -> None:
     """After the first request and `retries` more."""
-    server.misbehave = lambda asked: Fault.status(500)
+    server.choose_fault = lambda asked: Fault.status(500)
     with pytest.raises(CallFailed, match="answered 500") as caught:
         embed(at(server, retries=2), "abc")
     assert caught.value.retryable
@@ -183,12 +184,12 @@ def test_the_key_is_never_shown(server: ModelServer) -> None:
     assert KEY not in str(caught.value) + repr(embedder)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "options", "match"),
     [
         ("openai:small", {}, "there is no key: OPENAI_API_KEY is not set"),
         ("http://127.0.0.1/v1#m", {"api_key_env": "MINE"}, "there is no key: MINE is not set"),
-        ("openai:small", {"api_key": "schlüssel"}, "has characters that no key has"),
+        ("openai:small", {"api_key": "schlüssel"}, "contains invalid characters"),
         ("openai:", {"api_key": KEY}, "the model name is missing"),
         ("http://127.0.0.1/v1", {}, "the address does not name a model"),
         ("http:/nothing#m", {}, "not an http or https URL"),

@@ -15,9 +15,11 @@ from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
 from proctor.sessions.current import warnings
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from proctor.testing.provider_contract import QUESTION, complete, complete_failing
 from tests.models.providers.wires import KEY, WIRES, adapter_for
+from tests.servers.model_server import ModelServer
+from tests.tables import each_row
 
 every_wire = pytest.mark.parametrize("wire", WIRES)
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -70,7 +72,7 @@ def test_transient_errors_are_retried(wire: str, fault: Fault) -> None:
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
 def test_persistent_transient_errors_are_reported(wire: str, fault: Fault) -> None:
     """After three requests the error names the model, the failure and the attempts, and is retryable."""
-    with ModelServer(misbehave=lambda _: fault) as server:
+    with ModelServer(choose_fault=lambda _: fault) as server:
         adapter = adapter_for(wire, server.url)
         error = complete_failing(adapter, QUESTION)
         assert error.retryable
@@ -86,7 +88,7 @@ FINAL = (400, 401, 402, 403, 404, 405, 413, 422, 501, 505)
 @pytest.mark.parametrize("code", FINAL)
 def test_final_errors_are_not_retried(wire: str, code: int) -> None:
     """One request, and a final error with the status."""
-    with ModelServer(misbehave=lambda _: Fault.status(code)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(code)) as server:
         error = complete_failing(adapter_for(wire, server.url), QUESTION)
         assert not error.retryable
         assert str(code) in str(error)
@@ -129,10 +131,10 @@ SHAPES: dict[str, list[str]] = {
 ANYWHERE = ["{}", "[]", "null", "7", '"Paris"', '{"error": {"message": "busy"}}']
 
 
-@pytest.mark.parametrize(("wire", "body"), [(wire, body) for wire in WIRES for body in (*SHAPES[wire], *ANYWHERE)])
+@each_row(("wire", "body"), [(wire, body) for wire in WIRES for body in (*SHAPES[wire], *ANYWHERE)])
 def test_an_unexpected_body_is_an_error(wire: str, body: str) -> None:
     """It is never an empty answer."""
-    with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.body(body)) as server:
         error = complete_failing(adapter_for(wire, server.url), QUESTION)
         assert not error.retryable
         assert "response" in str(error)
@@ -157,7 +159,7 @@ def test_impossible_token_counts_are_unknown(wire: str, count: Any) -> None:
     """The answer is used, and the run gets a warning."""
     usage, tokens = COUNTED[wire]
     body = json.dumps({**SAID[wire], usage: {tokens: count}})
-    with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.body(body)) as server:
         values: list[str] = []
         token = warnings.set(values)
         try:
@@ -239,7 +241,7 @@ def test_a_request_that_times_out_is_retried(wire: str, fault: Fault) -> None:
 @pytest.mark.parametrize("fault", [Fault.hang(), Fault.drip(1, 0.2)], ids=["hang", "endless drip"])
 def test_the_timeout_covers_the_whole_call(wire: str, fault: Fault) -> None:
     """Whatever the server does; the error is retryable."""
-    with ModelServer(misbehave=lambda _: fault) as server:
+    with ModelServer(choose_fault=lambda _: fault) as server:
         adapter = adapter_for(wire, server.url)
         error = complete_failing(adapter, QUESTION, timeout=0.3)
     assert error.retryable
@@ -249,7 +251,7 @@ def test_the_timeout_covers_the_whole_call(wire: str, fault: Fault) -> None:
 @every_wire
 def test_a_pause_longer_than_the_timeout_fails_at_once(wire: str) -> None:
     """With Retry-After of an hour and 10 s left, the error says when to come back."""
-    with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=3600)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(429, retry_after=3600)) as server:
         error = complete_failing(adapter_for(wire, server.url), QUESTION, timeout=10)
         assert len(server.calls) == 1
     assert error.retryable
@@ -293,7 +295,7 @@ def test_a_pause_applies_to_all_users_of_an_endpoint(wire: str) -> None:
         sent_at.append(time.perf_counter())
         return None
 
-    with ModelServer(misbehave=misbehave) as server:
+    with ModelServer(choose_fault=misbehave) as server:
         adapter, other = (adapter_for(wire, server.url) for _ in range(2))
 
         async def main() -> None:
@@ -380,7 +382,7 @@ def test_a_body_that_is_too_long_is_refused() -> None:
 def test_a_quoted_key_is_removed_from_errors(wire: str, code: int) -> None:
     """A server that quotes our key does not get it into our error."""
     quoting = f'{{"error": {{"message": "no such key: {KEY}"}}}}'.encode()
-    with ModelServer(misbehave=lambda _: Fault.status(code, body=quoting)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(code, body=quoting)) as server:
         adapter = adapter_for(wire, server.url)
         error = complete_failing(adapter, QUESTION)
     assert "no such key" in str(error)
@@ -398,7 +400,7 @@ def test_a_burst_of_rejections_is_retried(wire: str) -> None:
         refused.add(asked.text)
         return Fault.status(429)
 
-    with ModelServer(lambda asked: asked.text, misbehave=misbehave) as server:
+    with ModelServer(lambda asked: asked.text, choose_fault=misbehave) as server:
         adapter = adapter_for(wire, server.url)
 
         async def main() -> list[str]:
@@ -414,7 +416,7 @@ def test_a_burst_of_rejections_is_retried(wire: str) -> None:
 @every_wire
 def test_cancelled_calls_free_their_slots(wire: str) -> None:
     """After a hundred cancelled calls the next one is answered at once."""
-    with ModelServer(lambda _: "Paris", misbehave=lambda _: Fault.hang()) as server:
+    with ModelServer(lambda _: "Paris", choose_fault=lambda _: Fault.hang()) as server:
         adapter = adapter_for(wire, server.url)
 
         async def main() -> str:
@@ -425,7 +427,7 @@ def test_cancelled_calls_free_their_slots(wire: str) -> None:
                 for task in waiting:
                     task.cancel()
                 await asyncio.gather(*waiting, return_exceptions=True)
-                server.misbehave = None
+                server.choose_fault = None
                 return (await adapter.complete(QUESTION, timeout=2)).text
 
         assert bridge.run(main()) == "Paris"

@@ -14,6 +14,7 @@ from proctor.errors import CallFailed
 from proctor.evaluators.text.quality import semantic_similarity
 from proctor.models.connect import embedder
 from proctor.testing import Fault, ModelServer
+from tests.tables import each_row
 
 TEXTS = ["a", "bb", "ccc"]
 VECTORS = [[1.0, 0.5], [2.0, 0.5], [3.0, 0.5]]
@@ -58,7 +59,7 @@ PASSING = {
 }
 
 
-@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
+@each_row("fault", PASSING.values(), ids=PASSING)
 def test_transient_errors_do_not_change_the_vectors(fault: Fault) -> None:
     """With one transient error, the vectors are the same as without it."""
     with ModelServer(embed=lengths) as server:
@@ -85,10 +86,10 @@ LASTING = {
 }
 
 
-@pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
+@each_row("fault", LASTING.values(), ids=LASTING)
 def test_persistent_errors_are_reported(fault: Fault) -> None:
     """Too few, too many, no, non-numeric vectors and vectors of different lengths."""
-    with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as caught:
+    with ModelServer(embed=lengths, choose_fault=lambda _: fault) as server, pytest.raises(CallFailed) as caught:
         embedded(server, timeout=0.3, retries=1)
     assert "embed-x" in str(caught.value)
 
@@ -103,7 +104,7 @@ def test_vectors_are_sorted_by_index() -> None:
 @pytest.mark.parametrize("code", [401, 500])
 def test_a_similarity_without_vectors_is_an_error(code: int) -> None:
     """The evaluator on it gives an error score, not a similarity of 0."""
-    with ModelServer(misbehave=lambda _: Fault.status(code)) as server:
+    with ModelServer(choose_fault=lambda _: Fault.status(code)) as server:
         attached = semantic_similarity(connected(server))
 
         async def main() -> Any:

@@ -14,8 +14,9 @@ from proctor.core import bridge
 from proctor.errors import Unreadable
 from proctor.evaluators.llm import llm_judge
 from proctor.models.model_calls import aask
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.models.providers.wires import WIRES, adapter_for
+from tests.servers.model_server import ModelServer
 
 GOOD = '{"reason": "polite", "rating": "good"}'
 every_wire = pytest.mark.parametrize("wire", WIRES)
@@ -78,7 +79,7 @@ LASTING = {
 @pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
 def test_a_judge_that_fails_gives_an_error_score(wire: str, fault: Fault) -> None:
     """The score names the model and the failure."""
-    with ModelServer(misbehave=lambda _: fault) as server:
+    with ModelServer(choose_fault=lambda _: fault) as server:
         score = judged(wire, server, timeout=0.2)
     assert (score.status, score.value, score.passed) == ("error", None, None)
     assert "model-x" in score.reason
@@ -108,7 +109,7 @@ def test_an_unreadable_verdict_is_an_error(wire: str, answer: Callable[[Recorded
         score = judged(wire, server)
         assert len(server.calls) == 2
     assert (score.status, score.value) == ("error", None)
-    assert "asked twice" in score.reason
+    assert "not even after a reminder" in score.reason
 
 
 @every_wire
@@ -178,7 +179,7 @@ def test_a_bad_judge_call_harms_no_other_sample(wire: str, tmp_path: Path) -> No
         return "no verdict" if asked_about else GOOD
 
     dataset: list[Sample[str, Any]] = [Sample(f"s{n}", f"sample {n}") for n in range(8)]
-    with ModelServer(answer, misbehave=misbehave) as server:
+    with ModelServer(answer, choose_fault=misbehave) as server:
         judge = llm_judge(adapter_for(wire, server.url), "Is it polite?")
         report = evaluate(lambda text: text, dataset, [judge], history=tmp_path / "runs.db")
     scores = {result.sample_id: next(iter(result.scores.values())) for result in report.results}

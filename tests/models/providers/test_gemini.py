@@ -19,7 +19,8 @@ from proctor.models.http.endpoint import UnexpectedBody
 from proctor.models.model_calls import call_key
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Fault, ModelServer, ScriptedReply
+from proctor.testing import Fault, ScriptedReply
+from tests.servers.model_server import ModelServer
 
 KEY = "key-only-for-tests-0123"
 HELLO = ModelRequest((Message("user", "Hello"),))

@@ -184,7 +184,7 @@ def test_other_runnables_work_too() -> None:
 def test_its_name_has_the_class_and_the_model() -> None:
     """The identity has its parameters."""
     adapter = LangChainAdapter(Chat())
-    assert (adapter.model, adapter.fits_schema) == ("langchain:Chat/chat-1", True)
+    assert (adapter.model, adapter.supports_json_schema) == ("langchain:Chat/chat-1", True)
     assert repr(adapter) == "LangChainAdapter('langchain:Chat/chat-1')"
     assert LangChainAdapter(Chat(temperature=1.0)).identity != adapter.identity
     assert LangChainAdapter(Chat()).identity == adapter.identity
@@ -213,7 +213,7 @@ def by_tool(verdict: dict[str, Any]) -> AIMessage:
 def test_an_answer_that_must_fit_a_schema_is_structured() -> None:
     """The schema is bound as LangChain does it, and the answer comes back as its JSON."""
     chat = Chat(answer=by_tool(VERDICT), calls=[])
-    assert provider(chat).fits_schema
+    assert provider(chat).supports_json_schema
     result = complete(chat, asked(schema=SCHEMA))
     assert json.loads(result.text) == VERDICT
     assert (result.tool_calls, result.usage) == ((), Usage(9, 3))
@@ -234,8 +234,8 @@ def test_a_chat_model_without_structured_output_gets_instructions() -> None:
     """Models without tools, and other runnables."""
     models: list[Any] = [FakeListChatModel(responses=["x"]), RunnableLambda(lambda _: "x")]
     for model in models:
-        assert not provider(model).fits_schema
-    assert not provider(Chat(), fits_schema=False).fits_schema
+        assert not provider(model).supports_json_schema
+    assert not provider(Chat(), supports_json_schema=False).supports_json_schema
 
 
 def test_a_chat_model_that_fails_with_a_schema_gets_instructions_from_then_on() -> None:
@@ -252,4 +252,4 @@ def test_a_chat_model_that_fails_with_a_schema_gets_instructions_from_then_on() 
     found = asyncio.run(adapter.complete(asked(schema=SCHEMA)))
     assert json.loads(found.text) == VERDICT
     assert "JSON Schema" in chat.calls[0][0][-1].content
-    assert not adapter.fits_schema
+    assert not adapter.supports_json_schema

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.models.http.rate_limits import MAX_SPREAD_SECONDS, Limiter, PauseTooLong
@@ -307,7 +307,6 @@ MOVES = ["enter", "enter", "tick", "tick", "leave", "leave", "cancel"]
 MOVES += ["too_much", "went_well", "pause"]
 
 
-@settings(max_examples=40)
 @given(window=st.integers(1, 3), moves=st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 9)), max_size=60))
 def test_no_sequence_loses_a_slot(window: int, moves: list[tuple[str, int]]) -> None:
     """In any order of entering, leaving, cancelling and rejecting: no call waits while there is a free slot,

@@ -21,7 +21,7 @@ needs_llama = pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, 
 def test_missing_weights_are_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that pulls them."""
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
-    with pytest.raises(ModelError, match="not on this machine") as caught:
+    with pytest.raises(ModelError, match="are not installed") as caught:
         provider("local:smollm2")
     assert "proctor models pull smollm2" in str(caught.value)
 
@@ -34,7 +34,7 @@ def test_an_unknown_name_is_refused() -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """Before anything is started."""
-    with pytest.raises(ModelError, match="no such file"):
+    with pytest.raises(ModelError, match="the file does not exist"):
         provider(f"local:{tmp_path}/none.gguf")
 
 
@@ -45,7 +45,7 @@ def test_all_invalid_options_are_reported_together(tmp_path: Path) -> None:
     file.write_bytes(b"")
     with pytest.raises(ModelError, match="context, concurrency, max_tokens must be 1 or more"):
         provider(f"local:{file}", context=0, concurrency=0, max_tokens=0)
-    with pytest.raises(ModelError, match="it takes context, concurrency, max_tokens, timeout"):
+    with pytest.raises(ModelError, match="choose one of: concurrency, context, max_tokens, timeout"):
         provider(f"local:{file}", threads=3)
 
 
@@ -67,7 +67,7 @@ def test_an_invalid_model_file_fails_with_the_servers_log(tmp_path: Path) -> Non
     model = provider(f"local:{file}")
     assert isinstance(model, LocalAdapter)
     for _ in range(2):
-        with pytest.raises(CallFailed, match="its server ended with status 3") as caught:
+        with pytest.raises(CallFailed, match="its server process ended with status 3") as caught:
             asyncio.run(asyncio.wait_for(model.complete(asked()), 30))
         assert "failed to load model" in str(caught.value)
     assert repr(model) == f"LocalAdapter('local:{file}')"
@@ -90,7 +90,7 @@ def test_the_server_process_reports_why_it_cannot_start(tmp_path: Path) -> None:
 
 def test_an_embedder_is_not_a_language_model() -> None:
     """It is refused on connection, with or without its weights."""
-    with pytest.raises(ModelError, match="an embedding model, not a language model") as caught:
+    with pytest.raises(ModelError, match="an embedding model, which cannot answer") as caught:
         provider("local:minilm")
     assert "embedder" in caught.value.fix
 
@@ -100,5 +100,5 @@ def test_models_start_concurrently(tmp_path: Path) -> None:
     """Loading one file does not block another."""
     small, large = (LocalServer(tmp_path / name, 128, 1) for name in ("small.gguf", "large.gguf"))
     assert small._start_lock is small._start_lock
-    with large._start_lock, pytest.raises(CallFailed, match="its server ended"):
+    with large._start_lock, pytest.raises(CallFailed, match="its server process ended"):
         small.start()

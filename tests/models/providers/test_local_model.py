@@ -136,7 +136,7 @@ def test_a_server_that_dies_is_reported_and_started_again() -> None:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         _process_of(model).kill()
-        with pytest.raises(CallFailed, match="its server ended with status -9") as caught:
+        with pytest.raises(CallFailed, match="its server process ended with status -9") as caught:
             await call
         assert caught.value.retryable
 

@@ -39,11 +39,11 @@ def test_all_judges_get_a_verdict_and_the_rate_adapts() -> None:
             smallest = min(smallest, limiter.window)
             return score
 
-        async with lifetimes.in_use(), asyncio.timeout(120):
+        async with lifetimes.ResourceScope(), asyncio.timeout(120):
             scores = await asyncio.gather(*map(one, range(CALLS)))
         return scores, first, smallest
 
-    with ModelServer(misbehave=misbehave) as server:
+    with ModelServer(choose_fault=misbehave) as server:
         scores, first, smallest = asyncio.run(main(server.url))
         count = len(server.calls)
     assert [score.status for score in scores] == ["ok"] * CALLS

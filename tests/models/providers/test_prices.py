@@ -13,6 +13,7 @@ from proctor.core import resources
 from proctor.errors import ModelError
 from proctor.models.prices import Price, Prices, load_prices
 from proctor.records.session import Usage
+from tests.tables import each_row
 
 USED = Usage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=400_000)
 MINI = Price(input=0.15, output=0.60, cached_input=0.075)
@@ -34,7 +35,7 @@ def test_unknown_costs_are_not_guessed() -> None:
     assert prices.cost("short", Usage(1000, 1)) == pytest.approx(0.001002)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "found"),
     [
         ("gpt-4o-mini", "gpt-4o-mini"),
@@ -63,7 +64,7 @@ def test_the_built_in_table_is_dated_and_valid() -> None:
     """Every entry can be read, and the file says that it can be replaced."""
     text = resources.text("models", "prices.yaml")
     assert yaml.safe_load(text)["as_of"].year >= 2026
-    assert "yours to replace" in text
+    assert "To add or replace prices" in text
     price = Prices.standard({}).find("openai:gpt-4o-mini")
     assert price == MINI
 

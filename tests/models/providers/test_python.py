@@ -281,12 +281,12 @@ def judge(messages: Sequence[Message]) -> str:
 
 
 def test_a_function_is_named_after_itself() -> None:
-    """Or by `name`; `fits_schema` is its own promise."""
+    """Or by `name`; `supports_json_schema` is its own promise."""
     adapter = provider(judge)
-    assert (adapter.model, adapter.fits_schema) == ("python:judge", False)
+    assert (adapter.model, adapter.supports_json_schema) == ("python:judge", False)
     assert repr(adapter) == "FunctionAdapter('python:judge')"
-    named = provider({"model": judge, "name": "mine", "fits_schema": True})
-    assert (named.model, named.fits_schema) == ("python:mine", True)
+    named = provider({"model": judge, "name": "mine", "supports_json_schema": True})
+    assert (named.model, named.supports_json_schema) == ("python:mine", True)
     assert provider(Speaker("x")).model == "python:Speaker"
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.http_status import seconds_until
+from proctor.core.http_status import parse_retry_after
 from proctor.models.http.rate_limits import RateHeaders
+from tests.tables import each_row
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -19,7 +20,7 @@ def read_headers(**headers: str) -> RateHeaders:
     return RateHeaders(named, NOON)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"),
     [
         ("7", 7.0),
@@ -44,13 +45,13 @@ def read_headers(**headers: str) -> RateHeaders:
 )
 def test_a_wait_is_read_in_every_format(text: str, seconds: float | None) -> None:
     """Seconds, durations, dates, times; anything else is ignored."""
-    assert seconds_until(text, NOON) == (None if seconds is None else pytest.approx(seconds))
+    assert parse_retry_after(text, NOON) == (None if seconds is None else pytest.approx(seconds))
 
 
 @given(st.text(max_size=40))
 def test_no_header_breaks_the_reader(text: str) -> None:
     """Whatever a server writes, the result is a wait that is not negative, or nothing."""
-    result = seconds_until(text, NOON)
+    result = parse_retry_after(text, NOON)
     assert result is None or result >= 0
 
 
@@ -58,7 +59,7 @@ def test_no_header_breaks_the_reader(text: str) -> None:
 def test_a_time_becomes_the_seconds_until_then(seconds: int) -> None:
     """For RFC 3339; times in the past give 0 seconds or nothing."""
     moment = NOON + timedelta(seconds=seconds)
-    assert seconds_until(moment.isoformat(), NOON) == max(0, seconds)
+    assert parse_retry_after(moment.isoformat(), NOON) == max(0, seconds)
 
 
 def test_milliseconds_come_before_seconds() -> None:

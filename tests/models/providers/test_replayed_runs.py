@@ -68,7 +68,7 @@ def written(report: EvalReport) -> tuple[str, str]:
 def test_a_judged_run_replays_to_the_byte(tmp_path: Path, apart: bool) -> None:
     """Answers, a failed call and an unreadable verdict: recorded once, replayed twice, no call."""
     tapes = [tmp_path / "target.jsonl", tmp_path / "judge.jsonl"] if apart else [tmp_path / "all"] * 2
-    with ModelServer(_answer, misbehave=_misbehave) as server:
+    with ModelServer(_answer, choose_fault=_misbehave) as server:
         live = [f"{server.url}/v1#{name}" for name in ("pupil", "judge")]
         models = [
             {"model": f"record:{tape}", "of": {"model": address, "retries": 0}}

@@ -17,7 +17,9 @@ from proctor.models.openai import OpenAIAdapter
 from proctor.records.model import ModelRequest
 from proctor.records.session import Message
 from proctor.targets.http import HttpTarget
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
+from tests.servers.model_server import ModelServer
+from tests.tables import each_row
 
 RETRIED = {408, 409, 425, 429, *range(500, 600)} - {501, 505}
 # Every status that the policy names, and their neighbours.
@@ -30,7 +32,7 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.mark.parametrize("status", range(400, 600))
+@each_row("status", range(400, 600))
 def test_every_error_status_is_retried_or_final(status: int) -> None:
     """408, 409, 425, 429 and 5xx except 501 and 505 are retried; all others are final."""
     assert is_retryable_status(status) == (status in RETRIED)
@@ -65,7 +67,7 @@ class Declared(Exception):
     status_code = 400
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "is_retryable"),
     [
         (ConnectionResetError(), True),

@@ -7,12 +7,13 @@ from typing import Any, Literal
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.models import wire as schemas
 from proctor.models.answer_format import JsonFormat
 from proctor.models.wire import ANTHROPIC, GEMINI, OPENAI, fit_schema, unwrap_answer, wrap_schema
+from tests.tables import each_row
 
 
 class Inner(msgspec.Struct):
@@ -80,7 +81,7 @@ def test_bounds_are_sent_only_to_providers_that_support_them() -> None:
     assert "additionalProperties" not in gemini
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {},
@@ -156,7 +157,6 @@ def test_other_schemas_are_wrapped_in_an_object() -> None:
     assert wrap_schema(plain) is plain
 
 
-@settings(max_examples=30)
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=9), st.lists, max_leaves=9))
 def test_wrapped_answers_are_unwrapped(value: Any) -> None:
     """Any value is returned as the same JSON."""
@@ -185,10 +185,10 @@ def test_the_schema_cache_is_bounded() -> None:
         values.append(schema)
         return schema
 
-    written = schemas.SchemaCache(make)
+    encode = schemas.cache_schemas(make)
     for number in range(schemas.MAX_CACHED_SCHEMAS + 1):
-        written.get({"const": number})
-        written.get({"const": number})
+        encode({"const": number})
+        encode({"const": number})
     assert len(values) == schemas.MAX_CACHED_SCHEMAS + 1
-    written.get({"const": 0})
+    encode({"const": 0})
     assert len(values) == schemas.MAX_CACHED_SCHEMAS + 2

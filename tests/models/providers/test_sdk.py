@@ -18,8 +18,9 @@ from proctor.models.connect import provider
 from proctor.models.prices import Price, Prices
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing import Fault, RecordedRequest, ScriptedReply
 from tests.models.providers.scripted import asked
+from tests.servers.model_server import ModelServer
 
 SECRET = "sk-this-is-a-secret-0123456789"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -208,8 +209,8 @@ def test_addresses_are_those_of_our_own_adapters(server: ModelServer) -> None:
     """The provider's own server by its name, any other by its URL."""
     at_home = openai.OpenAI(api_key=SECRET)
     assert provider({"model": at_home, "name": "gpt-4o"}).model == "openai:gpt-4o"
-    other = ClientAdapter(_client("openai", server), name="m", fits_schema=False)
-    assert (other.model, other.fits_schema) == (f"{server.url}/v1#m", False)
+    other = ClientAdapter(_client("openai", server), name="m", supports_json_schema=False)
+    assert (other.model, other.supports_json_schema) == (f"{server.url}/v1#m", False)
     claude = ClientAdapter(anthropic.Anthropic(api_key=SECRET), name="claude")
     assert (claude.model, repr(claude)) == (
         "anthropic:claude", "ClientAdapter('anthropic:claude')",
@@ -255,14 +256,14 @@ def test_a_key_at_the_cut_of_a_message_is_hidden(kind: str, server: ModelServer)
 
 @pytest.mark.parametrize(("kind", "named"), [("openai", "response_format"), ("anthropic", "output_config")])
 def test_a_server_without_schemas_gets_instructions(kind: str, named: str, server: ModelServer) -> None:
-    """The call is repeated without the schema, and `fits_schema` is False from then on."""
+    """The call is repeated without the schema, and `supports_json_schema` is False from then on."""
     body = b'{"error": {"message": "' + named.encode() + b' is not supported"}}'
     server.faults.append(Fault.status(400, body=body))
     with contextlib.closing(_client(kind, server)) as client:
         model = provider(client, name="some-model")
-        values = [model.fits_schema]
+        values = [model.supports_json_schema]
         asyncio.run(model.complete(asked(schema=SCHEMA), timeout=10))
-        assert [*values, model.fits_schema] == [True, False]
+        assert [*values, model.supports_json_schema] == [True, False]
     first, second = server.calls
     assert (first.schema is not None, second.schema) == (True, None)
     assert "It must fit this JSON Schema" in str(second.messages)

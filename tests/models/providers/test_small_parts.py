@@ -6,10 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from proctor.core.clock import SystemClock
-from proctor.mailboxes import core, redis_scripts, sqs, sqs_queue
+from proctor.mailboxes import core, redis_connection, sqs, sqs_queue
 from proctor.models import connect, weights, wire
 from proctor.models import prompts as template
 from proctor.models.answer_format import JsonFormat, is_json
@@ -18,7 +16,7 @@ from proctor.models.clients.python import join_messages
 from proctor.models.clients.sdk import to_call_failed
 from proctor.models.http.access import ApiKey, parse_server_url
 from proctor.models.http.endpoint import Endpoint
-from proctor.models.http.errors import MAX_REJECTIONS, ErrorBody, KeyRejections, read_error_body, shorten
+from proctor.models.http.errors import MAX_REJECTIONS, ErrorBody, KeyRejections, read_error_body, to_short_line
 from proctor.models.prices import Price, Prices
 from proctor.models.spending import parse_budget
 from proctor.records.session import Message, Usage
@@ -26,6 +24,7 @@ from proctor.targets import http, replies, resolve
 from proctor.targets import wire as target_wire
 from proctor.targets.main_loop import tools
 from proctor.targets.main_loop.loop import seconds_to_deadline
+from tests.tables import each_row
 
 PRICES = Prices({"gpt-4o-mini": Price(input=0.15, output=0.60)})
 USAGE = Usage(input_tokens=1000, output_tokens=100)
@@ -46,8 +45,8 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "a misplaced option": (
         lambda: str(connect.unknown_options_error(["temperature"], ["retries"], "openai:gpt-4o")),
         (
-            "openai:gpt-4o: its options do not fit: there is no 'temperature'\n"
-            "Fix: it takes retries; temperature belongs to the judge or the target that asks"
+            "openai:gpt-4o: unknown option 'temperature'\n"
+            "Fix: set temperature in the judge or target that uses the model"
         ),
     ),
     "a known name": (lambda: connect.suggest_address("gpt-4o").split()[-1], "openai:gpt-4o"),
@@ -64,7 +63,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "an error": (lambda: read_error_body(b'{"error": {"code": "no_model"}}').code, "no_model"),
     "an error page": (lambda: read_error_body(b"<h1>Bad gateway</h1>").message, "<h1>Bad gateway</h1>"),
-    "one line": (lambda: shorten("not\n  found", 5), "not f…"),
+    "one line": (lambda: to_short_line("not\n  found", 5), "not f…"),
     "a dated name": (lambda: PRICES.cost("openai:gpt-4o-mini-2024-07-18", USAGE), 0.00021),
     "no price": (lambda: PRICES.cost("openai:gpt-4o", USAGE), None),
     "the built-in prices": (lambda: Prices.standard({}).find("openai:gpt-4o"), Price(2.5, 10.0, 1.25)),
@@ -85,15 +84,15 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
         lambda: wire.parse_tool_call("search", "{q", "c1").error,
         "the model's arguments are not a JSON object: '{q'",
     ),
-    "a history line": (lambda: redis_scripts.one_line("first\n  second"), "first second"),
+    "a history line": (lambda: redis_connection.to_one_line("first\n  second"), "first second"),
     "milliseconds": (lambda: core.to_datetime(1735689600250), datetime(2025, 1, 1, microsecond=250_000, tzinfo=UTC)),
     "many": (lambda: [len(batch) for batch in core.split_batches([("a", 1)] * 12, 10, 100)], [10, 2]),
     "junk in the dead letters": (
-        lambda: redis_scripts.read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason,
+        lambda: redis_connection.read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason,
         "unreadable: its record has no valid header",
     ),
     "a stored message": (
-        lambda: redis_scripts.StoredMessage.read(b"7f 1735689600000 results\n[1]"),
+        lambda: redis_connection.StoredMessage.read(b"7f 1735689600000 results\n[1]"),
         ("7f", 1735689600000, "results", b"[1]"),
     ),
     "a region": (lambda: sqs._parse_url("https://sqs.eu-west-1.amazonaws.com/1/a"), (None, "eu-west-1")),
@@ -102,8 +101,8 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "a stale receipt": (lambda: sqs_queue.is_stale("InvalidParameterValue", "for ReceiptHandle"), True),
     "secret names": (lambda: [http.is_secret(n) for n in ("X-API-Key", "Accept-Language")], [True, False]),
     "seconds": (lambda: seconds_to_deadline(2.5, SystemClock()), 2.5),
-    "a tool's arguments": (lambda: tools.of_function(add, "add").parse({"a": 2}), ((), {"a": 2})),
-    "required options": (lambda: resolve.parameters_of(answer, "answer").required, ("model",)),
+    "a tool's arguments": (lambda: tools.describe_function_arguments(add, "add").parse({"a": 2}), ((), {"a": 2})),
+    "required options": (lambda: resolve.read_parameters(answer, "answer").required, ("model",)),
     "an output and no session": (lambda: replies.execute_reply(("Paris", None)).output, "Paris"),
     "a pair as output": (lambda: replies.execute_reply((48.9, 2.4)).output, (48.9, 2.4)),
     "an excerpt": (lambda: target_wire.excerpt(b"abcdef", length=3), "abc…"),
@@ -111,7 +110,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_row("name", CASES)
 def test_it_returns(name: str) -> None:
     """Each function returns what the table says."""
     call, expected = CASES[name]

@@ -21,8 +21,10 @@ from proctor.models.http.access import ApiKey
 from proctor.models.http.endpoint import Endpoint, HttpCall, HttpResult, decode_body, shared_endpoint
 from proctor.models.http.errors import MAX_QUOTE, read_error_body
 from proctor.models.http.rate_limits import Limiter
-from proctor.testing import Fault, ModelServer
+from proctor.testing import Fault
+from tests.servers.model_server import ModelServer
 from tests.support import ManualClock
+from tests.tables import each_row
 
 QUICK = RetryPolicy(retries=2, retry_delay=0.01, timeout=5.0)
 SECRET = "sk-test-0123456789abcdef"
@@ -67,7 +69,7 @@ def test_a_result_has_its_attempts_and_the_last_duration(server: ModelServer) ->
     server.faults.extend([Fault.status(500), Fault.close(), Fault.slow(0.05)])
     answer = ask(server, make_endpoint(server))
     assert answer.attempts == 3
-    assert 0.05 <= answer.seconds < 2
+    assert answer.seconds >= 0.05
     assert len(server.calls) == 3
 
 
@@ -168,7 +170,7 @@ def test_the_deadline_covers_the_wait_for_a_slot(server: ModelServer) -> None:
 
 def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> None:
     """A hanging server times out, even if each request might take longer."""
-    server.misbehave = lambda asked: Fault.hang(20)
+    server.choose_fault = lambda asked: Fault.hang(20)
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
         ask(server, make_endpoint(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
     assert caught.value.retryable
@@ -252,7 +254,7 @@ def test_a_cancelled_call_frees_its_slot_and_connection(server: ModelServer) -> 
 )
 def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expected: str) -> None:
     """Wrong keys, unknown models, exceeded quotas and unexpected bodies."""
-    server.misbehave = lambda asked: fault
+    server.choose_fault = lambda asked: fault
     with pytest.raises(CallFailed) as caught:
         ask(server, make_endpoint(server))
     assert expected in str(caught.value)
@@ -264,7 +266,7 @@ def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expecte
 
 def test_the_error_counts_the_attempts(server: ModelServer) -> None:
     """Three requests, then one line with the model, the failure and the number."""
-    server.misbehave = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
+    server.choose_fault = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
     with pytest.raises(CallFailed) as caught:
         ask(server, make_endpoint(server))
     assert str(caught.value) == ("the model answered 502 Bad Gateway: <h1>Bad gateway</h1> (3 attempts)")
@@ -273,7 +275,7 @@ def test_the_error_counts_the_attempts(server: ModelServer) -> None:
 
 def test_a_status_without_a_phrase_is_shown_by_number(server: ModelServer) -> None:
     """529 has no phrase, and here no body."""
-    server.misbehave = lambda asked: Fault.status(529, body=b"")
+    server.choose_fault = lambda asked: Fault.status(529, body=b"")
     with pytest.raises(CallFailed, match=r"^the model answered 529 \(3 attempts\)$"):
         ask(server, make_endpoint(server))
 
@@ -304,11 +306,12 @@ def test_an_unsupported_protocol_is_not_retried(server: ModelServer) -> None:
     assert not caught.value.retryable
 
 
-def test_a_body_that_is_too_long_is_refused(server: ModelServer) -> None:
+def test_a_body_that_is_too_long_is_refused(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not read to its end, and not retried."""
-    server.faults.append(Fault.huge(65 * 1024 * 1024))
-    with pytest.raises(CallFailed, match="more than 67,108,864 bytes"):
-        ask(server, make_endpoint(server), timeout=120.0)
+    monkeypatch.setattr(transport, "MAX_RESPONSE_BYTES", 1_000_000)
+    server.faults.append(Fault.huge(4_000_000))
+    with pytest.raises(CallFailed, match="more than 1,000,000 bytes"):
+        ask(server, make_endpoint(server), timeout=600.0)
     assert len(server.calls) == 1
 
 
@@ -409,7 +412,7 @@ def test_all_invalid_options_are_reported_at_once() -> None:
         assert names == ["retries", "retry_delay", "timeout"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "message"),
     [
         (b'{"error":"overloaded"}', "overloaded"),
@@ -440,7 +443,7 @@ def test_an_error_body_has_type_code_parameter_and_delay() -> None:
     assert gemini == ("m", "RESOURCE_EXHAUSTED", "429", "", 2.0)
 
 
-@pytest.mark.parametrize("before", range(MAX_QUOTE - len(SECRET) - 1, MAX_QUOTE + 2))
+@each_row("before", range(MAX_QUOTE - len(SECRET) - 1, MAX_QUOTE + 2))
 def test_a_key_at_the_cut_of_a_message_is_hidden(before: int) -> None:
     """It is removed before the message is shortened."""
     body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})

@@ -25,7 +25,7 @@ CALLS, LIMIT = 20, 15 * SECONDS
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
     """A server that takes its time for every answer."""
-    with ModelServer(misbehave=lambda _: Fault.slow(SECONDS)) as running:
+    with ModelServer(choose_fault=lambda _: Fault.slow(SECONDS)) as running:
         yield running
 
 
@@ -75,7 +75,7 @@ def test_waiting_for_a_slot_does_not_count_for_a_call(server: ModelServer) -> No
 
 def test_waiting_for_a_slot_does_not_count_for_a_judge(server: ModelServer) -> None:
     """The limit of an evaluator starts when its slot is granted."""
-    model = connected(server, fits_schema=False)
+    model = connected(server, supports_json_schema=False)
     model.limit_concurrency(1)
     judge = llm_judge(model, "Is it polite?")
     dataset = [{"id": str(at), "input": "hi"} for at in range(CALLS)]
@@ -102,8 +102,8 @@ def test_a_slot_has_as_much_time_after_waiting_as_before() -> None:
     slot = WorkerSlot(10.0, clock.monotonic)
     scope = CallScope(slot)
     clock.seconds += 3.0
-    scope.halt()
-    scope.halt()
+    scope.pause()
+    scope.pause()
     assert slot.left == 7.0
     clock.seconds += 3600.0
     scope.resume()
@@ -115,8 +115,8 @@ def test_an_abandoned_call_does_not_touch_the_next_one() -> None:
     """A thread that was abandoned may wait for its turn, and continue, at any time."""
     slot = WorkerSlot(10.0, ManualClock().monotonic)
     abandoned = CallScope(slot)
-    abandoned.halt()
+    abandoned.pause()
     CallScope(slot)
     abandoned.resume()
-    abandoned.halt()
+    abandoned.pause()
     assert slot.until == 10.0

@@ -17,9 +17,10 @@ from proctor.models.wrappers.limits import Paced
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
-from proctor.testing import Fault, ModelServer, RecordedRequest
+from proctor.testing import Fault, RecordedRequest
 from tests.models.providers.scripted import asked
 from tests.models.providers.wires import WIRES, adapter_for
+from tests.servers.model_server import ModelServer
 
 NAMED = {
     "openai": "Unknown parameter: response_format",
@@ -43,7 +44,7 @@ def _unknowing(wire: str) -> ModelServer:
 
     hint = "It must fit this JSON Schema"
     return ModelServer(
-        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", misbehave=misbehave
+        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", choose_fault=misbehave
     )
 
 
@@ -53,10 +54,10 @@ def _asked(model: ProviderAdapter) -> ModelResponse:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_rejected_schema_becomes_instructions(wire: str) -> None:
-    """Two requests for the first answer, one for the next; `fits_schema` changes."""
+    """Two requests for the first answer, one for the next; `supports_json_schema` changes."""
     with _unknowing(wire) as server:
         model = adapter_for(wire, server.url)
-        before, first, after = model.fits_schema, _asked(model), model.fits_schema
+        before, first, after = model.supports_json_schema, _asked(model), model.supports_json_schema
         assert (before, after) == (True, False)
         assert (first.output, first.attempts) == (City("Paris"), 2)
         assert _asked(model).output == City("Paris")
@@ -65,11 +66,11 @@ def test_a_rejected_schema_becomes_instructions(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_wrappers_pass_on_schema_support(wire: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A wrapper has the current `fits_schema` of its model."""
+    """A wrapper has the current `supports_json_schema` of its model."""
     with _unknowing(wire) as server:
         inside = adapter_for(wire, server.url)
         model = Cached(Paced(inside, per_second=1000), DiskCache(tmp_path_factory.mktemp("kept")))
-        before, response, after = model.fits_schema, _asked(model), model.fits_schema
+        before, response, after = model.supports_json_schema, _asked(model), model.supports_json_schema
         assert (before, response.output, after) == (True, City("Paris"), False)
 
 
@@ -83,7 +84,7 @@ def test_other_rejections_are_errors(wire: str) -> None:
             server.faults.append(Fault.status(400, body=body))
             with pytest.raises(CallFailed, match="400"):
                 asyncio.run(model.complete(asked(schema=schema), timeout=9.0))
-        assert model.fits_schema
+        assert model.supports_json_schema
 
 
 def test_instructions_follow_the_users_text_or_stand_alone() -> None:
@@ -106,12 +107,12 @@ def test_a_rejection_needs_a_schema_in_the_request() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_server_that_ignores_schemas_gets_a_fix(wire: str) -> None:
     """Prose twice although a schema was sent: the message says what to write."""
-    remedy = "if the server ignores schemas, connect it with fits_schema: false"
+    remedy = "if the server ignores schemas, connect it with supports_json_schema: false"
     with ModelServer(lambda asked: "Paris, I think.") as server:
         with pytest.raises(Unreadable, match=remedy):
             _asked(adapter_for(wire, server.url))
         with pytest.raises(Unreadable) as caught:
-            _asked(adapter_for(wire, server.url, fits_schema=False))
+            _asked(adapter_for(wire, server.url, supports_json_schema=False))
     assert remedy not in str(caught.value)
 
 
@@ -119,12 +120,12 @@ def test_json_that_does_not_fit_has_no_schema_hint() -> None:
     """The server did enforce JSON; something else is wrong."""
     with ModelServer(lambda asked: '{"town": "Paris"}') as server, pytest.raises(Unreadable) as caught:
         _asked(adapter_for("openai", server.url))
-    assert "fits_schema" not in str(caught.value)
+    assert "supports_json_schema" not in str(caught.value)
 
 
-IN_WORDS = {"model": "http://127.0.0.1:9/v1#qwen", "fits_schema": False}
+IN_WORDS = {"model": "http://127.0.0.1:9/v1#qwen", "supports_json_schema": False}
 
 
 def test_on_the_command_line_model_options_come_from_python() -> None:
     """Where only an address is possible, it names a mapping with the options."""
-    assert provider("tests.models.providers.test_without_schemas:IN_WORDS").fits_schema is False
+    assert provider("tests.models.providers.test_without_schemas:IN_WORDS").supports_json_schema is False

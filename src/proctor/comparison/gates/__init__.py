@@ -1,1 +1,1 @@
-"""Gates: what a run must reach, and when that is decided."""
+"""Gates: check a run against thresholds and a baseline."""

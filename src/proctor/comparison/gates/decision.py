@@ -1,4 +1,4 @@
-"""The gate: is a run no worse than its baseline, apart from a margin?
+"""The gate: check that a run is no worse than its baseline, within a margin.
 
 All metrics must pass, so a pass needs no correction for several metrics. One failed metric is
 enough, so of k metrics one fails only if its interval of 1 - 0.05 / k lies beyond the margin. Equal
@@ -58,7 +58,7 @@ from proctor.records.rubric import read_run_columns
 
 LEVEL = 0.05
 DEFAULT_MARGIN = 0.02
-NO_PAIRS = "counting lost samples requires paired samples"
+NO_PAIRS = "lost samples can be counted only if the samples are paired"
 
 
 class MarginVerdict(NamedTuple):
@@ -92,10 +92,10 @@ def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVE
     None for a single sample and for too few clusters. The lower bound of scores allows for rare
     samples that the evidence does not rule out.
     """
-    if evidence.too_few_clusters:
+    if evidence.cluster_problem:
         return None
     interval, units = evidence.interval(confidence), evidence.units
-    if interval is None and not evidence.pairs:
+    if interval is None and not evidence.paired:
         return _estimate_group_bounds(evidence, kind, confidence)
     if interval is not None:
         if kind == "number" or (evidence.is_binary and evidence.clusters is None):
@@ -103,15 +103,15 @@ def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVE
         # Rare samples may make it worse than it looks; they cannot make it better.
         means = mean(evidence.first) or 0.0, mean(evidence.second) or 0.0
         return widen_for_rare_samples(interval, means, units, confidence)[0], interval[1]
-    apart = paired_differences(evidence.first, evidence.second)
-    if units < 2 or any(paired_differences(apart, apart[:1] * len(apart))):
+    differences = paired_differences(evidence.first, evidence.second)
+    if units < 2 or any(paired_differences(differences, differences[:1] * len(differences))):
         return None
     if kind == "number":
-        return (apart[0], apart[0]) if units >= MIN_EQUAL_SAMPLES else None
+        return (differences[0], differences[0]) if units >= MIN_EQUAL_SAMPLES else None
     # At most this share of all samples differ by another number, and a score by no more than 1.
     share = wilson_interval(0, units, confidence)
-    most = (1 + abs(apart[0])) * (1.0 if share is None else share[1])
-    return apart[0] - most, apart[0] + most
+    max_difference = (1 + abs(differences[0])) * (1.0 if share is None else share[1])
+    return differences[0] - max_difference, differences[0] + max_difference
 
 
 def _estimate_group_bounds(evidence: Evidence, kind: Kind, confidence: float) -> Interval | None:
@@ -125,18 +125,18 @@ def _estimate_group_bounds(evidence: Evidence, kind: Kind, confidence: float) ->
 
 
 def _estimate_scores(values: Sequence[float], confidence: float) -> tuple[float, Interval]:
-    centre, interval = mean(values) or 0.0, mean_interval(values, confidence)
+    center, interval = mean(values) or 0.0, mean_interval(values, confidence)
     if interval is None or interval[0] == interval[1]:
         share = wilson_interval(0, len(values), confidence)
-        most = 1.0 if share is None else share[1]
-        interval = centre - most * centre, centre + most * (1 - centre)
-    return centre, (max(0.0, interval[0]), min(1.0, interval[1]))
+        max_share = 1.0 if share is None else share[1]
+        interval = center - max_share * center, center + max_share * (1 - center)
+    return center, (max(0.0, interval[0]), min(1.0, interval[1]))
 
 
 def _find_interval(
     delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, confidence: float
 ) -> Interval | None:
-    """Return the interval of the difference, as seen from the margin.
+    """Return the interval of the difference, including the uncertainty of a relative margin.
 
     A relative margin is only as certain as the baseline. So the run is compared with the baseline's
     numbers plus the margin, and the interval is moved back by the margin.
@@ -158,7 +158,7 @@ def _add_margin(delta: MetricDelta, evidence: Evidence, margin: float) -> Eviden
     if factor == 1:
         return None
     worse = [factor * value for value in evidence.second]
-    return Evidence(evidence.first, worse, evidence.pairs, evidence.clusters, evidence.second_clusters)
+    return Evidence(evidence.first, worse, evidence.paired, evidence.clusters, evidence.second_clusters)
 
 
 def _margin_factor(delta: MetricDelta, margin: float) -> float:
@@ -171,33 +171,31 @@ def _margin_factor(delta: MetricDelta, margin: float) -> float:
 def _estimate_more(
     delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int
 ) -> int | None:
-    """Estimate how many more samples lead to a verdict; None if that is unknown."""
     is_bootstrap = isinstance(evidence, BootstrapEvidence)
-    problem = evidence.problem if isinstance(evidence, BootstrapEvidence) else evidence.too_few_clusters
+    problem = evidence.problem if isinstance(evidence, BootstrapEvidence) else evidence.cluster_problem
     if evidence.n < 2 or delta.absolute is None or problem or (is_bootstrap and not delta.error):
         return None
-    room = (delta.absolute if delta.higher_is_better else -delta.absolute) + margin
-    if abs(room) < 1e-12:
+    distance = (delta.absolute if delta.higher_is_better else -delta.absolute) + margin
+    if abs(distance) < 1e-12:
         return None
     # With several metrics, a failure needs more certainty than a pass.
     passes, fails = LEVEL / 2, LEVEL / 2 / family
-    known = MarginEvidence(evidence.n, room, delta.error or 0.0, passes, fails)
+    known = MarginEvidence(evidence.n, distance, delta.error or 0.0, passes, fails)
     if isinstance(evidence, BootstrapEvidence):
         return estimate_more_samples(known, known.is_decided)
-    if delta.error or not evidence.pairs:
+    if delta.error or not evidence.paired:
         return _estimate_from_spread(delta, evidence, margin, known)
     if delta.kind == "number":
         return max(1, MIN_EQUAL_SAMPLES - evidence.n)
     # No samples differ: the number of samples whose interval lies within the margin.
-    z = normal_quantile(1 - (passes if room > 0 else fails))
-    enough = z * math.sqrt(2) / abs(room) - 2
+    z = normal_quantile(1 - (passes if distance > 0 else fails))
+    enough = z * math.sqrt(2) / abs(distance) - 2
     if not evidence.is_binary:
-        enough = z * z * ((1 + abs(delta.absolute)) / abs(room) - 1)
+        enough = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
     return max(1, math.ceil(enough) - evidence.n)
 
 
 def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float, known: MarginEvidence) -> int | None:
-    """Estimate how many more samples are needed if samples differ, or are two groups."""
     shifted = _add_margin(delta, evidence, margin)
     error = (shifted.error if shifted is not None else None) or known.error
     groups = split_groups(msgspec.structs.replace(delta, error=error))
@@ -206,17 +204,17 @@ def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float,
     failing = _find_spread(delta, evidence, margin, fail_level)
     if groups is None or passing is None or failing is None:
         return None
-    centre = delta.absolute or 0.0
+    center = delta.absolute or 0.0
 
-    def find_halves(total: int) -> tuple[float, float]:
+    def find_half_widths(total: int) -> tuple[float, float]:
         pass_low, pass_high = _project_interval(evidence, delta, passing, groups, total, pass_level)
         fail_low, fail_high = _project_interval(evidence, delta, failing, groups, total, fail_level)
         if delta.higher_is_better:
-            return centre - pass_low, fail_high - centre
-        return pass_high - centre, centre - fail_low
+            return center - pass_low, fail_high - center
+        return pass_high - center, center - fail_low
 
     other = groups[1] if len(groups) > 1 else None
-    known = known._replace(error=groups[0].error, other_group=other, halves=find_halves)
+    known = known._replace(error=groups[0].error, other_group=other, half_widths=find_half_widths)
     return estimate_more_samples(known, known.is_decided)
 
 
@@ -228,14 +226,14 @@ def _project_interval(
     total: int,
     confidence: float,
 ) -> Interval:
-    """Return the interval that `total` samples would have if all were like the known ones."""
+    """Return the interval that `total` samples would have, assuming the same distribution."""
     more = total - evidence.n
     if evidence.is_binary and evidence.clusters is None:
         return _project_rates(evidence, more, confidence)
     group, other = groups[0], groups[1] if len(groups) > 1 else None
     now, then = (project_error(group.n, group.error, n, other)[0] for n in (group.n, group.n + more))
-    centre = delta.absolute or 0.0
-    low, high = (centre + (end - centre) * then / now for end in interval)
+    center = delta.absolute or 0.0
+    low, high = (center + (end - center) * then / now for end in interval)
     if needs_rare_allowance(delta):
         means = mean(evidence.first) or 0.0, mean(evidence.second) or 0.0
         low = widen_for_rare_samples((low, high), means, total, confidence)[0]
@@ -250,10 +248,10 @@ def _find_spread(delta: MetricDelta, evidence: Evidence, margin: float, confiden
 
 def _project_rates(evidence: Evidence, more: int, confidence: float) -> Interval:
     (a, n), (b, b_n) = ((mean(side) or 0.0, len(side) + more) for side in (evidence.first, evidence.second))
-    if not evidence.pairs:
+    if not evidence.paired:
         return rate_difference_interval(a * n, n, b * b_n, b_n, confidence) or (-1.0, 1.0)
-    apart = paired_differences(evidence.first, evidence.second)
-    up, down = (n * apart.count(direction) / len(apart) for direction in (1, -1))
+    differences = paired_differences(evidence.first, evidence.second)
+    up, down = (n * differences.count(direction) / len(differences) for direction in (1, -1))
     return paired_rate_interval(up, down, n, confidence) or (-1.0, 1.0)
 
 
@@ -262,7 +260,7 @@ class GateConfig(msgspec.Struct, frozen=True):
 
     `metrics` holds the margin of each metric: how much worse it may be, in points of a rate or score (0.02 is two
     points), relative to the baseline for any other number. `fail_under` holds lowest values, `max_flips` is how many
-    samples may be lost. `better` says for a field whether higher is better, if its name does not tell. `accept_changes`
+    samples may be lost. `better` maps a field to True if higher values are better. `accept_changes`
     allows evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide.
     `unpaired` compares all samples of both as two groups. `max_missing` is how many samples of either may be without a
     number: a share, or a count if it is an integer.
@@ -310,7 +308,7 @@ class GateConfig(msgspec.Struct, frozen=True):
 
 def decide(
     pairs: Sequence[Pair],
-    demand: GateConfig,
+    config: GateConfig,
     *,
     report: EvalReport | None = None,
     baseline: str = "",
@@ -320,25 +318,25 @@ def decide(
 
     Thresholds are checked against `report`.
     """
-    demand.validate()
-    if not pairs and not demand.fail_under:
+    config.validate()
+    if not pairs and not config.fail_under:
         raise ConfigError("there is nothing to check", where="gate", fix="name a baseline, or --fail-under")
-    pairs = [unpair_sides(a, b) if demand.unpaired else mark_different_samples(a, b) for a, b in pairs]
-    pairs = [request_metrics(a, b, demand.metrics) for a, b in pairs]
-    comparisons = compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes) if pairs else []
+    pairs = [unpair_sides(a, b) if config.unpaired else mark_different_samples(a, b) for a, b in pairs]
+    pairs = [request_metrics(a, b, config.metrics) for a, b in pairs]
+    comparisons = compare_all(pairs, better=config.better, accept_changes=config.accept_changes) if pairs else []
     for (a, b), comparison in zip(pairs, comparisons, strict=True):
-        if not comparison.samples and demand.max_flips is not None:
+        if not comparison.samples and config.max_flips is not None:
             raise ConfigError(
                 f"{comparison.a} and {comparison.b} have no sample in common, and {NO_PAIRS}",
                 where="max_flips",
                 fix="leave it out: the runs are then compared as two groups",
             )
-        require_same_evaluators(comparison, demand, (a, b))
-        require_numbers(a, b, demand)
+        require_same_evaluators(comparison, config, (a, b))
+        require_numbers(a, b, config)
     checks = [
-        *_check_metrics(pairs, comparisons, demand),
-        *_check_thresholds(report, demand),
-        *_check_flips(pairs, comparisons, demand),
+        *_check_metrics(pairs, comparisons, config),
+        *_check_thresholds(report, config),
+        *_check_flips(pairs, comparisons, config),
     ]
     return conclude_gate(checks, comparisons, report, baseline=baseline, notes=notes)
 
@@ -379,10 +377,10 @@ def conclude_gate(
     )
 
 
-def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig) -> Iterator[Check]:
-    family = len(pairs) * len(demand.metrics)
+def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], config: GateConfig) -> Iterator[Check]:
+    family = len(pairs) * len(config.metrics)
     for (a, b), comparison in zip(pairs, comparisons, strict=True):
-        for name, share in demand.metrics.items():
+        for name, share in config.metrics.items():
             delta = find_delta(comparison, name, (a, b))
             margin = convert_margin(delta, share)
             evidence: Evidence | BootstrapEvidence
@@ -392,9 +390,9 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], dem
                 evidence = collect_evidence(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
             check = _check_metric(name, delta, evidence, margin, family, comparison.samples)
             gaps = find_gaps(a, b, comparison, delta.name)
-            check = apply_missing_limit(check, gaps, demand.max_missing, comparison.b)
-            check = apply_coverage_limit(check, delta.name, a, b, demand.max_missing)
-            if not demand.accept_changes:
+            check = apply_missing_limit(check, gaps, config.max_missing, comparison.b)
+            check = apply_coverage_limit(check, delta.name, a, b, config.max_missing)
+            if not config.accept_changes:
                 check = apply_unmatched_limit(check, comparison, a)
             yield msgspec.structs.replace(check, configuration=a.name if len(pairs) > 1 else "")
 
@@ -408,9 +406,9 @@ def _list_names(metric: str) -> tuple[str, str]:
 
 
 def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) -> MetricDelta:
-    """Return the delta of a metric, under the name that reports or comparisons use; `sides` help with a suggestion."""
-    name, twin = _list_names(metric)
-    delta = comparison.find(name) or comparison.find(twin)
+    """Return the delta of a metric by the name that reports or comparisons use; `sides` are for suggestions."""
+    name, alternative_name = _list_names(metric)
+    delta = comparison.find(name) or comparison.find(alternative_name)
     if delta is None:
         known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
         known.update(each for side in sides for each in list_known_metrics(side))
@@ -419,46 +417,46 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
         )
     if delta.higher_is_better is None:
         raise ConfigError(
-            f"it is unknown whether a higher or a lower {name} is better",
+            f"Proctor does not know whether higher or lower values of {name} are better",
             where="metric",
             fix=f"add --better {name}=higher (or lower)",
         )
     return delta
 
 
-def require_same_evaluators(comparison: Comparison, demand: GateConfig, sides: Iterable[Side] = ()) -> None:
+def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: Iterable[Side] = ()) -> None:
     """Raise `ConfigError` for a combined metric if the evaluators are not the same."""
-    deltas = {name: find_delta(comparison, name, sides) for name in demand.metrics}
+    deltas = {name: find_delta(comparison, name, sides) for name in config.metrics}
     incomparable = [
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
         # An evaluator that stopped judging makes a check inconclusive instead.
-        and (comparison.unlike or not comparison.uneven or delta.name not in COMBINED_METRICS)
+        and (comparison.evaluator_differences or not comparison.uneven or delta.name not in COMBINED_METRICS)
     ]
-    if comparison.unlike and demand.max_flips is not None:
+    if comparison.evaluator_differences and config.max_flips is not None:
         incomparable.append("the number of lost samples")
     if not incomparable:
         return
     shared = [n for n, delta in comparison.scores.items() if delta.verdict != NOT_COMPARABLE and delta.n]
     by_shared = f"use a metric that both have: --metric {shared[0]}; " if shared else ""
-    otherwise = "" if demand.accept_changes else ", or add --accept-changes"
+    otherwise = "" if config.accept_changes else ", or add --accept-changes"
     raise ConfigError(
         f"{comparison.a} and {comparison.b} were not scored by the same evaluators, so "
         f"{' and '.join(incomparable)} cannot be compared: "
-        f"{'; '.join(comparison.unlike or comparison.notes)}",
+        f"{'; '.join(comparison.evaluator_differences or comparison.notes)}",
         where="baseline",
         fix=f"{by_shared}make a new baseline with these evaluators{otherwise}",
     )
 
 
-def require_numbers(a: Side, b: Side, demand: GateConfig) -> None:
-    """Raise `ConfigError` for a metric that one of the sides has no number of."""
-    for metric in demand.metrics:
+def require_numbers(a: Side, b: Side, config: GateConfig) -> None:
+    """Raise `ConfigError` for a metric without values on one side."""
+    for metric in config.metrics:
         for side in (b, a):
             if metric not in side.statistics and all(side.find(name) is None for name in _list_names(metric)):
                 raise ConfigError(
-                    f"{side.name} has no number of {metric}", where="metric", fix=suggest_name(metric, side.names)
+                    f"{side.name} has no values for {metric}", where="metric", fix=suggest_name(metric, side.names)
                 )
 
 
@@ -479,8 +477,8 @@ def _check_metric(
     name: str, delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int, samples: int
 ) -> Check:
     # If there are pairs, but none has the number on both sides, the rest are not comparable groups.
-    has_no_pairs = bool(samples) and not evidence.pairs
-    is_grouped = not evidence.pairs and not has_no_pairs
+    has_no_pairs = bool(samples) and not evidence.paired
+    is_grouped = not evidence.paired and not has_no_pairs
     verdict = MarginVerdict(None, "inconclusive")
     if not has_no_pairs:
         verdict = judge_margin(delta_to_share(delta), evidence, margin, family)
@@ -504,12 +502,12 @@ def _check_metric(
     return msgspec.structs.replace(check, sentence=describe.describe_metric(check, delta, family, missing))
 
 
-def _check_thresholds(report: EvalReport | None, demand: GateConfig) -> Iterator[Check]:
+def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator[Check]:
     if report is None:
         return
-    limit = demand.max_missing
+    limit = config.max_missing
     for metric, threshold in thresholds.convert_thresholds(
-        demand.fail_under, read_run_columns(report.metadata)
+        config.fail_under, read_run_columns(report.metadata)
     ).items():
         below = thresholds.find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
@@ -527,8 +525,8 @@ def _check_thresholds(report: EvalReport | None, demand: GateConfig) -> Iterator
         yield apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
 
 
-def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig) -> Iterator[Check]:
-    if (limit := demand.max_flips) is None:
+def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], config: GateConfig) -> Iterator[Check]:
+    if (limit := config.max_flips) is None:
         return
     for (run, base), comparison in zip(pairs, comparisons, strict=True):
         lost = len(comparison.lost)
@@ -540,16 +538,16 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], deman
             value=float(lost),
             n=comparison.samples,
         )
-        check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, demand.max_missing)
-        yield check if demand.accept_changes else apply_unmatched_limit(check, comparison, run)
+        check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
+        yield check if config.accept_changes else apply_unmatched_limit(check, comparison, run)
 
 
-def require_known_metrics(demand: GateConfig, baseline: Iterable[Side]) -> None:
-    """Raise `ConfigError` for a metric that the baseline lacks, before a run is paid for."""
+def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
+    """Raise `ConfigError` for a metric that the baseline does not have, before the run costs money."""
     for side in baseline:
-        requested = request_metrics(side, side, demand.metrics, estimate=False)
-        comparison = compare(*requested, better=demand.better)
-        for name, share in demand.metrics.items():
+        requested = request_metrics(side, side, config.metrics, estimate=False)
+        comparison = compare(*requested, better=config.better)
+        for name, share in config.metrics.items():
             convert_margin(find_delta(comparison, name, [side]), share)
 
 

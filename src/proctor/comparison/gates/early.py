@@ -2,7 +2,7 @@
 
 After every sample it updates a confidence sequence: an interval of the difference to the baseline that holds at every
 moment, so that the run can stop at the first verdict with 95 % certainty. This requires samples in random order:
-samples that finish first may be the easy ones. A result that arrives before its turn waits.
+samples that finish first may be the easy ones. Results are processed in sample order; early ones are queued.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Reader = Callable[[EvalResult], float | None]
 
 _OVERALL = (DEFAULT_METRIC, "pass_rate", "mean_score")
 _PASS_VALUES = {"passed": 1.0, "failed": 0.0}
-SINGLE_METRIC = "a gate that may stop its run early checks one metric"
+SINGLE_METRIC = "a gate that stops its run early supports exactly one metric"
 
 
 def make_metric_reader(metric: str, evaluators: Sequence[str] = ()) -> Reader:
@@ -62,7 +62,11 @@ def make_metric_reader(metric: str, evaluators: Sequence[str] = ()) -> Reader:
     if name in evaluators and statistic == "mean":
         return make_score_reader(name)
     known = [*_OVERALL, *(f"{each}.{s}" for each in evaluators for s in ("pass_rate", "mean"))]
-    raise ConfigError(f"a run cannot stop early by {metric!r}", where="metric", fix=suggest_name(metric, known))
+    raise ConfigError(
+        f"a gate that stops its run early does not support the metric {metric!r}",
+        where="metric",
+        fix=suggest_name(metric, known),
+    )
 
 
 def read_strict_pass(result: EvalResult) -> float | None:
@@ -102,24 +106,13 @@ class _PendingSample:
 
 
 class EarlyGate:
-    """A gate that decides during a run whether the run is no worse than its baseline, apart from a margin.
+    """A gate that decides during a run whether the run is no worse than its baseline, within a margin.
 
     `baseline` holds the baseline's numbers by sample id, `read` reads a number from a result. Pass `add_result` to a
     run: `evaluate(…, shuffle=7, decide=gate.add_result)`. A sample counts when all its epochs have arrived and its turn
     has come. `configuration` is the one to judge; without it the run must have only one. Samples that the baseline
-    lacks (`unmatched`) and samples without a number (`unscored`) are left out and counted. The verdict is about all
-    samples like these, not about this dataset, and each side of it is wrong in at most 2.5 % of all runs.
-
-    >>> from proctor.records.sample import Sample
-    >>> from proctor.records.score import Score
-    >>> from proctor.records.trial import Trial
-    >>> gate = EarlyGate({f"s{n}": 1.0 for n in range(100)}, margin=0.02)
-    >>> for n in range(100):
-    ...     wrong = EvalResult(Trial(Sample(f"s{n}", "?")), {"exact": Score(0.0, False)})
-    ...     if gate.add_result(n, wrong) is not None:
-    ...         break
-    >>> gate.verdict, gate.n
-    ('fail', 9)
+    lacks (`unmatched`) and samples without a number (`unscored`) are left out and counted. The verdict generalizes
+    beyond this dataset. A false pass and a false fail each occur in at most 2.5 % of runs.
     """
 
     def __init__(
@@ -134,9 +127,13 @@ class EarlyGate:
         confidence: float = 0.95,
     ) -> None:
         if not 0 <= margin < 1:
-            raise ConfigError(f"a margin must be from 0 to below 1, got {margin!r}", where="margin")
+            raise ConfigError(
+                f"a margin must be at least 0 and less than 1, got {margin!r}", where="margin", fix="write 0.02"
+            )
         if not baseline:
-            raise ConfigError(f"the baseline has no number for {metric}", where="baseline")
+            raise ConfigError(
+                f"the baseline has no values for {metric}", where="baseline", fix="choose another baseline or metric"
+            )
         self.metric, self.margin = metric, margin
         self.n = self.sample_count = self.unmatched = self.unscored = 0
         self.verdict: Verdict = "inconclusive"
@@ -224,13 +221,13 @@ class EarlyGate:
             "inconclusive": "not decided",
         }[self.verdict]
         left_out = "".join(
-            f"; {count:,} left out that {why}"
-            for count, why in ((self.unmatched, "the baseline lacks"), (self.unscored, "have no number"))
+            f"; {format_count(count, 'sample')} ignored ({reason})"
+            for count, reason in ((self.unmatched, "not in the baseline"), (self.unscored, "no value"))
             if count
         )
         return (
             f"{self.metric} is {verdict}; the difference is from {low} to {high} points "
-            f"({self._percent:g} %, at every moment) after {format_count(self.n, 'sample')}{left_out}"
+            f"({self._percent:g} % confidence sequence) after {format_count(self.n, 'sample')}{left_out}"
         )
 
 
@@ -247,7 +244,7 @@ def replay_results(gate: EarlyGate, results: Results | Sequence[EvalResult], see
 
 
 def make_early_gate(
-    demand: decision.GateConfig,
+    config: decision.GateConfig,
     baseline: Iterable[EvalResult],
     evaluators: Sequence[str],
     *,
@@ -255,26 +252,34 @@ def make_early_gate(
     configuration: str | None = None,
 ) -> EarlyGate:
     """Make a gate for a run from the baseline's results of one configuration."""
-    require_single_metric(demand)
-    [(metric, margin)] = demand.metrics.items()
+    require_single_metric(config)
+    [(metric, margin)] = config.metrics.items()
     read = make_metric_reader(metric, evaluators)
     numbers = average_numbers(baseline, read)
     return EarlyGate(numbers, read, metric=metric, margin=margin, epochs=epochs, configuration=configuration)
 
 
-def require_single_metric(demand: decision.GateConfig) -> None:
+def require_single_metric(config: decision.GateConfig) -> None:
     """Raise `ConfigError` for anything that a run which stops early cannot check."""
-    demand.validate()
-    if len(demand.metrics) != 1:
-        raise ConfigError(SINGLE_METRIC, where="metric", fix="name one, or run all samples")
-    if demand.unpaired:
+    config.validate()
+    if len(config.metrics) != 1:
         raise ConfigError(
-            "a gate that may stop its run early requires paired samples", where="unpaired", fix="run all samples"
+            f"{SINGLE_METRIC}, got {len(config.metrics)}",
+            where="metric",
+            fix="keep one --metric, or leave out --until-decided",
         )
-    for name, value in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
+    if config.unpaired:
+        raise ConfigError(
+            "a gate that stops its run early requires paired samples",
+            where="unpaired",
+            fix="leave out --unpaired or --until-decided",
+        )
+    for name, value in (("fail_under", config.fail_under), ("max_flips", config.max_flips)):
         if value not in (None, {}):
             raise ConfigError(
-                f"{SINGLE_METRIC}, and `{name}` requires all samples", where=name, fix="leave one of the two out"
+                "requires all samples, but the gate may stop its run early",
+                where=name,
+                fix=f"leave out --{name.replace('_', '-')} or --until-decided",
             )
 
 
@@ -293,12 +298,14 @@ def conclude_early_gate(
     Its numbers are those of the samples that decided it, which may be fewer than those that ran.
     """
     new, old = pair
-    # The note on usual intervals of a stopped run does not apply to this one.
+    # Drop the early-stop note: this interval is valid at any stopping time.
     run = new.run and msgspec.structs.replace(new.run, stopped_early=None)
     comparison = compare(msgspec.structs.replace(new, run=run), old, accept_changes=accept_changes)
     if gate.means is None:
         raise ConfigError(
-            f"{comparison.a} and {comparison.b} have no sample in common, so the gate cannot decide", where="baseline"
+            f"{comparison.a} and {comparison.b} have no sample in common, so the gate cannot decide",
+            where="baseline",
+            fix="choose a baseline with the same samples, or leave out --until-decided",
         )
     value, reference = gate.means
     decision.require_same_evaluators(comparison, decision.GateConfig({gate.metric: gate.margin}))
@@ -333,9 +340,9 @@ def conclude_early_gate(
 
 
 def replay_early_gate(
-    demand: decision.GateConfig,
+    config: decision.GateConfig,
     report: EvalReport,
-    before: Iterable[EvalResult],
+    baseline_results: Iterable[EvalResult],
     pair: Pair,
     configuration: str,
     *,
@@ -345,15 +352,18 @@ def replay_early_gate(
     """Return the result of a gate for a stored run that was stopped early."""
     run = report.metadata
     if run is None or run.options.shuffle is None:
-        raise ConfigError("the run was not shuffled, so its early stop cannot be checked again")
+        raise ConfigError(
+            "the run was not shuffled, so its early stop cannot be checked again",
+            fix="run the eval file again: proctor gate eval.yaml --baseline NAME --until-decided",
+        )
     names = [spec.name for spec in run.evaluators]
-    gate = make_early_gate(demand, before, names, epochs=run.options.epochs, configuration=configuration)
+    gate = make_early_gate(config, baseline_results, names, epochs=run.options.epochs, configuration=configuration)
     return conclude_early_gate(
         replay_results(gate, list(report.results), run.options.shuffle),
         pair,
         report,
         baseline=baseline,
         notes=notes,
-        accept_changes=demand.accept_changes,
-        max_missing=demand.max_missing,
+        accept_changes=config.accept_changes,
+        max_missing=config.max_missing,
     )

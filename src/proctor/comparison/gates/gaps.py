@@ -15,7 +15,7 @@ from proctor.comparison.compare import COMBINED_METRICS
 from proctor.comparison.contents import count_failed_trials
 from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.report import EvalReport
-from proctor.comparison.sides import MEAN_SCORE, Numbers, Side
+from proctor.comparison.sides import MEAN_SCORE, Side, ValuesBySample
 from proctor.metrics.warnings import MAX_MISSING_SHARE, MissingVerdicts, count_skipped, find_evaluator
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
@@ -35,7 +35,7 @@ class Gap(NamedTuple):
     """
 
     missing: int
-    of: int
+    total: int
     partial: int = 0
     unit: str = "samples"
     skipped: int = 0
@@ -44,17 +44,17 @@ class Gap(NamedTuple):
 
     def exceeds(self, limit: float) -> bool:
         """True if more are missing than the limit: a share, or a count if it is an integer."""
-        allowed = limit if isinstance(limit, int) else limit * self.of
+        allowed = limit if isinstance(limit, int) else limit * self.total
         return self.missing > allowed + 1e-9
 
     def describe(self, where: str) -> str:
         if self.evaluator:
-            judged = f"{self.evaluator} judged {self.of - self.missing:,} of {self.of:,}"
+            judged = f"{self.evaluator} judged {self.total - self.missing:,} of {self.total:,}"
             reason = f" (most frequent reason: {self.reason})" if self.reason else ""
             return f"{judged} {self.unit} in {where}{reason}"
-        text = f"{self.missing:,} of {self.of:,} {self.unit} have no such number in {where}"
+        text = f"{self.missing:,} of {self.total:,} {self.unit} have no value in {where}"
         if self.partial:
-            text += f", or only part of it ({self.partial:,}: something failed)"
+            text += f", or an incomplete one ({self.partial:,})"
         if self.skipped:
             reason = f", most often because: {self.reason}" if self.reason else ""
             text += f" ({self.skipped:,} skipped{reason})"
@@ -69,9 +69,7 @@ class Gaps(NamedTuple):
 
 
 class _SideNumbers(NamedTuple):
-    """The numbers of a side, the failed trials of its samples, and the trials per sample."""
-
-    numbers: Numbers
+    numbers: ValuesBySample
     failed: Counter[str]
     epochs: int
     has_results: bool
@@ -121,7 +119,7 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
         expected = shared & {*new.numbers, *old.numbers, *new.failed, *old.failed}
         return Gaps(new.find_gap(expected), old.find_gap(expected))
     new_share, old_share = (
-        len(held.numbers) / len(side.samples) if side.samples else 0.0 for held, side in ((new, a), (old, b))
+        len(known.numbers) / len(side.samples) if side.samples else 0.0 for known, side in ((new, a), (old, b))
     )
     return Gaps(
         new.find_group_gap(round(old_share * len(a.samples))), old.find_group_gap(round(new_share * len(b.samples)))
@@ -136,10 +134,12 @@ def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_M
     """
     tables = {name: t for name, t in report.by_configuration.items() if metric in t}
     gaps = [
-        _find_metric_gap(table, metric, report.results.only(name) if name else report.results, report.metadata)
+        _find_metric_gap(
+            table, metric, report.results.for_configuration(name) if name else report.results, report.metadata
+        )
         for name, table in (tables or {"": report.metrics}).items()
     ]
-    return max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.of)))
+    return max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.total)))
 
 
 def find_worst_metric(report: EvalReport) -> tuple[str, Gap]:
@@ -151,8 +151,8 @@ def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Res
     value = table.get(metric)
     if value is None:
         return Gap(0, 0)
-    if metric in COMBINED_METRICS and run is not None and (silent := _find_silent_evaluator(results, run)):
-        return silent
+    if metric in COMBINED_METRICS and run is not None and (unused := _find_unused_evaluator(results, run)):
+        return unused
     is_score, evaluator = find_evaluator(metric, run)
     skipped = MissingVerdicts(0, 0)
     if value.skipped and is_score and not (run and run.options.skipped == "ignore"):
@@ -166,13 +166,13 @@ def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Res
     )
 
 
-def _find_silent_evaluator(results: Results, run: RunMetadata) -> Gap | None:
+def _find_unused_evaluator(results: Results, run: RunMetadata) -> Gap | None:
     """Find the first of several evaluators that judged nothing, in a run that ignores skips."""
     if run.options.skipped != "ignore" or len(run.evaluators) < 2:
         return None
     for spec in run.evaluators:
         missing = count_skipped(results, spec.name, run)
-        if missing.of and missing.number == missing.of:
+        if missing.total and missing.number == missing.total:
             number = missing.number
             return Gap(number, number, skipped=number, reason=missing.reason, evaluator=spec.name)
     return None
@@ -186,7 +186,7 @@ def apply_missing_limit(check: Check, gaps: Gaps, limit: float, baseline: str = 
     return _require_none(
         check,
         [gap.describe(where) for gap, where in sides if gap.exceeds(limit)],
-        f", {allowed} may be without (--max-missing): score them again, or allow it",
+        f", but {allowed} may be missing: rescore the samples, or raise --max-missing",
     )
 
 
@@ -207,7 +207,7 @@ def apply_coverage_limit(check: Check, metric: str, a: Side, b: Side, limit: flo
         if Gap(evaluator.lost, evaluator.b).exceeds(limit)
         or (counts_gained and Gap(evaluator.gained, evaluator.a).exceeds(limit))
     ]
-    advice = ": find out why it skips (proctor show), or allow it (--max-missing)"
+    advice = ": see why it skips samples with `proctor show`, or raise --max-missing"
     return _require_none(check, problems, advice)
 
 

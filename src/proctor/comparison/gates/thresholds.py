@@ -11,8 +11,7 @@ from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.numbers import is_number, read_percent
 from proctor.records.rubric import TOTAL_SCORE, Columns, read_run_columns
 
-# Lower is better for these metrics, so a lowest allowed value makes no sense. The text of each
-# prefix says how to limit such a metric.
+# Lower is better for metrics with these prefixes, so they have no threshold; the texts are alternatives.
 LOWER_IS_BETTER = {
     "latency_ms.": "check each sample with the evaluator latency: field: {path: latency_ms, "
     "evaluators: [{latency: {max_ms: 2000}}]}; or compare with an earlier run: "
@@ -24,8 +23,8 @@ LOWER_IS_BETTER = {
     "judges.": "stop the run at a limit: --budget tokens=100000 or --budget cost=5",
 }
 DEFAULT_METRIC = "strict_pass_rate"
-# A smaller percentage is a number from 0 to 1 with a percent sign too many: 0.9% for 0.9 or 90%.
-LOWEST_PERCENTAGE = 0.01
+# A smaller percentage is probably a typing error: 0.9% for 0.9 or 90%.
+MIN_PERCENTAGE = 0.01
 
 
 class Percentage(float):
@@ -36,7 +35,7 @@ def read_threshold(raw: Any, where: str) -> float:
     """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%."""
     percent = read_percent(raw)
     if percent is not None:
-        if 0 < percent < LOWEST_PERCENTAGE:
+        if 0 < percent < MIN_PERCENTAGE:
             raise ConfigError(
                 f"{raw} is {percent:.4g}, which nearly every run reaches; did you mean "
                 f"{10_000 * percent:g}% or {100 * percent:g}?",
@@ -61,14 +60,14 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
     named = raw if isinstance(raw, Mapping) else {DEFAULT_METRIC: raw}
     thresholds: dict[str, float] = {}
     problems: list[Problem] = []
-    for metric, least in named.items():
+    for metric, threshold in named.items():
         try:
-            thresholds[str(metric)] = read_threshold(least, where)
+            thresholds[str(metric)] = read_threshold(threshold, where)
         except ConfigError as error:
             place = f"{where}.{metric}" if isinstance(raw, Mapping) else where
-            problems.append(Problem(place, error.what))
+            problems.append(Problem(place, error.what, error.fix))
     if problems:
-        raise ConfigError("a threshold cannot be read", where=where, problems=problems, fix="write 0.8 or 80%")
+        raise ConfigError("some thresholds are invalid", where=where, problems=problems)
     return thresholds
 
 
@@ -77,13 +76,13 @@ def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dic
 
     Raises `ConfigError` for a total score outside its scale.
     """
-    least = thresholds.get(TOTAL_SCORE)
-    if least is None or not rubrics.columns:
+    threshold = thresholds.get(TOTAL_SCORE)
+    if threshold is None or not rubrics.columns:
         return dict(thresholds)
     low, high = rubrics.scale
-    value = round(least * high, 12) if isinstance(least, Percentage) else least
+    value = round(threshold * high, 12) if isinstance(threshold, Percentage) else threshold
     if not low <= value <= high:
-        share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percentage) else ""
+        share = f"{100 * threshold:g} % of {high:g}, " if isinstance(threshold, Percentage) else ""
         raise ConfigError(
             f"the threshold of {TOTAL_SCORE} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",
@@ -93,7 +92,7 @@ def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dic
 
 
 def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
-    """Say which metrics do not reach their threshold, in any configuration.
+    """Describe which metrics do not reach their threshold, in any configuration.
 
     A metric without a value does not reach its threshold: no result could be scored.
     """
@@ -102,14 +101,14 @@ def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list
     require_known_metrics(thresholds, report.metrics)
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
     shortfalls = []
-    for metric, least in thresholds.items():
+    for metric, threshold in thresholds.items():
         for configuration, table in tables.items():
             name = f"{metric} of {configuration}" if configuration else metric
             value = table[metric].value if metric in table else None
             if value is None:
-                shortfalls.append(f"{name} has no value, because no result was scored; the threshold is {least:g}")
-            elif value < least:
-                shortfalls.append(f"{name} is {value:.4g}, below {least:g}")
+                shortfalls.append(f"{name} has no value, because no result was scored; the threshold is {threshold:g}")
+            elif value < threshold:
+                shortfalls.append(f"{name} is {value:.4g}, below {threshold:g}")
     return shortfalls
 
 
@@ -145,9 +144,9 @@ def require_reachable(thresholds: Mapping[str, float]) -> None:
     """Raise `ConfigError` for a threshold that no run can reach, such as 80 instead of 80%."""
     require_higher_is_better(thresholds)
     problems = [
-        Problem(metric, f"the threshold of {metric} is {least:g}, but its values are from 0 to 1")
-        for metric, least in thresholds.items()
-        if not math.isfinite(least) or (metric.endswith(("rate", "accuracy")) and not 0 <= least <= 1)
+        Problem(metric, f"the threshold of {metric} is {threshold:g}, but its values are from 0 to 1")
+        for metric, threshold in thresholds.items()
+        if not math.isfinite(threshold) or (metric.endswith(("rate", "accuracy")) and not 0 <= threshold <= 1)
     ]
     if len(problems) == 1:
         raise ConfigError(problems[0].what, where="fail_under", fix=_WRITE_SHARE)

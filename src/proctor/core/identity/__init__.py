@@ -1,6 +1,14 @@
 """The identity of callables: a digest of the code, constants and files that they reach."""
 
-from proctor.core.identity.contents import address_in, name_of
-from proctor.core.identity.walk import SCHEME, Identity, examine, identity_of, is_other_scheme
+from proctor.core.identity.contents import find_address, get_callable_name
+from proctor.core.identity.walk import SCHEME, Identity, compute_digest, compute_identity, have_different_schemes
 
-__all__ = ["SCHEME", "Identity", "address_in", "examine", "identity_of", "is_other_scheme", "name_of"]
+__all__ = [
+    "SCHEME",
+    "Identity",
+    "find_address",
+    "compute_identity",
+    "compute_digest",
+    "have_different_schemes",
+    "get_callable_name",
+]

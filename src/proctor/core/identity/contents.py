@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.core.redaction.findings import says_secret
+from proctor.core.redaction.findings import is_secret_name
 
 _INSTALLED = ("site-packages", "dist-packages")
 _OWN_PACKAGE = __name__.partition(".")[0]
@@ -33,9 +33,9 @@ _EMPTY_CALLS = frozenset(
 )
 _COLLECTIONS = (list, tuple, set, frozenset)
 # A longer collection of plain data is encoded at once.
-LONG = 500
-LONGEST_REPR = 10_000
-MOST_ARRAY_BYTES = 64_000_000
+MIN_ENCODED_LENGTH = 500
+MAX_REPR_LENGTH = 10_000
+MAX_ARRAY_BYTES = 64_000_000
 
 PLAIN = (str, float, bool, complex, bytes, type(None), type(...))
 TEMPLATES = (string.Template,)
@@ -66,44 +66,44 @@ _CLASS_NOISE = frozenset(
 
 
 @functools.cache
-def _library_folders() -> tuple[str, ...]:
+def _list_library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     folders = {paths.get(name, "") for name in ("stdlib", "platstdlib")} | {os.path.dirname(os.__file__)}
-    every = {real for folder in folders if folder for real in (folder, os.path.realpath(folder))}
-    return tuple(f"{folder}{os.sep}" for folder in sorted(every))
+    all_folders = {real for folder in folders if folder for real in (folder, os.path.realpath(folder))}
+    return tuple(f"{folder}{os.sep}" for folder in sorted(all_folders))
 
 
 @functools.lru_cache(maxsize=10_000)
 def is_project_file(filename: str) -> bool:
-    """Return whether a file belongs to the project; so does code typed into a notebook or prompt."""
+    """Return True for a file of the project, and for code typed into a notebook or prompt."""
     if filename.startswith("<"):
         return not filename.startswith("<frozen")
     parts = filename.replace("\\", "/").split("/")
     if any(part in _INSTALLED for part in parts):
         return False
-    return not filename.startswith((f"{_OWN_FOLDER}{os.sep}", *_library_folders()))
+    return not filename.startswith((f"{_OWN_FOLDER}{os.sep}", *_list_library_folders()))
 
 
-def is_own(obj: Any) -> bool:
-    """Return whether a function or class belongs to Proctor."""
+def is_part_of_proctor(obj: Any) -> bool:
+    """Return True if a function or class belongs to Proctor."""
     module = getattr(obj, "__module__", None)
     return isinstance(module, str) and module.partition(".")[0] == _OWN_PACKAGE
 
 
 def is_project_function(function: FunctionType) -> bool:
     """Return whether a function belongs to the project."""
-    return is_project_file(function.__code__.co_filename) and not is_own(function)
+    return is_project_file(function.__code__.co_filename) and not is_part_of_proctor(function)
 
 
 def is_project_class(cls: type) -> bool:
     """Return whether a class belongs to the project."""
     name = cls.__dict__.get("__module__")
-    if not isinstance(name, str) or name == "builtins" or is_own(cls):
+    if not isinstance(name, str) or name == "builtins" or is_part_of_proctor(cls):
         return False
     if name.partition(".")[0] in sys.stdlib_module_names:
         return False
     module = sys.modules.get(name)
-    if module is not None and (file := file_of(module)) is not None:
+    if module is not None and (file := get_file(module)) is not None:
         return is_project_file(file)
     functions = (part for part in vars(cls).values() if isinstance(part, FunctionType))
     return all(is_project_file(function.__code__.co_filename) for function in functions)
@@ -114,7 +114,7 @@ def is_project_module(module: ModuleType) -> bool:
     name = module.__name__
     if name.partition(".")[0] in (_OWN_PACKAGE, *sys.builtin_module_names):
         return False
-    file = file_of(module)
+    file = get_file(module)
     if name == "__main__":
         return file is None or is_project_file(file)
     # A namespace package has a path instead of a file.
@@ -122,13 +122,13 @@ def is_project_module(module: ModuleType) -> bool:
     return is_project_file(file or f"{folders[0]}{os.sep}" if file or folders else "<frozen>")
 
 
-def file_of(module: ModuleType) -> str | None:
+def get_file(module: ModuleType) -> str | None:
     """Return the source file of a module."""
     file = vars(module).get("__file__")
     return file if isinstance(file, str) else None
 
 
-def folder_of(filename: str | None) -> str | None:
+def get_folder(filename: str | None) -> str | None:
     """Return the folder of a source file; None for code without a file."""
     if not filename or filename.startswith("<"):
         return None
@@ -140,7 +140,7 @@ def is_cacheable(modified_ns: int) -> bool:
     return time.time_ns() - modified_ns > 2_000_000_000
 
 
-class StartingValue(NamedTuple):
+class InitialValue(NamedTuple):
     """The source of the values assigned to a global, and whether they are all empty or numbers."""
 
     source: str
@@ -151,13 +151,13 @@ class StartingValue(NamedTuple):
 _parsed: dict[str, tuple[list[str], dict[str, list[ast.expr]]]] = {}
 
 
-def starting_value(filename: str | None, name: str) -> StartingValue | None:
+def find_initial_value(filename: str | None, name: str) -> InitialValue | None:
     """Return what a module's source assigns to a global; None without a source or an assignment."""
-    assigned = _assignments(filename).get(name) if filename else None
+    assigned = _read_assignments(filename).get(name) if filename else None
     if not assigned:
         return None
     source = "\n".join(ast.dump(value) for value in assigned)
-    return StartingValue(source, all(_is_empty(value) for value in assigned))
+    return InitialValue(source, all(_is_empty(value) for value in assigned))
 
 
 def is_empty_value(value: Any) -> bool:
@@ -187,7 +187,7 @@ def _is_empty(node: ast.expr) -> bool:
         return False
 
 
-def _assignments(filename: str) -> Mapping[str, list[ast.expr]]:
+def _read_assignments(filename: str) -> Mapping[str, list[ast.expr]]:
     linecache.checkcache(filename)
     lines = linecache.getlines(filename)
     cached = _parsed.get(filename)
@@ -198,7 +198,7 @@ def _assignments(filename: str) -> Mapping[str, list[ast.expr]]:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError, RecursionError):
         return assignments
-    for statement in _module_level(tree.body):
+    for statement in _list_assignments(tree.body):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for target in targets:
             if isinstance(target, ast.Name) and statement.value is not None:
@@ -207,17 +207,17 @@ def _assignments(filename: str) -> Mapping[str, list[ast.expr]]:
     return assignments
 
 
-def _module_level(body: list[ast.stmt]) -> Iterator[ast.Assign | ast.AnnAssign | ast.AugAssign]:
+def _list_assignments(body: list[ast.stmt]) -> Iterator[ast.Assign | ast.AnnAssign | ast.AugAssign]:
     """Yield the assignments that run with the module, including those inside `if` and `try`."""
     for statement in body:
         if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
             yield statement
         elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for field in ("body", "orelse", "finalbody"):
-                yield from _module_level(getattr(statement, field, []))
+                yield from _list_assignments(getattr(statement, field, []))
 
 
-def cell_value(cell: CellType) -> Any:
+def read_cell(cell: CellType) -> Any:
     """Return the value of a closure variable; None if it is not bound yet."""
     try:
         return cell.cell_contents
@@ -256,18 +256,18 @@ def is_data(obj: Any) -> bool:
     return pydantic is not None and isinstance(obj, pydantic.BaseModel)
 
 
-def base_address(obj: Any) -> str:
+def read_base_url(obj: Any) -> str:
     """Return the base URL of a client, or ""."""
     address = vars(obj).get("_base_url") if hasattr(obj, "__dict__") else None
     return str(address) if address is not None and type(address).__module__ != "builtins" else ""
 
 
-def value_of(obj: Any) -> bytes | None:
+def encode_value(obj: Any) -> bytes | None:
     """Return the complete value of a built-in or foreign object as bytes, or None."""
     cls = type(obj)
     if cls.__module__ == "numpy" and callable(getattr(cls, "tobytes", None)):
         size = getattr(obj, "nbytes", 0)
-        data = obj.tobytes() if size <= MOST_ARRAY_BYTES else b""
+        data = obj.tobytes() if size <= MAX_ARRAY_BYTES else b""
         return f"{obj.dtype} {obj.shape} {size} ".encode() + data
     if isinstance(obj, bytearray | memoryview):
         return bytes(obj)
@@ -282,12 +282,12 @@ def value_of(obj: Any) -> bytes | None:
         text = repr(obj)
     except Exception:
         return None
-    if _ADDRESS.search(text) or len(text) > LONGEST_REPR:
+    if _ADDRESS.search(text) or len(text) > MAX_REPR_LENGTH:
         return None
     return text.encode(errors="backslashreplace")
 
 
-def class_members(cls: type) -> Iterator[tuple[str, Any]]:
+def list_class_members(cls: type) -> Iterator[tuple[str, Any]]:
     """Yield what a class of the project defines, sorted by name."""
     if isinstance(cls, enum.EnumMeta):
         members = dict.items(cls._member_map_)
@@ -325,7 +325,7 @@ def _describe_annotation(value: Any) -> Any:
     return "" if _ADDRESS.search(text) else text
 
 
-def attributes_of(obj: Any) -> dict[str, Any]:
+def read_attributes(obj: Any) -> dict[str, Any]:
     """Return the attributes of an object, from its slots and its dictionary."""
     attributes: dict[str, Any] = {}
     for cls in type(obj).__mro__:
@@ -335,17 +335,17 @@ def attributes_of(obj: Any) -> dict[str, Any]:
                     attributes[name] = member.__get__(obj)
                 except AttributeError:
                     continue
-    own = getattr(obj, "__dict__", None)
-    return {**attributes, **own} if isinstance(own, dict) else attributes
+    instance_attributes = getattr(obj, "__dict__", None)
+    return {**attributes, **instance_attributes} if isinstance(instance_attributes, dict) else attributes
 
 
-def identity_attributes(obj: Any) -> dict[str, Any]:
+def read_identity_attributes(obj: Any) -> dict[str, Any]:
     """Return the attributes that affect scores.
 
-    Proctor's classes may list them in `__proctor_identity__`; other classes count all attributes.
+    Proctor's classes may list them in `__proctor_identity__`; for other classes these are all attributes.
     """
-    attributes, cls = attributes_of(obj), type(obj)
-    listed = getattr(cls, IDENTITY_ATTRIBUTES, None) if is_own(cls) else None
+    attributes, cls = read_attributes(obj), type(obj)
+    listed = getattr(cls, IDENTITY_ATTRIBUTES, None) if is_part_of_proctor(cls) else None
     if listed is None:
         return attributes
     return {name: value for name, value in attributes.items() if name in listed}
@@ -353,14 +353,14 @@ def identity_attributes(obj: Any) -> dict[str, Any]:
 
 def is_transient(name: str, value: Any) -> bool:
     """Return whether an attribute of a foreign object is a secret, a cache or a counter."""
-    if says_secret(name) or (name.startswith("__") and name != "__wrapped__"):
+    if is_secret_name(name) or (name.startswith("__") and name != "__wrapped__"):
         return True
     if "cache" in name.lower() or "cache" in type(value).__name__.lower():
         return True
     return name.startswith("_") and isinstance(value, int | float)
 
 
-def name_of(obj: Any) -> str:
+def get_callable_name(obj: Any) -> str:
     """Return the name of a callable."""
     while isinstance(obj, functools.partial):
         obj = obj.func
@@ -368,7 +368,7 @@ def name_of(obj: Any) -> str:
     return next((name for name in names if name and isinstance(name, str)), type(obj).__name__)
 
 
-def address_in(obj: Any) -> str | None:
+def find_address(obj: Any) -> str | None:
     """Return the address of a model or an embedder; None for other objects."""
     for method, attribute in (("complete", "model"), ("embed", "name")):
         function = inspect.getattr_static(obj, method, None)

@@ -1,6 +1,6 @@
-"""What code reaches by text: modules, global variables, scripts and folders.
+"""Modules, globals and files that code accesses through strings, such as importlib.import_module("x").
 
-Constant texts are resolved; for others a phrase says what the identity does not cover.
+Constant strings are resolved; for computed strings, `phrases` describes what the identity does not cover.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from proctor.core.identity.locations import (
     ANYWHERE,
     Location,
     Names,
+    find_effect,
     is_listing,
-    listing_of,
-    meaning_of,
-    package_of,
-    string_of,
-    text_of,
+    resolve_listing,
+    resolve_package,
+    resolve_string,
+    resolve_text,
 )
-from proctor.core.identity.modules import is_outside
+from proctor.core.identity.modules import is_third_party
 from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES, NAMESPACES, VARIABLES
 
 
 class DynamicAccess:
-    """What one function reaches by text.
+    """The modules, globals and files that one function accesses through strings.
 
-    `variables` are globals of its own module that it reads, or any with `whole_module`; `assigned` are
-    those that it sets.
+    `variables` are the globals of its own module that it reads, `assigned` those that it sets; with
+    `whole_module` it may read all of them.
     """
 
     def __init__(self, facts: CodeFacts, names: Names) -> None:
@@ -54,19 +54,19 @@ class DynamicAccess:
             self._add_own_attribute(use)
         elif use.kind == "call" and is_listing(node, self._names):
             self._add_listing(use)
-        elif (meaning := meaning_of(node, self._names)) is not None:
+        elif (meaning := find_effect(node, self._names)) is not None:
             self._add_special(use, *meaning)
         elif use.kind == "call" and node.kind == "attribute" and node.value == "get":
             owner = node.parts[0]
             if self._is_namespace(owner):
                 self._add_variable(Use("item", owner, use.arguments))
             elif self._has_effect(owner, "sys.modules"):
-                self._add_loaded(use.arguments[0] if use.arguments else None)
+                self._add_loaded_module(use.arguments[0] if use.arguments else None)
         elif use.kind == "value" and is_listing(node, self._names):
             self.phrases.add(FOLDERS)
 
     def _has_effect(self, node: Expression, effect: str) -> bool:
-        meaning = meaning_of(node, self._names)
+        meaning = find_effect(node, self._names)
         return meaning is not None and meaning[0] == effect
 
     def _is_namespace(self, node: Expression) -> bool:
@@ -83,7 +83,7 @@ class DynamicAccess:
             is_get = called.kind == "attribute" and called.value == "get"
             if self._has_effect(called, "import") or (is_get and self._has_effect(called.parts[0], "sys.modules")):
                 key = node.parts[1]
-        return key is not None and self._is_own_name(string_of(key, self._names))
+        return key is not None and self._is_own_name(resolve_string(key, self._names))
 
     def _is_own_name(self, name: str | None) -> bool:
         return name is not None and name == self._names.values.get("__name__")
@@ -94,7 +94,7 @@ class DynamicAccess:
             if use.arguments[0].value != "get":
                 self.whole_module = True
             return
-        key = string_of(use.arguments[0], self._names) if use.arguments else None
+        key = resolve_string(use.arguments[0], self._names) if use.arguments else None
         if use.kind == "store" and key is not None:
             self.assigned.add(key)
         elif use.kind == "item" and key is not None:
@@ -111,7 +111,7 @@ class DynamicAccess:
 
     def _add_listing(self, use: Use) -> None:
         node = Expression("call", use.keywords, (use.node, *use.arguments))
-        location = listing_of(node, self._names) or ANYWHERE
+        location = resolve_listing(node, self._names) or ANYWHERE
         if location.folder:
             self.reads.append(location)
         else:
@@ -134,30 +134,30 @@ class DynamicAccess:
         elif effect in ("data", "package"):
             self._add_data(use, effect, phrase)
         elif effect in ("open", "database"):
-            self._add_opened(use, effect, phrase)
-        elif effect != "distribution" or not string_of(use.argument(0, "distribution_name"), self._names):
-            # An installed package counts by its name alone.
+            self._add_opened_file(use, effect, phrase)
+        elif effect != "distribution" or not resolve_string(use.argument(0, "distribution_name"), self._names):
+            # Only the name of an installed package is part of the identity.
             self.phrases.add(phrase)
 
-    def _add_opened(self, use: Use, effect: str, phrase: str) -> None:
+    def _add_opened_file(self, use: Use, effect: str, phrase: str) -> None:
         if effect == "open":
             argument = use.argument(0, "file")
-            path = text_of(argument, self._names) if argument is not None else None
+            path = resolve_text(argument, self._names) if argument is not None else None
             self.reads.append(path or ANYWHERE)
             return
-        name = string_of(use.argument(0, "database"), self._names)
+        name = resolve_string(use.argument(0, "database"), self._names)
         if name not in ("", ":memory:"):
             self.phrases.add(phrase if name is None else f"the database {os.path.basename(name)}")
 
     def _add_item_of_modules(self, use: Use) -> None:
         if use.kind == "item":
-            self._add_loaded(use.arguments[0])
+            self._add_loaded_module(use.arguments[0])
         elif use.kind == "attribute" and use.arguments[0].value not in ("get", "pop"):
             self.phrases.add(MODULES)
 
-    def _add_loaded(self, key: Expression | None) -> None:
+    def _add_loaded_module(self, key: Expression | None) -> None:
         """Add the source of the module of `sys.modules["prompts"]`."""
-        name = string_of(key, self._names)
+        name = resolve_string(key, self._names)
         if name is None or (name == "__main__" and not self._is_own_name(name)):
             self.phrases.add(MODULES)
         elif not self._is_own_name(name):
@@ -165,7 +165,7 @@ class DynamicAccess:
 
     def _add_import(self, use: Use, effect: str) -> None:
         argument = use.argument(0, "mod_name" if effect == "run_module" else "name")
-        name = string_of(argument, self._names)
+        name = resolve_string(argument, self._names)
         if name is None:
             self._add_computed_module(argument)
             return
@@ -180,7 +180,7 @@ class DynamicAccess:
                 self.phrases.add(MODULES)
             attributes, level = from_list or (), level_value if isinstance(level_value, int) else 0
         elif name.startswith("."):
-            package = string_of(use.argument(1, "package"), self._names)
+            package = resolve_string(use.argument(1, "package"), self._names)
             try:
                 name = importlib.util.resolve_name(name, package)
             except (ImportError, ValueError, TypeError):
@@ -190,13 +190,13 @@ class DynamicAccess:
             self.imports.append(Import(name, level, attributes))
 
     def _add_computed_module(self, argument: Expression | None) -> None:
-        text = text_of(argument, self._names) if argument is not None else None
+        text = resolve_text(argument, self._names) if argument is not None else None
         package, dot, _ = text.start.partition(".") if text is not None else ("", "", "")
-        if not (package and dot and is_outside(package)):
+        if not (package and dot and is_third_party(package)):
             self.phrases.add(MODULES)
 
     def _add_script(self, argument: Expression | None) -> None:
-        path = text_of(argument, self._names) if argument is not None else None
+        path = resolve_text(argument, self._names) if argument is not None else None
         if path is not None and path.complete:
             self.scripts.append(path)
         else:
@@ -204,14 +204,14 @@ class DynamicAccess:
 
     def _add_data(self, use: Use, effect: str, phrase: str) -> None:
         package = use.argument(0, "package") or use.keyword("anchor")
-        folder = package_of(package, self._names)
+        folder = resolve_package(package, self._names)
         if folder is None:
-            name = string_of(package, self._names)
-            if name is None or not is_outside(name):
+            name = resolve_string(package, self._names)
+            if name is None or not is_third_party(name):
                 self.phrases.add(phrase)
         elif effect == "data":
             resource = use.argument(1, "resource")
-            location = (text_of(resource, self._names) if resource is not None else None) or ANYWHERE
+            location = (resolve_text(resource, self._names) if resource is not None else None) or ANYWHERE
             self.reads.append(location._replace(start=os.path.join(folder.start, location.start)))
 
 

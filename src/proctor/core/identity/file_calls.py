@@ -1,4 +1,4 @@
-"""Calls in bytecode that read or write files or reach other code, with their arguments.
+"""Calls in bytecode that access files or other code, with their arguments.
 
 The instructions of a function are traced in order. Values that cannot be traced (branches, loops,
 parameters) are `UNKNOWN`; a call that is not recognized counts as a call with an unknown name.
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 from types import CodeType
 from typing import NamedTuple
 
-_DEEPEST = 30
+_MAX_DEPTH = 30
 _READS = ("read_text", "read_bytes")
 _WRITES = ("write_text", "write_bytes")
 _ADD, _DIVIDE, _REMAINDER, _SUBSCRIPT = (0, 13), (11, 24), (6, 19), 26
@@ -78,7 +78,7 @@ UNKNOWN = Expression("unknown")
 
 def _node(kind: str, value: object, *parts: Expression) -> Expression:
     depth = 1 + max((part.depth for part in parts), default=0)
-    return Expression(kind, value, parts, depth) if depth <= _DEEPEST else UNKNOWN
+    return Expression(kind, value, parts, depth) if depth <= _MAX_DEPTH else UNKNOWN
 
 
 class Trace:
@@ -101,7 +101,7 @@ class Trace:
             self._locals[0] = _node("iterator", None, iterable)
         self._pushed: Counter[Expression] = Counter()
         self._keywords: tuple[object, ...] = ()
-        self._stores = Counter(stored for step in steps for stored in _stored(step))
+        self._stores = Counter(stored for step in steps for stored in _list_stored_names(step))
         for step in steps:
             if step.name == "LOAD_FAST_AND_CLEAR":
                 # A comprehension of Python 3.12 restores its variable at the end and on errors.
@@ -286,7 +286,7 @@ class Trace:
             self.calls.append(FileCall(_is_write(modes), called.parts[0], first))
 
 
-def _stored(step: Step) -> Iterator[tuple[str, object]]:
+def _list_stored_names(step: Step) -> Iterator[tuple[str, object]]:
     """Yield the names that an instruction stores; some of Python 3.13 store two."""
     if step.name in _DOUBLE_STORES and isinstance(step.value, int):
         yield "STORE_FAST", step.value >> 4

@@ -1,4 +1,4 @@
-"""The location of a call's file: expressions evaluated with the globals of a function.
+"""Find the file that a call opens, by evaluating its argument with the globals of the function.
 
 Only strings, paths and the functions of `os.path` and `pathlib` are evaluated; no user code runs.
 """
@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from proctor.core.identity.file_calls import Expression, FileCall
-from proctor.core.identity.modules import folder_of_package
-from proctor.core.identity.special_functions import PATH_LISTERS, Special
+from proctor.core.identity.modules import find_package_folder
+from proctor.core.identity.special_functions import PATH_LISTERS, SpecialFunctions
 
 _MISSING = object()
 # Functions and methods that return the same path in another form.
@@ -58,76 +58,76 @@ class Names(NamedTuple):
     values: Mapping[str, Any]
     cells: Mapping[str, Any] = {}
     assigned: Mapping[str, Expression] = {}
-    special: Special = Special()
+    special: SpecialFunctions = SpecialFunctions()
 
 
-def meaning_of(node: Expression, names: Names) -> tuple[str, str] | None:
+def find_effect(node: Expression, names: Names) -> tuple[str, str] | None:
     """Return the effect of a special function and the phrase for it; None for other expressions."""
-    value = object_of(node, names)
+    value = resolve_object(node, names)
     if value is not _MISSING:
-        return names.special.of_object(value)
-    path = _dotted_name(node, names)
-    return names.special.of_path(path) if path else None
+        return names.special.find_object(value)
+    path = _get_dotted_name(node, names)
+    return names.special.find_path(path) if path else None
 
 
-def _dotted_name(node: Expression, names: Names) -> str:
+def _get_dotted_name(node: Expression, names: Names) -> str:
     """Return the dotted name of a function in a module that is not loaded, or ""."""
     if node.kind == "module":
         return str(node.value)
     if node.kind == "attribute":
-        owner = _dotted_name(node.parts[0], names)
+        owner = _get_dotted_name(node.parts[0], names)
         return f"{owner}.{node.value}" if owner else ""
     if node.kind == "global" and node.value in names.assigned:
-        return _dotted_name(*_assigned_expression(str(node.value), names))
+        return _get_dotted_name(*_find_assigned_expression(str(node.value), names))
     return ""
 
 
-def _assigned_expression(name: str, names: Names) -> tuple[Expression, Names]:
+def _find_assigned_expression(name: str, names: Names) -> tuple[Expression, Names]:
     """Return the expression of a global, and names without it so that cycles end."""
     others = {key: node for key, node in names.assigned.items() if key != name}
     return names.assigned[name], names._replace(assigned=others)
 
 
-def string_of(node: Expression | None, names: Names) -> str | None:
+def resolve_string(node: Expression | None, names: Names) -> str | None:
     """Return the string value of an expression, if all of it is known."""
-    text = text_of(node, names) if node is not None else None
+    text = resolve_text(node, names) if node is not None else None
     return text.start if text is not None and text.complete else None
 
 
-def location_of(call: FileCall, names: Names) -> Location | None:
+def resolve_location(call: FileCall, names: Names) -> Location | None:
     """Return the file of a call; None if it opens something else, as `webbrowser.open` does."""
     if call.first is None:
-        path = text_of(call.path, names)
-    elif isinstance(object_of(call.path, names), ModuleType):
-        module = object_of(call.path, names)
-        path = None if module.__name__ == "webbrowser" else text_of(call.first, names)
+        path = resolve_text(call.path, names)
+    elif isinstance(resolve_object(call.path, names), ModuleType):
+        module = resolve_object(call.path, names)
+        path = None if module.__name__ == "webbrowser" else resolve_text(call.first, names)
     else:
-        path = text_of(call.path, names)
+        path = resolve_text(call.path, names)
     if path is None and _is_other_object(call.path, names):
         return None
     return ANYWHERE if path is None else path
 
 
-def locations_of(call: FileCall, names: Names) -> list[Location]:
+def resolve_locations(call: FileCall, names: Names) -> list[Location]:
     """Return all files that a call may open; [ANYWHERE] if they are not known.
 
     An item of a constant mapping or list (`PROMPTS[name]`) may be any of its values.
     """
-    location = location_of(call, names)
+    location = resolve_location(call, names)
     if location != ANYWHERE:
         return [] if location is None else [location]
-    is_function = isinstance(object_of(call.path, names), ModuleType)
+    is_function = isinstance(resolve_object(call.path, names), ModuleType)
     path = call.first if call.first is not None and is_function else call.path
     if path.kind == "call" and len(path.parts) == 2 and path.parts[1].kind == "item":
-        function = object_of(path.parts[0], names)
-        path = path.parts[1] if _function_name(path.parts[0], function) in _WRAPPERS else path
-    values = _values_of(object_of(path.parts[0], names)) if path.kind == "item" else []
+        function = resolve_object(path.parts[0], names)
+        path = path.parts[1] if _get_function_name(path.parts[0], function) in _WRAPPERS else path
+    values = _list_values(resolve_object(path.parts[0], names)) if path.kind == "item" else []
     if values and all(isinstance(value, str | PurePath) for value in values):
         return [Location(os.fspath(value)) for value in values]
     return [location]
 
 
-def _values_of(container: Any) -> list[Any]:
+def _list_values(container: Any) -> list[Any]:
     """Return the values of a built-in container, which runs no user code."""
     if type(container) is dict:
         return list(container.values())
@@ -136,11 +136,11 @@ def _values_of(container: Any) -> list[Any]:
 
 def _is_other_object(node: Expression, names: Names) -> bool:
     """Return whether an object is known and not a path, such as a client with a method `open`."""
-    value = object_of(node, names)
+    value = resolve_object(node, names)
     return value is not _MISSING and not isinstance(value, str | os.PathLike)
 
 
-def object_of(node: Expression, names: Names) -> Any:
+def resolve_object(node: Expression, names: Names) -> Any:
     """Return the object of an expression without running code of its class."""
     if node.kind == "constant":
         return node.value
@@ -153,17 +153,17 @@ def object_of(node: Expression, names: Names) -> Any:
     if node.kind == "module":
         return sys.modules.get(str(node.value), _MISSING)
     if node.kind == "attribute":
-        owner = object_of(node.parts[0], names)
+        owner = resolve_object(node.parts[0], names)
         if owner is _MISSING or isinstance(owner, PurePath | str):
             return _MISSING
         value = inspect.getattr_static(owner, str(node.value), _MISSING)
         is_plain = isinstance(owner, ModuleType) or isinstance(value, str | PurePath | dict | list)
         return value if is_plain else _MISSING
-    return _item_of(node, names) if node.kind == "item" else _MISSING
+    return _resolve_item(node, names) if node.kind == "item" else _MISSING
 
 
-def _item_of(node: Expression, names: Names) -> Any:
-    owner, key = (object_of(part, names) for part in node.parts)
+def _resolve_item(node: Expression, names: Names) -> Any:
+    owner, key = (resolve_object(part, names) for part in node.parts)
     if type(owner) in (dict, list, tuple) and type(key) in (str, int):
         try:
             return owner[key]
@@ -172,73 +172,73 @@ def _item_of(node: Expression, names: Names) -> Any:
     return _MISSING
 
 
-def text_of(node: Expression, names: Names) -> Location | None:
+def resolve_text(node: Expression, names: Names) -> Location | None:
     """Return the path or string value of an expression; None if nothing of it is known."""
     if node.kind in ("text", "join"):
-        parts = [text_of(part, names) or ANYWHERE for part in node.parts]
+        parts = [resolve_text(part, names) or ANYWHERE for part in node.parts]
         return _concatenate(parts) if node.kind == "text" else _join(parts)
     if node.kind == "template":
-        return _fill_template(text_of(node.parts[0], names), "%")
+        return _fill_template(resolve_text(node.parts[0], names), "%")
     if node.kind == "call":
-        return _call_result(node, names)
+        return _resolve_call(node, names)
     if node.kind in ("element", "attribute", "item"):
-        related = _related(node, names)
+        related = _resolve_related_path(node, names)
         if related is not None:
             return related
-    value = object_of(node, names)
+    value = resolve_object(node, names)
     if type(value) is str or (isinstance(value, PurePath) and type(value).__module__ in _PATH_MODULES):
         return Location(os.fspath(value))
     if node.kind == "global" and value is _MISSING and node.value in names.assigned:
-        return text_of(*_assigned_expression(str(node.value), names))
+        return resolve_text(*_find_assigned_expression(str(node.value), names))
     return None
 
 
-def _related(node: Expression, names: Names) -> Location | None:
+def _resolve_related_path(node: Expression, names: Names) -> Location | None:
     """Return the parent of a path, or a file of a listing."""
     if node.kind == "element":
-        return _listed_file(node.parts[0], names)
+        return _resolve_listed_file(node.parts[0], names)
     if node.kind == "attribute" and node.value == "path" and node.parts[0].kind == "element":
-        return listing_of(node.parts[0].parts[0], names)
+        return resolve_listing(node.parts[0].parts[0], names)
     if node.kind == "attribute" and node.value == "parent":
-        return _parent(text_of(node.parts[0], names))
+        return _find_parent(resolve_text(node.parts[0], names))
     if node.kind == "item" and node.parts[0].kind == "attribute":
         owner, index = node.parts[0], node.parts[1].value
         if owner.value == "parents" and isinstance(index, int) and 0 <= index < 50:
-            path = text_of(owner.parts[0], names)
+            path = resolve_text(owner.parts[0], names)
             for _ in range(index + 1):
-                path = _parent(path)
+                path = _find_parent(path)
             return path
     return None
 
 
-def _call_result(node: Expression, names: Names) -> Location | None:
+def _resolve_call(node: Expression, names: Names) -> Location | None:
     called, arguments = node.parts[0], node.parts[1:]
     receiver = called.parts[0] if called.kind == "attribute" else None
-    meaning = meaning_of(called, names)
+    meaning = find_effect(called, names)
     if meaning is not None and meaning[0] == "package":
-        return package_of(arguments[0] if arguments else None, names)
-    function = object_of(called, names)
+        return resolve_package(arguments[0] if arguments else None, names)
+    function = resolve_object(called, names)
     if function is not _MISSING or receiver is None:
-        return _function_result(_function_name(called, function), arguments, names)
-    if isinstance(object_of(receiver, names), ModuleType):
+        return _resolve_function_call(_get_function_name(called, function), arguments, names)
+    if isinstance(resolve_object(receiver, names), ModuleType):
         return None
-    base = text_of(receiver, names)
+    base = resolve_text(receiver, names)
     if called.value == "format":
         return _fill_template(base, "{")
     if base is None and receiver.kind in ("global", "module"):
-        # A module or class that is not loaded counts by its name.
-        return _function_result(str(called.value), arguments, names)
-    texts = [text_of(argument, names) or ANYWHERE for argument in arguments]
+        # A module or class that is not loaded is identified by its name.
+        return _resolve_function_call(str(called.value), arguments, names)
+    texts = [resolve_text(argument, names) or ANYWHERE for argument in arguments]
     if called.value == "joinpath":
         return _join([base or ANYWHERE, *texts])
     if called.value == "with_name" and texts:
-        return _join([_parent(base) or ANYWHERE, texts[0]])
+        return _join([_find_parent(base) or ANYWHERE, texts[0]])
     if called.value == "with_suffix" and base and base.complete and texts:
         return _concatenate([Location(os.path.splitext(base.start)[0]), texts[0]])
     return base if called.value in _SAME_PATH else None
 
 
-def _function_name(called: Expression, function: Any) -> str:
+def _get_function_name(called: Expression, function: Any) -> str:
     if function is _MISSING:
         return str(called.value)
     if isinstance(function, type) and issubclass(function, PurePath):
@@ -248,18 +248,18 @@ def _function_name(called: Expression, function: Any) -> str:
     return str(name)
 
 
-def _function_result(name: str, arguments: tuple[Expression, ...], names: Names) -> Location | None:
-    texts = [text_of(argument, names) or ANYWHERE for argument in arguments]
+def _resolve_function_call(name: str, arguments: tuple[Expression, ...], names: Names) -> Location | None:
+    texts = [resolve_text(argument, names) or ANYWHERE for argument in arguments]
     if name in ("Path", "PurePath", "join"):
         return _join(texts) if texts else Location(".")
     if name == "getcwd":
         return Location(os.getcwd())
     if not texts:
         return None
-    return _parent(texts[0]) if name == "dirname" else texts[0] if name in _SAME_PATH else None
+    return _find_parent(texts[0]) if name == "dirname" else texts[0] if name in _SAME_PATH else None
 
 
-def _parent(path: Location | None) -> Location | None:
+def _find_parent(path: Location | None) -> Location | None:
     if path is None or not path.complete:
         return None
     return Location(os.path.dirname(path.start) or ".")
@@ -270,12 +270,12 @@ def _concatenate(parts: list[Location]) -> Location:
     for position, part in enumerate(parts):
         start += part.start
         if not part.complete:
-            end = _known_end(parts[position:])
+            end = _find_end(parts[position:])
             return Location(start, complete=False, end=end, recursive="/" in end or None)
     return Location(start)
 
 
-def _known_end(parts: list[Location]) -> str:
+def _find_end(parts: list[Location]) -> str:
     """Return the known end of concatenated texts, the first of which is incomplete."""
     end = ""
     for part in reversed(parts):
@@ -309,56 +309,56 @@ def _fill_template(template: Location | None, mark: str) -> Location | None:
     return Location(start, complete=False, end=tail, recursive="/" in tail or None)
 
 
-def package_of(node: Expression | None, names: Names) -> Location | None:
+def resolve_package(node: Expression | None, names: Names) -> Location | None:
     """Return the folder of a package that is given by name or as a loaded module."""
     if node is None:
         file = names.values.get("__file__")
         return Location(os.path.dirname(file)) if isinstance(file, str) else None
-    value = object_of(node, names)
-    name = value.__name__ if isinstance(value, ModuleType) else string_of(node, names)
-    folder = folder_of_package(name) if name else None
+    value = resolve_object(node, names)
+    name = value.__name__ if isinstance(value, ModuleType) else resolve_string(node, names)
+    folder = find_package_folder(name) if name else None
     return Location(folder) if folder else None
 
 
 def is_listing(node: Expression, names: Names) -> bool:
     """Return whether a function or method lists the files of a folder."""
-    meaning = meaning_of(node, names)
+    meaning = find_effect(node, names)
     if meaning is not None:
         return meaning[0] in ("list", "walk", "pattern")
-    if node.kind != "attribute" or object_of(node, names) is not _MISSING:
+    if node.kind != "attribute" or resolve_object(node, names) is not _MISSING:
         return False
     receiver = node.parts[0]
     if node.value == "walk":
         # Many classes have a method of this name.
-        return text_of(receiver, names) is not None
+        return resolve_text(receiver, names) is not None
     is_other = _is_other_object(receiver, names)
-    return node.value in PATH_LISTERS and not is_other and not _dotted_name(receiver, names)
+    return node.value in PATH_LISTERS and not is_other and not _get_dotted_name(receiver, names)
 
 
-def listing_of(node: Expression, names: Names) -> Location | None:
+def resolve_listing(node: Expression, names: Names) -> Location | None:
     """Return the location of the files that a call lists; None for other expressions."""
     if node.kind != "call":
         return None
     called, arguments = node.parts[0], node.parts[1:]
     if called.kind == "global" and called.value in _SAME_ELEMENTS and arguments:
-        return listing_of(arguments[0], names)
+        return resolve_listing(arguments[0], names)
     if not is_listing(called, names):
         return None
-    meaning = meaning_of(called, names)
+    meaning = find_effect(called, names)
     keywords = dict(node.value) if isinstance(node.value, tuple) else {}
     if meaning is None:
-        base = text_of(called.parts[0], names)
+        base = resolve_text(called.parts[0], names)
         if called.value in ("iterdir", "walk"):
             return _match_pattern(base, "", deep=called.value == "walk")
-        pattern = string_of(arguments[0] if arguments else keywords.get("pattern"), names)
+        pattern = resolve_string(arguments[0] if arguments else keywords.get("pattern"), names)
         return _match_pattern(base, pattern, deep=called.value == "rglob")
     if meaning[0] == "pattern":
         root = keywords.get("root_dir")
-        base = Location("") if root is None else text_of(root, names)
-        pattern = string_of(arguments[0] if arguments else keywords.get("pathname"), names)
+        base = Location("") if root is None else resolve_text(root, names)
+        pattern = resolve_string(arguments[0] if arguments else keywords.get("pathname"), names)
         return _match_pattern(base, pattern, deep=False)
     folder = arguments[0] if arguments else keywords.get("path") or keywords.get("top")
-    base = Location(".") if folder is None else text_of(folder, names)
+    base = Location(".") if folder is None else resolve_text(folder, names)
     return _match_pattern(base, "", deep=meaning[0] == "walk")
 
 
@@ -368,22 +368,22 @@ def _match_pattern(base: Location | None, pattern: str | None, *, deep: bool) ->
         return ANYWHERE
     wildcard = _WILDCARDS.search(pattern)
     at = wildcard.start() if wildcard else len(pattern)
-    fixed, rest = pattern[:at], pattern[at:]
-    head, slash, tail = fixed.rpartition("/")
-    deep = deep or "/" in rest
-    end = "" if pattern.endswith("*") else f"{tail}{rest}"
+    fixed_part, wildcard_part = pattern[:at], pattern[at:]
+    head, slash, tail = fixed_part.rpartition("/")
+    deep = deep or "/" in wildcard_part
+    end = "" if pattern.endswith("*") else f"{tail}{wildcard_part}"
     end = os.path.splitext(end)[1]
     start = os.path.join(base.start or ".", f"{head}{slash}" if head or slash else "", "")
     return Location(start, complete=False, end="" if _WILDCARDS.search(end) else end, recursive=deep)
 
 
-def _listed_file(iterable: Expression, names: Names) -> Location | None:
+def _resolve_listed_file(iterable: Expression, names: Names) -> Location | None:
     """Return a file of a listing; the names from `os.listdir` have no folder."""
     inner = iterable
     while inner.kind == "call" and inner.parts[0].value in _SAME_ELEMENTS and inner.parts[1:]:
         inner = inner.parts[1]
     called = inner.parts[0] if inner.kind == "call" else inner
-    meaning = meaning_of(called, names)
+    meaning = find_effect(called, names)
     if meaning is not None and meaning[0] in ("list", "walk"):
-        return listing_of(inner, names) if called.value == "scandir" else None
-    return listing_of(inner, names)
+        return resolve_listing(inner, names) if called.value == "scandir" else None
+    return resolve_listing(inner, names)

@@ -9,11 +9,11 @@ from importlib.machinery import PathFinder
 from types import CodeType
 from typing import Any, NamedTuple
 
-from proctor.core.identity.code import Import, facts_of
+from proctor.core.identity.code import Import, read_facts
 from proctor.core.identity.contents import is_cacheable, is_project_file
 
 _compiled: dict[str, tuple[tuple[int, int], CodeType]] = {}
-_MOST_BYTES = 2_000_000
+_MAX_BYTES = 2_000_000
 
 
 class Source(NamedTuple):
@@ -24,10 +24,10 @@ class Source(NamedTuple):
     code: CodeType | None
 
 
-def sources_of(imports: Iterable[Import], package: str, seen: set[str]) -> Iterator[Source]:
+def find_sources(imports: Iterable[Import], package: str, seen: set[str]) -> Iterator[Source]:
     """Yield the project modules that imports reach, directly and indirectly, each once."""
     for statement in imports:
-        for name, file in files_of(statement, package):
+        for name, file in find_module_files(statement, package):
             if file in seen:
                 continue
             seen.add(file)
@@ -36,10 +36,10 @@ def sources_of(imports: Iterable[Import], package: str, seen: set[str]) -> Itera
             if code is not None:
                 is_package = os.path.basename(file) == "__init__.py"
                 inside = name if is_package else name.rpartition(".")[0]
-                yield from sources_of(facts_of(code).imports, inside, seen)
+                yield from find_sources(read_facts(code).imports, inside, seen)
 
 
-def files_of(statement: Import, package: str) -> Iterator[tuple[str, str]]:
+def find_module_files(statement: Import, package: str) -> Iterator[tuple[str, str]]:
     """Yield the project files that an import statement runs, including parent packages and submodules."""
     name = statement.name
     if statement.level:
@@ -64,7 +64,7 @@ def files_of(statement: Import, package: str) -> Iterator[tuple[str, str]]:
             yield full, file
 
 
-def folder_of_package(name: str) -> str | None:
+def find_package_folder(name: str) -> str | None:
     """Return the folder of a package, or the folder that contains a module."""
     folders: Any = None
     file = full = None
@@ -76,7 +76,7 @@ def folder_of_package(name: str) -> str | None:
     return folders[0] if folders else os.path.dirname(file) if file else None
 
 
-def is_outside(name: str) -> bool:
+def is_third_party(name: str) -> bool:
     """Return whether a module belongs to the standard library or an installed package."""
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names or top == "proctor":
@@ -108,7 +108,7 @@ def compile_file(file: str) -> CodeType | None:
     """Return the code of a source file; None if it cannot be read or compiled."""
     try:
         info = os.stat(file)
-        if info.st_size > _MOST_BYTES:
+        if info.st_size > _MAX_BYTES:
             return None
         version = info.st_mtime_ns, info.st_size
         cached = _compiled.get(file)

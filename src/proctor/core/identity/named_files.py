@@ -1,4 +1,4 @@
-"""The files that a walk encounters: collected first, then found and digested within limits."""
+"""Files that code names: collected during the walk, then located and digested within limits."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from proctor.core.identity.code import COMPUTED, CodeFacts
 from proctor.core.identity.contents import is_cacheable, is_project_file
-from proctor.core.identity.locations import ANYWHERE, Location, Names, locations_of
+from proctor.core.identity.locations import ANYWHERE, Location, Names, resolve_locations
 from proctor.core.identity.special_functions import FILES
 
-_MOST_NAMES = 5_000
+_MAX_NAMES = 5_000
 _ROOT_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
-TOO_MANY_FILES = "more files than are looked at"
-MOST_FILES = 500
-MOST_BYTES_PER_FILE = 10_000_000
-MOST_BYTES = 50_000_000
-LONGEST_NAME = 255
-MOST_ENTRIES_PER_FOLDER = 5_000
+TOO_MANY_FILES = "files beyond the size limit"
+MAX_FILES = 500
+MAX_BYTES_PER_FILE = 10_000_000
+MAX_BYTES = 50_000_000
+MAX_NAME_LENGTH = 255
+MAX_ENTRIES_PER_FOLDER = 5_000
 
 _NAME = re.compile(r"[\w\-./\\ @+~:()]+")
 # Prompts and configuration; other files in a folder may be output of the program.
@@ -38,9 +38,11 @@ _STATE = frozenset(
 _OUTPUTS = frozenset([".json", ".jsonl", ".csv", ".tsv", ".parquet", ".ndjson"])
 _SKIPPED_FOLDERS = frozenset({".git", ".proctor", "__pycache__", "node_modules", ".venv", "venv"})
 _SKIPPED_FOLDERS |= {"site-packages", "dist-packages"}
-# Files that hold only a key; a new key changes no answer.
+# Files that hold only a key; rotating a key does not change the behavior.
 _KEY_FILE = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|dsa|ecdsa|ed25519)", re.I)
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
+# A folder for files, although it is below /dev.
+_SHARED_MEMORY = "/dev/shm/"
 
 
 class Scope(NamedTuple):
@@ -93,11 +95,11 @@ class NamedFiles:
 
     def add_name(self, name: str, scope: Scope) -> str:
         """Record a string and return it; an absolute path becomes relative to the project."""
-        if len(name) > LONGEST_NAME or "\n" in name:
+        if len(name) > MAX_NAME_LENGTH or "\n" in name:
             return name
-        if len(self._names) < _MOST_NAMES:
+        if len(self._names) < _MAX_NAMES:
             self._names[name, scope] = None
-        return relative(name, scope.folders) if os.path.isabs(name) else name
+        return make_relative(name, scope.folders) if os.path.isabs(name) else name
 
     def add_facts(self, facts: CodeFacts, scope: Scope, names: Names) -> None:
         """Record the strings of a function and the files that it reads and writes."""
@@ -106,7 +108,7 @@ class NamedFiles:
         self._facts[scope] = facts
         has_write = False
         for call in facts.file_calls:
-            for location in locations_of(call, names):
+            for location in resolve_locations(call, names):
                 (self._writes if call.writes else self._reads)[location, scope] = None
                 has_write |= call.writes
         if facts.writes and not has_write:
@@ -140,8 +142,8 @@ class _FileCollector:
     def __init__(self, uncovered: Uncovered, writes: list[tuple[Location, Scope]]) -> None:
         self._uncovered = uncovered
         self._digests: dict[str, str] = {}
-        self._files_left = MOST_FILES
-        self._bytes_left = MOST_BYTES
+        self._files_left = MAX_FILES
+        self._bytes_left = MAX_BYTES
         self._problems: dict[str, None] = {}
         self._output_files: set[str] = set()
         self._output_folders: set[str] = set()
@@ -173,11 +175,11 @@ class _FileCollector:
             self._problems[TOO_MANY_FILES] = None
             return False
         try:
-            digest, size = digest_of(path)
+            digest, size = digest_file(path)
         except OSError:
             self._problems[f"the file {label}, which cannot be read"] = None
             return True
-        if size > MOST_BYTES_PER_FILE:
+        if size > MAX_BYTES_PER_FILE:
             self._problems[f"the content of the file {label}, which is too large"] = None
         else:
             self._bytes_left -= size
@@ -191,11 +193,11 @@ class _FileCollector:
         self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
         self._check_complete(scan)
 
-    def _add_all(self, folder: NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope) -> None:
+    def _add_all(self, folder: NamedFile, labeled_paths: list[tuple[str, str]], scope: Scope) -> None:
         if self._may_write_in(folder.path):
             self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
             return
-        for label, path in labelled_paths:
+        for label, path in labeled_paths:
             file = NamedFile(f"{folder.label}/{label}", path, is_folder=False)
             if not self.add_file(file, scope):
                 break
@@ -224,25 +226,25 @@ class _FileCollector:
                 return
         is_file = os.path.isfile(location.start) and os.path.getsize(location.start)
         if is_file and is_project_file(location.start):
-            label = relative(location.start, scope.folders)
+            label = make_relative(location.start, scope.folders)
             self._uncovered.add(f"the file {label}", scope.name)
 
     def _is_covered(self, folder: NamedFile, location: Location, scope: Scope) -> bool:
-        """Digest the files of a folder that a computed name may mean; return False if it has others."""
+        """Digest the files of a folder that a computed name may refer to; return False if it has other files."""
         extension = os.path.splitext(f"-{location.end}")[1].lower()
         deep = not folder.has_code or location.recursive is not False
         scan = scan_folder(folder.path, extension, only=folder.has_code, deep=deep)
         self._check_complete(scan)
-        labelled_paths, covered = scan.direct, bool(extension) or not scan.has_others
+        labeled_paths, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
-            labelled_paths = labelled_paths + scan.below
+            labeled_paths = labeled_paths + scan.below
         elif location.recursive is None and scan.below:
             # The name may contain a folder: prompts below the code count, data files may be output.
             if may_be_written(extension):
                 covered = False
             else:
-                labelled_paths = labelled_paths + scan.below
-        self._add_all(folder, labelled_paths, scope)
+                labeled_paths = labeled_paths + scan.below
+        self._add_all(folder, labeled_paths, scope)
         return covered and extension != ".py"
 
     def _may_write_in(self, folder: str) -> bool:
@@ -251,7 +253,7 @@ class _FileCollector:
 
 
 @functools.lru_cache(maxsize=1_000)
-def root_of(folder: str) -> str:
+def find_root(folder: str) -> str:
     """Return the root of a folder's project: where its metadata is, or else its top-level package."""
     top = folder
     while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
@@ -282,8 +284,8 @@ _digests: dict[str, tuple[tuple[int, int, int], str]] = {}
 
 def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
     """Yield the file or folder that a string may name, relative to any of the folders."""
-    is_name = 0 < len(name) <= LONGEST_NAME and _NAME.fullmatch(name) and name.strip()
-    if not is_name or name.startswith(_SYSTEM):
+    is_name = 0 < len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name) and name.strip()
+    if not is_name or (name.startswith(_SYSTEM) and not name.startswith(_SHARED_MEMORY)):
         return
     absolute = os.path.isabs(name)
     for folder in ("",) if absolute else folders:
@@ -294,7 +296,7 @@ def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
             continue
         if not is_project_file(path) or _SKIPPED_FOLDERS & set(path.split(os.sep)):
             continue
-        label = relative(path, folders) if absolute else name.replace("\\", "/")
+        label = make_relative(path, folders) if absolute else name.replace("\\", "/")
         if stat.S_ISREG(info.st_mode) and os.path.splitext(path)[1].lower() not in _STATE:
             # An empty file is a marker, not a prompt.
             if info.st_size:
@@ -307,10 +309,10 @@ def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
             return
 
 
-def relative(path: str, folders: tuple[str, ...]) -> str:
+def make_relative(path: str, folders: tuple[str, ...]) -> str:
     """Return a path relative to the project that contains it."""
     for folder in folders:
-        root = root_of(folder)
+        root = find_root(folder)
         if path == root or path.startswith(root.rstrip(os.sep) + os.sep):
             return os.path.relpath(path, folder).replace("\\", "/")
     return path
@@ -356,7 +358,7 @@ def scan_folder(folder: str, extension: str, *, only: bool, deep: bool = True) -
         visible = {name for name in folders if not name.startswith(".")} - _SKIPPED_FOLDERS
         folders[:] = sorted(visible) if deep else []
         entries += len(names) + len(folders)
-        if entries > MOST_ENTRIES_PER_FOLDER:
+        if entries > MAX_ENTRIES_PER_FOLDER:
             return Scan(direct, below, others, complete=False)
         for name in sorted(names):
             if name.startswith(".") and (only or not is_template(name)):
@@ -376,21 +378,21 @@ def may_be_written(extension: str) -> bool:
     return extension in _OUTPUTS or extension in (".yaml", ".yml", ".xml", ".html", "")
 
 
-def digest_of(path: str) -> tuple[str, int]:
+def digest_file(path: str) -> tuple[str, int]:
     """Return a digest of a file's content and its size; unchanged files are not read again.
 
-    A file beyond the limit counts by its size only.
+    Only the size of a file beyond the limit is digested.
     """
     info = os.stat(path)
     version = (info.st_mtime_ns, info.st_size, info.st_ino)
     cached = _digests.get(path)
     if cached is not None and cached[0] == version:
         return cached[1], info.st_size
-    if info.st_size > MOST_BYTES_PER_FILE:
+    if info.st_size > MAX_BYTES_PER_FILE:
         return f"{info.st_size} bytes", info.st_size
     with open(path, "rb") as file:
-        digest = hashlib.sha256(file.read(MOST_BYTES_PER_FILE + 1)).hexdigest()
-    if len(_digests) > 20 * MOST_FILES:
+        digest = hashlib.sha256(file.read(MAX_BYTES_PER_FILE + 1)).hexdigest()
+    if len(_digests) > 20 * MAX_FILES:
         _digests.clear()
     if is_cacheable(info.st_mtime_ns):
         _digests[path] = version, digest

@@ -1,4 +1,4 @@
-"""Functions of the standard library that reach modules, names and files by text."""
+"""Functions of the standard library that access modules, globals and files through strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CODE_FILES = "code files whose names are computed"
 DATA = "package data whose name is computed"
 FOLDERS = "folders whose names are computed"
 FILES = "files whose names are computed"
-CODE = "code that it runs from a string"
+CODE = "code in strings"
 VARIABLES = "global variables whose names are computed"
 DATABASE = "a database whose name is computed"
 PLUGINS = "entry points of installed packages"
@@ -46,7 +46,7 @@ _TOO_COMMON = frozenset(["path", "open", "read_text"])
 NAMES = frozenset(path.rpartition(".")[2] for path in _FUNCTIONS) - _TOO_COMMON | PATH_LISTERS | NAMESPACES
 
 
-class Special:
+class SpecialFunctions:
     """Lookup of the special functions by object, whatever name the code uses for them."""
 
     def __init__(self) -> None:
@@ -58,10 +58,10 @@ class Special:
             if function is not None:
                 self._by_object[id(function)] = meaning
 
-    def of_object(self, obj: Any) -> tuple[str, str] | None:
+    def find_object(self, obj: Any) -> tuple[str, str] | None:
         """Return the effect of an object and the phrase for it; None for other objects."""
         return self._by_object.get(id(obj))
 
-    def of_path(self, path: str) -> tuple[str, str] | None:
-        """Return the same for the dotted name of a function in a module that is not loaded."""
+    def find_path(self, path: str) -> tuple[str, str] | None:
+        """Return the effect and phrase for the dotted name of a function in a module that is not loaded."""
         return _FUNCTIONS.get(path)

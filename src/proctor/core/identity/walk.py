@@ -1,4 +1,4 @@
-"""The walk over everything that a callable reaches in the user's project.
+"""Walk over everything that a callable uses in the user's project.
 
 It never hashes memory addresses, the order of sets or the location of the project, so the digest is the same
 in every process and folder. No user code runs. See `docs/decisions/014-identity.md`.
@@ -18,37 +18,37 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any, NamedTuple
 
 from proctor.core.identity import contents
-from proctor.core.identity.code import CodeFacts, Import, facts_of
+from proctor.core.identity.code import CodeFacts, Import, read_facts
 from proctor.core.identity.contents import (
-    address_in,
-    file_of,
-    folder_of,
+    find_address,
+    find_initial_value,
+    get_file,
+    get_folder,
     is_empty_value,
-    is_own,
+    is_part_of_proctor,
     is_project_class,
     is_project_file,
     is_project_function,
     is_project_module,
     qualified_name,
-    starting_value,
 )
 from proctor.core.identity.dynamic_access import DynamicAccess
 from proctor.core.identity.file_calls import UNKNOWN
 from proctor.core.identity.locations import Location, Names
-from proctor.core.identity.modules import Source, compile_file, sources_of
+from proctor.core.identity.modules import Source, compile_file, find_sources
 from proctor.core.identity.named_files import NamedFiles, Scope, Uncovered
-from proctor.core.identity.special_functions import Special
+from proctor.core.identity.special_functions import SpecialFunctions
 
-# Increase it when the same code would get another digest: runs stored before are then reported as
+# Increase it when the same code would get another digest: older runs are then reported as
 # "cannot be compared" instead of "has changed".
 SCHEME = 5
 _PREFIXED = re.compile(r"(\d+):[0-9a-f]{16}")
 _FIRST_SCHEME = re.compile(r"[0-9a-f]{16}")
 # Limits of the walk.
-DEEPEST = 40
-DEEPEST_OBJECT = 8
-MOST_PARTS = 20_000
-TOO_LARGE = "more objects than are looked at"
+MAX_DEPTH = 40
+MAX_OBJECT_DEPTH = 8
+MAX_PARTS = 20_000
+TOO_LARGE = "objects beyond the size limit"
 
 _IGNORED_GLOBALS = frozenset(
     {"__file__", "__path__", "__spec__", "__loader__", "__cached__", "__name__", "__builtins__"} | {"__package__"}
@@ -57,19 +57,19 @@ _MISSING = object()
 
 
 class Identity(NamedTuple):
-    """A digest with its scheme, and one phrase for everything that the digest does not cover."""
+    """A digest with its scheme, and phrases for everything that the digest does not cover."""
 
     digest: str
     uncovered: tuple[str, ...] = ()
 
 
-def identity_of(obj: Any) -> str:
+def compute_digest(obj: Any) -> str:
     """Return a short digest that changes with the code that a callable reaches and with its data."""
-    return examine(obj).digest
+    return compute_identity(obj).digest
 
 
-def examine(obj: Any) -> Identity:
-    """Return the identity of a callable, with what it does not cover."""
+def compute_identity(obj: Any) -> Identity:
+    """Return the digest of a callable, with phrases for what it does not cover."""
     walk = Walk(frozenset())
     walk.visit_all(obj)
     while walk.changed - walk.ignored:
@@ -81,7 +81,7 @@ def examine(obj: Any) -> Identity:
     return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases())
 
 
-def _scheme_of(identity: str) -> int | None:
+def _parse_scheme(identity: str) -> int | None:
     """Return the scheme of an identity, or None if it is not a digest of code."""
     digest = identity.partition("@")[0]
     prefixed = _PREFIXED.fullmatch(digest)
@@ -90,14 +90,14 @@ def _scheme_of(identity: str) -> int | None:
     return 1 if _FIRST_SCHEME.fullmatch(digest) else None
 
 
-def is_other_scheme(first: str, second: str) -> bool:
-    """Return whether two identities have different schemes and therefore cannot be compared."""
-    schemes = _scheme_of(first), _scheme_of(second)
+def have_different_schemes(first: str, second: str) -> bool:
+    """Return True if two identities have different schemes and therefore cannot be compared."""
+    schemes = _parse_scheme(first), _parse_scheme(second)
     return None not in schemes and schemes[0] != schemes[1]
 
 
 class Walk:
-    """One walk; `ignored` are the cells and globals that hold state."""
+    """A walk over the objects that a callable uses; `ignored` are the cells and globals that hold state."""
 
     def __init__(self, ignored: frozenset[tuple[int, str]]) -> None:
         self.state = hashlib.sha256()
@@ -106,14 +106,14 @@ class Walk:
         self.files = NamedFiles()
         self.uncovered = Uncovered()
         self._substance = 0
-        self._parts_left = MOST_PARTS
+        self._parts_left = MAX_PARTS
         self._path: tuple[int, ...] = ()
         self._object_depth = 0
         self._numbers: dict[int, int] = {}
         self._visited: list[Any] = []
-        self._scope = Scope("", folder_of(os.path.join(os.getcwd(), "-")))
+        self._scope = Scope("", get_folder(os.path.join(os.getcwd(), "-")))
         self._sources: set[str] = set()
-        self._special = Special()
+        self._special = SpecialFunctions()
         self._foreign = 0
         self._queue: deque[tuple[Callable[[], None], Scope]] = deque()
 
@@ -135,7 +135,7 @@ class Walk:
         self._parts_left -= 1
         cls = type(obj)
         if cls is int:
-            # Python refuses to convert very long integers to decimal.
+            # Python does not convert very long integers to decimal.
             self.note("int", hex(obj))
         elif cls is str:
             self.note("str", repr(self.files.add_name(obj, self._scope)))
@@ -145,7 +145,7 @@ class Walk:
             return
         elif id(obj) in self._path:
             self.note("itself", qualified_name(cls), substance=False)
-        elif self._parts_left < 0 or len(self._path) >= DEEPEST:
+        elif self._parts_left < 0 or len(self._path) >= MAX_DEPTH:
             self.uncovered.add(TOO_LARGE, self._scope.name)
             self.note("and so on", substance=False)
         else:
@@ -154,11 +154,11 @@ class Walk:
             self._path = self._path[:-1]
 
     def _visit_by_name(self, obj: Any) -> bool:
-        """Hash the environment and functions that reach other code by name alone."""
+        """Hash only the name of `os.environ` and of functions that access other code."""
         if obj is os.environ:
             self.note("environment", substance=False)
             return True
-        meaning = self._special.of_object(obj)
+        meaning = self._special.find_object(obj)
         if meaning is None:
             return False
         # It is passed as a value, so its calls cannot be traced.
@@ -196,12 +196,12 @@ class Walk:
             self._visit_collection(obj)
             if is_project_class(type(obj)):
                 self._visit_class(type(obj))
-                self._visit_attributes(contents.attributes_of(obj), complete=True)
+                self._visit_attributes(contents.read_attributes(obj), complete=True)
         else:
             self._visit_object(obj)
 
-    def _was_visited(self, obj: Any) -> bool:
-        """Return whether an object was visited before, and if so hash its number."""
+    def _visit_again(self, obj: Any) -> bool:
+        """Return True if an object was visited before; its number is hashed then."""
         number = self._numbers.get(id(obj))
         if number is not None:
             self.note("known", str(number))
@@ -211,14 +211,14 @@ class Walk:
         return False
 
     def _enqueue(self, word: str, read: Callable[[Any], None], obj: Any) -> None:
-        if not self._was_visited(obj):
+        if not self._visit_again(obj):
             self.note(word)
             self._queue.append((functools.partial(read, obj), self._scope))
 
     def _read_function(self, function: FunctionType) -> None:
         in_project = is_project_function(function)
-        if not in_project and not is_own(function):
-            # An installed package counts by name, with the project's objects that it closes over.
+        if not in_project and not is_part_of_proctor(function):
+            # Only the name of an installed function counts, with the project's objects that it closes over.
             self.note("function", qualified_name(function))
         else:
             name = function.__qualname__ if in_project else qualified_name(function)
@@ -227,7 +227,7 @@ class Walk:
         outer_scope = self._scope
         if in_project:
             name = function.__qualname__.replace("<locals>.", "")
-            self._scope = Scope(name, folder_of(function.__code__.co_filename))
+            self._scope = Scope(name, get_folder(function.__code__.co_filename))
         self._foreign += not in_project
         self._visit_items([function.__defaults__, function.__kwdefaults__])
         self._visit_cells(function)
@@ -240,10 +240,10 @@ class Walk:
 
     def _visit_cells(self, function: FunctionType) -> None:
         names, cells = function.__code__.co_freevars, function.__closure__ or ()
-        changed = facts_of(function.__code__).changed if cells else frozenset()
+        changed = read_facts(function.__code__).changed if cells else frozenset()
         self.note("cells", str(len(cells)), substance=False)
         for name, cell in zip(names, cells, strict=True):
-            value = contents.cell_value(cell)
+            value = contents.read_cell(cell)
             if name in changed:
                 self._mark_changed(id(cell), "", value)
             if (id(cell), "") in self.ignored and isinstance(value, contents.STATE):
@@ -254,18 +254,18 @@ class Walk:
     def _visit_state(self, name: str, value: Any, filename: str | None) -> None:
         """Hash the initial value of a variable that the code modifies, not the current one."""
         self.note("state")
-        start = starting_value(filename, name.rpartition(".")[2])
+        start = find_initial_value(filename, name.rpartition(".")[2])
         if start is not None:
             self.note("starts with", start.source)
         if not (is_empty_value(value) if start is None else start.is_empty):
             self.uncovered.add(f"{name}, which the code changes", self._scope.name)
 
     def _visit_references(self, function: FunctionType) -> None:
-        facts = facts_of(function.__code__)
+        facts = read_facts(function.__code__)
         names = function.__globals__
-        if any(self._special.of_object(names.get(name)) for name, *_ in facts.globals):
+        if any(self._special.find_object(names.get(name)) for name, *_ in facts.globals):
             # A special function may have an alias.
-            facts = facts_of(function.__code__, traced=True)
+            facts = read_facts(function.__code__, traced=True)
         for name in facts.changed & names.keys():
             self._mark_changed(id(names), name, names[name], rebound=True)
         for chain in facts.globals:
@@ -273,11 +273,11 @@ class Walk:
         package = names.get("__package__") or ""
         self._visit_imports(facts.imports, package if isinstance(package, str) else "")
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-        closed = {name: contents.cell_value(cell) for name, cell in cells}
+        closed = {name: contents.read_cell(cell) for name, cell in cells}
         self._visit_uses(facts, Names(names, closed, special=self._special))
 
     def _visit_uses(self, facts: CodeFacts, names: Names) -> None:
-        """Record the files that code names and opens, and what it reaches by text."""
+        """Record the files that code names and opens, and what it accesses through strings."""
         self.files.add_facts(facts, self._scope, names)
         self.uncovered.add_facts(facts, self._scope.name)
         if not facts.uses:
@@ -295,7 +295,7 @@ class Walk:
             self._visit_variables(names.values, access)
 
     def _visit_variables(self, names: dict[str, Any], access: DynamicAccess) -> None:
-        """Hash the globals that code looks up by text."""
+        """Hash the globals that code looks up by a string."""
         for name in sorted(names.keys() if access.whole_module else access.variables):
             if not (name.startswith("__") and name.endswith("__")):
                 self._visit_global(names, (name,))
@@ -322,7 +322,7 @@ class Walk:
         self.note("global", name, substance=False)
         if value is _MISSING:
             self.note("missing", substance=False)
-        elif self._special.of_object(value) is not None:
+        elif self._special.find_object(value) is not None:
             # Its calls determine what it reaches.
             self.note("builtin", substance=False)
         elif (id(owner), last) in self.ignored and not callable(value):
@@ -333,7 +333,7 @@ class Walk:
 
     def _visit_imports(self, imports: Iterable[Import], package: str) -> None:
         """Hash the sources of imports inside functions, which may not have run yet."""
-        for source in sources_of(imports, package, self._sources):
+        for source in find_sources(imports, package, self._sources):
             self._visit_source(source)
 
     def _visit_scripts(self, locations: Iterable[Location]) -> None:
@@ -347,17 +347,17 @@ class Walk:
             source = Source(os.path.basename(file), file, compile_file(file))
             self._visit_source(source)
             if source.code is not None:
-                self._visit_imports(facts_of(source.code).imports, "")
+                self._visit_imports(read_facts(source.code).imports, "")
 
     def _visit_source(self, source: Source) -> None:
         """Hash the source of a module that may not be loaded."""
         if source.code is None:
             self.uncovered.add(f"the module {source.name}", self._scope.name)
             return
-        outer_scope, self._scope = self._scope, Scope(source.name, folder_of(source.file))
+        outer_scope, self._scope = self._scope, Scope(source.name, get_folder(source.file))
         self.note("module source", source.name)
         self._visit_code(source.code)
-        facts = facts_of(source.code)
+        facts = read_facts(source.code)
         is_package = os.path.basename(source.file) == "__init__.py"
         values = {
             "__file__": source.file,
@@ -394,9 +394,9 @@ class Walk:
         self._visit_items(cls.__bases__)
         outer_scope = self._scope
         module = sys.modules.get(cls.__module__)
-        folder = folder_of(file_of(module)) if module is not None else outer_scope.folder
+        folder = get_folder(get_file(module)) if module is not None else outer_scope.folder
         self._scope = Scope(cls.__qualname__, folder)
-        for name, member in contents.class_members(cls):
+        for name, member in contents.list_class_members(cls):
             self.note("attribute", name, substance=False)
             self.visit(member)
         self._scope = outer_scope
@@ -411,7 +411,7 @@ class Walk:
     def _read_module(self, module: ModuleType) -> None:
         self.note("module", substance=False)
         outer_scope = self._scope
-        self._scope = Scope(module.__name__, folder_of(file_of(module)))
+        self._scope = Scope(module.__name__, get_folder(get_file(module)))
         for name in sorted(vars(module)):
             if name == "__getattr__" or not (name.startswith("__") and name.endswith("__")):
                 self._visit_global(vars(module), (name,))
@@ -420,7 +420,7 @@ class Walk:
     def _visit_collection(self, obj: Any) -> None:
         name, obj = type(obj).__name__, contents.to_builtin(obj)
         self.note(name, str(len(obj)), substance=bool(obj))
-        content = contents.encode_plain(obj) if len(obj) >= contents.LONG else None
+        content = contents.encode_plain(obj) if len(obj) >= contents.MIN_ENCODED_LENGTH else None
         if content is not None:
             self.note("data", content)
         elif len(obj) > self._parts_left:
@@ -466,36 +466,36 @@ class Walk:
 
     def _visit_object(self, obj: Any) -> None:
         cls = type(obj)
-        if (address := address_in(obj)) is not None:
+        if (address := find_address(obj)) is not None:
             # A model counts by its address and identity, not by its key and connections.
             self.note("model", f"{address} {getattr(obj, 'identity', '')}")
             return
-        if self._was_visited(obj):
+        if self._visit_again(obj):
             return
-        if is_project_class(cls) or is_own(cls) or contents.is_data(obj):
+        if is_project_class(cls) or is_part_of_proctor(cls) or contents.is_data(obj):
             self.note("object", substance=False)
             self._visit_class(cls)
-            if is_own(cls) and isinstance(getattr(cls, "__call__", None), FunctionType):  # noqa: B004
+            if is_part_of_proctor(cls) and isinstance(getattr(cls, "__call__", None), FunctionType):  # noqa: B004
                 self._visit_code(cls.__call__.__code__)
-            self._visit_attributes(contents.identity_attributes(obj), complete=True)
+            self._visit_attributes(contents.read_identity_attributes(obj), complete=True)
             return
         self.note("object", qualified_name(cls), substance=False)
         if cls.__module__.partition(".")[0] in contents.CONNECTIONS:
-            self.note("at", contents.base_address(obj), substance=False)
+            self.note("at", contents.read_base_url(obj), substance=False)
         elif isinstance(obj, os.PathLike):
             self.visit(os.path.normpath(os.fspath(obj)))
         elif isinstance(obj, BaseException):
             self.visit(obj.args)
-        elif (content := contents.value_of(obj)) is not None:
+        elif (content := contents.encode_value(obj)) is not None:
             self.note("value", content)
         elif isinstance(obj, contents.TEMPLATES):
             self.visit(obj.template)
         else:
-            self._visit_attributes(contents.attributes_of(obj), complete=False)
+            self._visit_attributes(contents.read_attributes(obj), complete=False)
 
     def _visit_attributes(self, attributes: dict[str, Any], *, complete: bool) -> None:
         """Hash all attributes of an object, or only the lasting ones of a foreign object."""
-        if self._object_depth >= DEEPEST_OBJECT:
+        if self._object_depth >= MAX_OBJECT_DEPTH:
             if complete:
                 self.uncovered.add(TOO_LARGE, self._scope.name)
             return

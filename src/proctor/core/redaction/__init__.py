@@ -1,1 +1,1 @@
-"""Personal data and secrets: found in texts, and taken out of what is stored."""
+"""Find personal data and secrets in texts, and remove them before storing."""

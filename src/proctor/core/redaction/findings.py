@@ -12,7 +12,7 @@ import msgspec
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A match in a text: its kind, position and masked excerpt.
 
-    `sure` is False if the shape fits but the check digits do not.
+    `sure` is False if the check digits are wrong.
     """
 
     kind: str
@@ -22,7 +22,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     sure: bool = True
 
 
-def finding(kind: str, text: str, start: int, end: int, *, keep: int = 1, sure: bool = True) -> Finding:
+def make_finding(kind: str, text: str, start: int, end: int, *, keep: int = 1, sure: bool = True) -> Finding:
     """Make a finding whose excerpt shows the first `keep` characters, at most a fifth of the match."""
     shown = text[start : start + min(keep, (end - start) // 5)]
     return Finding(kind, start, end, f"{shown}… ({end - start} characters)", sure)
@@ -39,8 +39,8 @@ def without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
     return separate
 
 
-# Words before "key" that make it a secret; sort keys and map keys are none.
-KEYS_OF = (
+# Words before "key" that make it a secret, unlike those of a sort key or a map key.
+SECRET_KEY_PREFIXES = (
     r"api|access|secret|auth|private|signing|encryption|master|shared|account|storage|client"
     r"|subscription|bearer|deploy|license"
     r"|openai|anthropic|claude|azure|aws|google|gemini|vertex|mistral|cohere|groq|openrouter|xai"
@@ -51,14 +51,14 @@ KEYS_OF = (
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _PASSWORD = re.compile(r"pass(?:word|wd|phrase|code)|pwd|pw")
 _SECRET_NAME = re.compile(r"secrets?|credentials?|authorization|auth|bearer|cookies?|apikeys?")
-_KEYS_OF = re.compile(KEYS_OF)
+_KEYS_OF = re.compile(SECRET_KEY_PREFIXES)
 # Words before "token" that mean a token of a vocabulary or a count.
 _OTHER_TOKENS = re.compile(r"[be]os|eot|pad|unk|sep|cls|mask|stop|special|end|start|next|max|min|first|last|per")
 # Words before "pass" that mean a pass of a program.
 _OTHER_PASSES = re.compile(
     r"first|second|third|last|next|one|two|single|multi|per|max|min|num|by|forward|backward|full"
 )
-# Names below a secret name that only describe the secret.
+# Names inside a secret's mapping that only describe the secret.
 _ABOUT = re.compile(
     r"id|name|type|kind|path|url|uri|version|at|on|in|expiry|expires|algorithm|alg|description"
     r"|format|label|scope|scopes|issuer|user|username|email|created|updated|title|hint|ref"
@@ -72,8 +72,8 @@ def _last_words(name: str) -> tuple[str, str]:
 
 # Cached: every result of a run repeats the same names.
 @functools.lru_cache(maxsize=4096)
-def says_secret(name: str) -> bool:
-    """True if an option with this name contains a secret."""
+def is_secret_name(name: str) -> bool:
+    """True for the name of an option that contains a secret, such as api_key."""
     last, previous = _last_words(name)
     if last in ("key", "keys"):
         return _KEYS_OF.fullmatch(previous) is not None
@@ -84,11 +84,11 @@ def says_secret(name: str) -> bool:
     return (_PASSWORD.fullmatch(last) or _SECRET_NAME.fullmatch(last)) is not None
 
 
-def says_password(name: str) -> bool:
-    """True if the name means a password, so that a number can be one."""
+def is_password_name(name: str) -> bool:
+    """True for the name of a password; only there a number counts as a secret."""
     return _PASSWORD.fullmatch(_last_words(name)[0]) is not None
 
 
-def tells_about(name: str) -> bool:
+def is_descriptive_name(name: str) -> bool:
     """True for the name of a field that only describes a secret, such as its name or age."""
     return _ABOUT.fullmatch(_last_words(name)[0]) is not None

@@ -8,10 +8,10 @@ from base64 import b64encode
 from collections.abc import Iterable
 
 HIDDEN = "[hidden]"
-# Shorter texts are not secrets, and hiding them would garble the text.
-SHORTEST = 4
-# Only longer secrets are searched for in encoded form: shorter ones match by chance.
-SHORTEST_ENCODED = 8
+# Shorter texts are not hidden: they match by chance.
+MIN_LENGTH = 4
+# Shorter secrets are not searched for in encoded form.
+MIN_ENCODED_LENGTH = 8
 # Escapes of printable ASCII, which are rare in ordinary JSON and text.
 _ESCAPED = {
     "\\u00": re.compile(r"\\u00[2-7]"),
@@ -20,8 +20,8 @@ _ESCAPED = {
     "&#": re.compile("&#"),
 }
 BACKSLASH = "\\"
-# How many levels of JSON inside JSON are recognised.
-MOST_DOUBLINGS = 6
+# How many levels of JSON inside JSON are recognized.
+MAX_DOUBLINGS = 6
 # An escape of another character before the secret: its digits are not part of the secret.
 _OTHER_ESCAPE = r"(\\[uU](?:0000)?[0-9a-fA-F]{4})?"
 _RUN = re.compile(r"[A-Za-z0-9]+")
@@ -35,7 +35,7 @@ class KnownSecrets:
 
     __slots__ = ("_patterns",)
 
-    def __init__(self, secrets: Iterable[str], shortest: int = SHORTEST) -> None:
+    def __init__(self, secrets: Iterable[str], shortest: int = MIN_LENGTH) -> None:
         # Longest first: one secret may be part of another.
         ordered = sorted({text for text in secrets if len(text) >= shortest}, key=len, reverse=True)
         self._patterns = [_Secret(text) for text in ordered]
@@ -66,11 +66,11 @@ class _Secret:
     __slots__ = ("_encoded", "_longest_run", "_pattern")
 
     def __init__(self, secret: str) -> None:
-        before = secret.rstrip(BACKSLASH)
-        end = _trailing_backslashes(len(secret) - len(before))
-        self._pattern = re.compile(_OTHER_ESCAPE + "".join(map(_any_spelling, before)) + end)
+        body = secret.rstrip(BACKSLASH)
+        end = _trailing_backslashes(len(secret) - len(body))
+        self._pattern = re.compile(_OTHER_ESCAPE + "".join(map(_any_spelling, body)) + end)
         self._longest_run = max(_RUN.findall(secret), key=len, default="")[:12]
-        forms = dict.fromkeys(_encoded(secret)) if len(secret) >= SHORTEST_ENCODED else ()
+        forms = dict.fromkeys(_encoded(secret)) if len(secret) >= MIN_ENCODED_LENGTH else ()
         self._encoded = tuple((form[:8], form) for form in forms)
 
     def hide(self, text: str) -> str:
@@ -107,7 +107,7 @@ def _trailing_backslashes(count: int) -> str:
     """
     if not count:
         return ""
-    doubled = [rf"\\{{{count << times}}}" for times in range(MOST_DOUBLINGS, -1, -1)]
+    doubled = [rf"\\{{{count << times}}}" for times in range(MAX_DOUBLINGS, -1, -1)]
     escaped = f"(?:{_escapes(BACKSLASH)}){{{count}}}"
     mixed = f"{_any_spelling(BACKSLASH)}{{{count}}}"
     return f"(?:{'|'.join([escaped, *doubled, mixed])})"
@@ -145,6 +145,6 @@ def _encoded(secret: str) -> Iterable[str]:
 
 
 @functools.lru_cache(maxsize=256)
-def known_secrets(secrets: tuple[str, ...], shortest: int = SHORTEST) -> KnownSecrets:
+def known_secrets(secrets: tuple[str, ...], shortest: int = MIN_LENGTH) -> KnownSecrets:
     """Return a cached `KnownSecrets`: compiling the patterns for every response is slow."""
     return KnownSecrets(secrets, shortest)

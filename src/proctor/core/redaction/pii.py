@@ -1,7 +1,7 @@
 """Find personal data in a text by shape and check digits.
 
 Covers e-mail addresses, phone numbers, payment cards, IBANs, IP addresses and national identity
-numbers. Names, street addresses and dates of birth have no recognisable shape and are not found.
+numbers. Names, street addresses and dates of birth have no recognizable shape and are not found.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from proctor.core.redaction.findings import Finding, finding, without_overlaps
+from proctor.core.redaction.findings import Finding, make_finding, without_overlaps
 
 # Verhoeff's permutation of digits.
 _PERMUTATION = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
@@ -84,7 +84,7 @@ def mrz(field: str, check: str) -> bool:
 
 
 # How far before a number its name may be.
-_NAME_BEFORE = 30
+_CONTEXT_LENGTH = 30
 _FIRST = r"(?<![\w.+/=-])"
 _LAST = r"(?![\w/=]|[.,-]\w)"
 
@@ -135,8 +135,8 @@ class NationalNumber(NamedTuple):
 
 
 def _national(kind: str, shape: str, check: Callable[[str], bool], name: str = "") -> NationalNumber:
-    before = re.compile(rf"\b(?:{name})\b[^\n]{{0,20}}\Z", re.IGNORECASE) if name else None
-    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{shape}){_LAST}"), check, before)
+    name_pattern = re.compile(rf"\b(?:{name})\b[^\n]{{0,20}}\Z", re.IGNORECASE) if name else None
+    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{shape}){_LAST}"), check, name_pattern)
 
 
 def _is_assigned_ssn(digits: str) -> bool:
@@ -187,36 +187,36 @@ def find_cards(text: str) -> Iterator[Finding]:
         digits = _strip_separators(match[0])
         if not (_has_issuer(digits) and luhn(digits)) or len(set(digits)) == 1:
             continue
-        if match[0].isdigit() and OTHER_NUMBER.search(before(text, match.start())):
+        if match[0].isdigit() and OTHER_NUMBER.search(get_context(text, match.start())):
             continue
-        yield finding("card", text, match.start(), match.end())
+        yield make_finding("card", text, match.start(), match.end())
 
 
 def find_accounts(text: str) -> Iterator[Finding]:
     """Find IBANs by country, length and checksum."""
     for match in _IBAN.finditer(text):
         length = _IBAN_LENGTHS.get(match[0][:2])
-        end = length and _end_of(match[0], length)
+        end = length and _find_end(match[0], length)
         if not end or text[match.start() + end : match.start() + end + 1].isalnum():
             continue
         if mod_97(match[0][:end].replace(" ", "")):
-            yield finding("iban", text, match.start(), match.start() + end)
+            yield make_finding("iban", text, match.start(), match.start() + end)
 
 
 def find_national(text: str) -> Iterator[Finding]:
     """Find national identity numbers by the rules of each country."""
     for kind, shape, check, name in _NATIONAL_NUMBERS:
         for match in shape.finditer(text):
-            if name is not None and not name.search(before(text, match.start())):
+            if name is not None and not name.search(get_context(text, match.start())):
                 continue
             bare = match[0] if kind == "passport_mrz" else re.sub(r"[ .-]", "", match[0])
             if check(bare):
-                yield finding(kind, text, match.start(), match.end())
+                yield make_finding(kind, text, match.start(), match.end())
 
 
-def before(text: str, start: int) -> str:
+def get_context(text: str, start: int) -> str:
     """Return the text just before a position."""
-    return text[max(0, start - _NAME_BEFORE) : start]
+    return text[max(0, start - _CONTEXT_LENGTH) : start]
 
 
 def _strip_separators(number: str) -> str:
@@ -228,7 +228,7 @@ def _has_issuer(digits: str) -> bool:
     return any(low <= digits[:6] <= high for low, _, high in (r.partition("-") for r in ranges.split()))
 
 
-def _end_of(spaced: str, length: int) -> int:
+def _find_end(spaced: str, length: int) -> int:
     """Return the end of the nth character that is not a space, or 0 if there are fewer."""
     for i, char in enumerate(spaced):
         length -= char != " "
@@ -289,16 +289,16 @@ _DATE = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[ T].*)?|\d{1,2}([-./])\d{1,
 def find_phones(text: str) -> Iterator[Finding]:
     """Find phone numbers: international ones, national formats, and digits after a word like "call"."""
     for match in _INTERNATIONAL.finditer(text):
-        # The zero in +44 (0)20 is only dialled inside the country.
+        # The zero in +44 (0)20 is only dialed inside the country.
         if _is_assigned_phone(re.sub(r"\(0\)|\D", "", match[0]).removeprefix("00")):
-            yield finding("phone", text, match.start(), match.end(), keep=2)
+            yield make_finding("phone", text, match.start(), match.end(), keep=2)
     for shape, needs_name in ((_NATIONAL, False), (_ANY, True)):
         for match in shape.finditer(text):
-            around = before(text, match.start())
+            around = get_context(text, match.start())
             if needs_name and (not _NAME.search(around) or _DATE.fullmatch(match[0])):
                 continue
             if not OTHER_NUMBER.search(around):
-                yield finding("phone", text, match.start(), match.end())
+                yield make_finding("phone", text, match.start(), match.end())
 
 
 def _is_assigned_phone(digits: str) -> bool:
@@ -348,7 +348,7 @@ def find_emails(text: str) -> Iterator[Finding]:
             continue
         is_git_remote = name == "git" and text[match.end() : match.end() + 1] == ":"
         if not is_git_remote and not _AUTHORITY.search(text[max(0, match.start() - 80) : match.start()]):
-            yield finding("email", text, match.start(), match.end())
+            yield make_finding("email", text, match.start(), match.end())
 
 
 def find_addresses(text: str) -> Iterator[Finding]:
@@ -360,16 +360,16 @@ def find_addresses(text: str) -> Iterator[Finding]:
             continue
         if match["net"] not in (None, "/32") or not _is_machine(address):
             continue
-        around = before(text, match.start())
+        around = get_context(text, match.start())
         if _ADDRESS.search(around) or not _VERSION.search(around):
-            yield finding("ip_address", text, match.start(), match.end())
+            yield make_finding("ip_address", text, match.start(), match.end())
     for match in _V6.finditer(text):
         try:
             address_v6 = ipaddress.IPv6Address(match[0])
         except ValueError:
             continue
         if any(address_v6 in net for net in _V6_IN_USE) and any(map(str.isdigit, match[0])):
-            yield finding("ip_address", text, match.start(), match.end())
+            yield make_finding("ip_address", text, match.start(), match.end())
 
 
 def _is_machine(address: ipaddress.IPv4Address) -> bool:

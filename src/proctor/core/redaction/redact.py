@@ -14,31 +14,37 @@ from typing import Any
 
 import msgspec
 
-from proctor.core.redaction.findings import Finding, says_password, says_secret, tells_about, without_overlaps
+from proctor.core.redaction.findings import (
+    Finding,
+    is_descriptive_name,
+    is_password_name,
+    is_secret_name,
+    without_overlaps,
+)
 
-# The shortest key that is recognised by its shape alone has 20 characters.
+# The shortest key that is recognized by its shape alone has 20 characters.
 _STRETCH = b"x" * 20
 _IN_STRETCH = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=-.~"
 _STRETCHES = bytes(ord("x") if code in _IN_STRETCH else ord(" ") for code in range(256))
 # Shorter keys of a mapping are names, not secrets.
-_SHORTEST_KEY = 16
+_MIN_KEY_LENGTH = 16
 # The shortest possible match: `pw='abcd'`.
-_SHORTEST = 9
+_MIN_LENGTH = 9
 # Short texts repeat (ids, model names); their results are cached.
-_SHORT = 100
+_MAX_CACHED_LENGTH = 100
 
 _BACKSLASH, _QUOTE = "\x00", "\x01"
 # `pass` and `pw` occur in many words, so a colon or equals sign must follow.
 _SHORT_NAMES = re.compile(r"(?:pass|pw)(?:\\t|[ \t\\\"']){0,20}[:=]")
 # Long texts are searched for personal data in overlapping pieces, because a single search blocks all other threads.
 _PIECE, _OVERLAP = 20_000, 500
-# A number below a name such as `password` counts from four digits on.
-_LEAST_NUMBER = 1000
+# A number is a password only from four digits on.
+_MIN_PASSWORD_NUMBER = 1000
 
 
 def may_hold_secret(text: str) -> bool:
     """False if `find_secrets` finds nothing in a text; True if the text must be searched."""
-    if len(text) < _SHORTEST:
+    if len(text) < _MIN_LENGTH:
         return False
     # Called for every result of a run. Searching for one character is fastest, so it comes first;
     # a loop would take twice as long.
@@ -84,10 +90,10 @@ def may_hold_secrets(data: str) -> bool:
     parts = data.split('"')
     texts = parts[1::2]
     names = {text for text, after in zip(texts, parts[2::2], strict=True) if after[:1] == ":"}
-    if any(says_secret(_unescape(name)) for name in names):
+    if any(is_secret_name(_unescape(name)) for name in names):
         return True
     # Escaped texts are never shorter than the texts themselves.
-    long_texts = {text for text in texts if len(text) >= _SHORTEST}
+    long_texts = {text for text in texts if len(text) >= _MIN_LENGTH}
     return any(_needs_search(_unescape(text)) for text in long_texts)
 
 
@@ -99,12 +105,12 @@ def _unescape(text: str) -> str:
 
 
 def _needs_search(text: str) -> bool:
-    return may_hold_secret(text) and not (len(text) <= _SHORT and _is_clean(text))
+    return may_hold_secret(text) and not (len(text) <= _MAX_CACHED_LENGTH and _is_clean(text))
 
 
-def marker(kind: str, *, of: str = "secret") -> str:
+def make_marker(kind: str, *, category: str = "secret") -> str:
     """Return the text that replaces a finding."""
-    return f"[{of}: {kind.replace('_', ' ')}]"
+    return f"[{category}: {kind.replace('_', ' ')}]"
 
 
 class Redaction:
@@ -121,15 +127,15 @@ class Redaction:
     def text(self, text: str) -> str:
         """Return the redacted text; the same object if nothing was found."""
         if _needs_search(text):
-            text = self._redact(text, _secrets_in(text), "secret")
+            text = self._redact(text, _find_secrets(text), "secret")
         if self.personal:
-            text = self._redact(text, _personal_in(text), "personal")
+            text = self._redact(text, _find_personal_data(text), "personal")
         return text
 
     def value(self, value: Any, *, by_name: bool = False) -> Any:
         """Return redacted plain data; the same object if nothing was found.
 
-        `by_name` redacts every value below a name such as `api_key`.
+        `by_name` redacts every value inside a name such as `api_key`.
         """
         if isinstance(value, str):
             return self.text(value)
@@ -152,7 +158,7 @@ class Redaction:
 
     def _key(self, key: Any, taken: Mapping[Any, Any]) -> Any:
         """Return a redacted key, with a number if another key became the same."""
-        if not isinstance(key, str) or (len(key) < _SHORTEST_KEY and not self.personal):
+        if not isinstance(key, str) or (len(key) < _MIN_KEY_LENGTH and not self.personal):
             return key
         name = unique = self.text(key)
         number = 2
@@ -161,26 +167,27 @@ class Redaction:
         return unique
 
     def _named_value(self, key: Any, value: Any, by_name: bool) -> Any:
-        if not isinstance(key, str) or not says_secret(key):
+        if not isinstance(key, str) or not is_secret_name(key):
             return self.value(value, by_name=by_name)
         if by_name:
             return self._redact_all(value)
         return self._redact_below(key, self.value(value))
 
     def _redact_below(self, name: str, value: Any) -> Any:
-        """Redact values anywhere below a secret name, as if they were assigned to it directly."""
+        """Redact values anywhere inside a secret name, as if they were assigned to it directly."""
         if isinstance(value, str):
-            findings = _secrets_in(f'{name}="{value}"')
+            findings = _find_secrets(f'{name}="{value}"')
             return self._mark(findings[0].kind, "secret") if findings else value
         if isinstance(value, Mapping):
             items = {
-                key: item if tells_about(str(key)) else self._redact_below(name, item) for key, item in value.items()
+                key: item if is_descriptive_name(str(key)) else self._redact_below(name, item)
+                for key, item in value.items()
             }
             return items if any(items[key] is not value[key] for key in value) else value
         if isinstance(value, list | tuple):
             return _keep_if_equal(value, [self._redact_below(name, item) for item in value])
         is_number = isinstance(value, int) and not isinstance(value, bool)
-        if is_number and value >= _LEAST_NUMBER and says_password(name):
+        if is_number and value >= _MIN_PASSWORD_NUMBER and is_password_name(name):
             return self._mark("password", "secret")
         return value
 
@@ -202,7 +209,7 @@ class Redaction:
 
     def _mark(self, kind: str, of: str) -> str:
         self.counts[kind.replace("_", " ")] += 1
-        return marker(kind, of=of)
+        return make_marker(kind, category=of)
 
 
 def _is_marker(value: Any) -> bool:
@@ -215,7 +222,7 @@ def _keep_if_equal(original: list[Any] | tuple[Any, ...], items: list[Any]) -> A
     return type(original)(items) if has_changed else original
 
 
-def _personal_in(text: str) -> list[Finding]:
+def _find_personal_data(text: str) -> list[Finding]:
     from proctor.core.redaction.pii import find_pii
 
     if len(text) <= _PIECE + _OVERLAP:
@@ -233,10 +240,10 @@ def _personal_in(text: str) -> list[Finding]:
 @functools.lru_cache(maxsize=4096)
 def _is_clean(text: str) -> bool:
     """True if a text contains no secret; only for short texts, which the cache stores."""
-    return not _secrets_in(text)
+    return not _find_secrets(text)
 
 
-def _secrets_in(text: str) -> list[Finding]:
+def _find_secrets(text: str) -> list[Finding]:
     # Imported on first use: compiling the patterns takes time, and most runs need none.
     from proctor.core.redaction.secrets import find_secrets
 

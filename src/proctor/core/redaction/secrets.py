@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proctor.core.redaction.findings import KEYS_OF, Finding, finding, without_overlaps
+from proctor.core.redaction.findings import SECRET_KEY_PREFIXES, Finding, make_finding, without_overlaps
 
 # Random values have at least this many bits of entropy per character.
-LEAST_BITS = 3.0
-_LEAST_LENGTH, _SHORT_LENGTH, _JUMBLED_LENGTH = 12, 6, 16
+MIN_ENTROPY = 3.0
+_MIN_LENGTH, _MIN_SHORT_LENGTH, _MIN_LETTERS = 12, 6, 16
 
 # Long random values contain short words by chance ("xxx" or "fake" in one of 15 values of 1,600
 # characters). So only long words count anywhere; short ones must be separate words.
@@ -61,19 +61,19 @@ def is_weak(value: str) -> bool:
 
 def is_key(value: str) -> bool:
     """True for a long random value that is neither words nor code."""
-    long = len(value) >= _LEAST_LENGTH and entropy(value) >= LEAST_BITS
-    return long and (is_mixed(value) or _is_jumbled(value)) and not _CODE.fullmatch(value)
+    long = len(value) >= _MIN_LENGTH and entropy(value) >= MIN_ENTROPY
+    return long and (is_mixed(value) or _is_mixed_case(value)) and not _CODE.fullmatch(value)
 
 
-def _is_jumbled(value: str) -> bool:
+def _is_mixed_case(value: str) -> bool:
     """True for at least 16 letters, about half of them in upper case."""
     upper, lower = sum(map(str.isupper, value)), sum(map(str.islower, value))
-    return len(value) >= _JUMBLED_LENGTH and min(upper, lower) >= 0.35 * len(value)
+    return len(value) >= _MIN_LETTERS and min(upper, lower) >= 0.35 * len(value)
 
 
 def is_short_key(value: str) -> bool:
     """True for a value that may be a key if its name is unambiguous."""
-    plain = len(value) >= _SHORT_LENGTH and not re.search(r"[./$:]", value)
+    plain = len(value) >= _MIN_SHORT_LENGTH and not re.search(r"[./$:]", value)
     return plain and is_mixed(value) and not _CODE.fullmatch(value)
 
 
@@ -159,7 +159,7 @@ def has_crc(token: str) -> bool:
     return digits.rjust(6, "0") == check
 
 
-def positions(text: str, prefix: str) -> Iterator[int]:
+def find_positions(text: str, prefix: str) -> Iterator[int]:
     """Yield the positions of a substring."""
     position = text.find(prefix)
     while position >= 0:
@@ -168,36 +168,36 @@ def positions(text: str, prefix: str) -> Iterator[int]:
 
 
 def find_keys(text: str) -> Iterator[Finding]:
-    """Find keys that are recognised by their shape."""
+    """Find keys that are recognized by their shape."""
     for shape, prefix, pattern in _PATTERNS:
-        for position in positions(text, prefix):
+        for position in find_positions(text, prefix):
             match = pattern.match(text, position)
             if match and _is_random(match["follows"]):
                 sure = not shape.crc or has_crc(match[0])
-                yield finding(shape.kind, text, position, match.end(), keep=len(prefix), sure=sure)
-    for position in positions(text, ":A"):
+                yield make_finding(shape.kind, text, position, match.end(), keep=len(prefix), sure=sure)
+    for position in find_positions(text, ":A"):
         match = _TELEGRAM.search(text, max(0, position - 10), position + 37)
         if match and _is_random(match["follows"]):
-            yield finding("telegram_token", text, *match.span(), keep=position - match.start() + 1)
+            yield make_finding("telegram_token", text, *match.span(), keep=position - match.start() + 1)
 
 
 def _is_random(value: str) -> bool:
-    return entropy(value) >= LEAST_BITS and not is_placeholder(value)
+    return entropy(value) >= MIN_ENTROPY and not is_placeholder(value)
 
 
 _PASSWORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
 # Ambiguous: they must be separate words.
 _SHORT_PASSWORDS = ("pass", "pw")
 # Anywhere in a name; `key` only after a word such as `api`.
-_OTHERS = ("token", "secret", "credential", "key")
+_OTHER_NAMES = ("token", "secret", "credential", "key")
 
 # The word before key, token or secret; with a space between them it may be a sentence.
-_OWNER = re.compile(rf"(?:{KEYS_OF}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z")
+_OWNER = re.compile(rf"(?:{SECRET_KEY_PREFIXES}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z")
 # How many characters before a name are examined.
-_BEFORE = 30
+_CONTEXT_LENGTH = 30
 # How many names inside the value of an earlier name are examined: in `key:key:key:…` each name
 # would be read with a value of 500 characters.
-_MOST_NESTED = 4
+_MAX_NESTED = 4
 # Quotes in nested texts have backslashes before them.
 _VALUE = re.compile(
     r"\\{0,8}[\"']?(?:[ \t]{0,4}(?P<sign>=>|:=|=|:)[ \t]{0,4}|[ \t]is[ \t](?=\S{8}))"
@@ -213,13 +213,13 @@ def find_assigned(text: str) -> Iterator[Finding]:
     if len(low) != len(text):
         # Some letters become two in lower case, which would shift the positions.
         low = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in text)
-    for name in (*_PASSWORDS, *_SHORT_PASSWORDS, *_OTHERS):
+    for name in (*_PASSWORDS, *_SHORT_PASSWORDS, *_OTHER_NAMES):
         value_end = nested = 0
-        for position in positions(low, name):
+        for position in find_positions(low, name):
             nested = nested + 1 if position < value_end else 0
-            if nested > _MOST_NESTED:
+            if nested > _MAX_NESTED:
                 continue
-            if name == "key" and not _OWNER.search(low, max(0, position - _BEFORE), position):
+            if name == "key" and not _OWNER.search(low, max(0, position - _CONTEXT_LENGTH), position):
                 continue
             if match := _VALUE.match(text, position + len(name)):
                 value_end = max(value_end, match.end())
@@ -232,28 +232,28 @@ def _check_value(text: str, low: str, name: str, position: int, match: re.Match[
     value = match[group] if group == "quoted" else match[group].rstrip("}\\")
     if is_weak(value):
         return
-    before = low[max(0, position - _BEFORE) : position]
+    context = low[max(0, position - _CONTEXT_LENGTH) : position]
     if name in _PASSWORDS:
         is_found, kind = is_password(value, quoted=group == "quoted"), "password"
     elif name in _SHORT_PASSWORDS:
-        is_found, kind = _is_short_password(name, before, value, match), "password"
+        is_found, kind = _is_short_password(name, context, value, match), "password"
     else:
-        is_found, kind = _is_assigned_secret(name, before, value, match), "assigned_secret"
+        is_found, kind = _is_assigned_secret(name, context, value, match), "assigned_secret"
     if is_found:
-        yield finding(kind, text, start, min(end, start + len(value)), keep=0)
+        yield make_finding(kind, text, start, min(end, start + len(value)), keep=0)
 
 
-def _is_short_password(name: str, before: str, value: str, match: re.Match[str]) -> bool:
+def _is_short_password(name: str, context: str, value: str, match: re.Match[str]) -> bool:
     """True if `pass` or `pw` is a separate name and its value is not a word."""
-    is_joined = before[-1:] in ("_", "-") or name == "pw" or match["sign"] == "="
-    if before[-1:].isalnum() or not match["sign"] or not (is_joined or match["quoted"]):
+    is_joined = context[-1:] in ("_", "-") or name == "pw" or match["sign"] == "="
+    if context[-1:].isalnum() or not match["sign"] or not (is_joined or match["quoted"]):
         return False
     return is_mixed(value) and is_password(value, quoted=False)
 
 
-def _is_assigned_secret(name: str, before: str, value: str, match: re.Match[str]) -> bool:
+def _is_assigned_secret(name: str, context: str, value: str, match: re.Match[str]) -> bool:
     """True if the value of a key, token or secret is random, or short after an unambiguous name."""
-    owner = _OWNER.search(before)
+    owner = _OWNER.search(context)
     if name == "key" and owner is None:
         return False
     if is_key(value):
@@ -265,8 +265,8 @@ def _is_assigned_secret(name: str, before: str, value: str, match: re.Match[str]
 
 
 _BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_BLOCK_LONGEST = 20_000
-_BLOCK_LEAST = 60
+_MAX_BLOCK_LENGTH = 20_000
+_MIN_BLOCK_LENGTH = 60
 _JWT = re.compile(r"(?<![\w.-])(eyJ[A-Za-z0-9_-]{8,2000})\.(eyJ[A-Za-z0-9_-]{4,8000})\.([A-Za-z0-9_-]{16,2000})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z")
 _AUTHORITY = re.compile(r"://[^\s:/@\"'<>]{0,100}:(?P<value>[^\s/@\"'<>]{1,200})@[A-Za-z0-9\[.-]")
@@ -288,7 +288,7 @@ _BASIC = re.compile(
 _COOKIES = re.compile(r"ookies?\\{0,8}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,8}[\"']?(?P<pairs>[^\n\"']{1,4000})")
 _COOKIE = re.compile(r"[\w.-]{1,60}=(?P<value>[^;,\s\\]{1,4000})")
 _USER = re.compile(r" (?:-u|--user)[ =]?[\"']?[^\s:\"'=]{1,100}:(?P<value>[^\s\"'$\[][^\s\"']{0,200})")
-_COMMAND_LONGEST = 500
+_MAX_COMMAND_LENGTH = 500
 
 
 def find_secrets(text: str) -> list[Finding]:
@@ -298,20 +298,20 @@ def find_secrets(text: str) -> list[Finding]:
 
 def _find_private_keys(text: str) -> Iterator[Finding]:
     for match in _BLOCK.finditer(text):
-        stop = text.find("-----", match.end(), match.end() + _BLOCK_LONGEST)
-        end = stop if stop >= 0 else min(len(text), match.end() + _BLOCK_LONGEST)
+        stop = text.find("-----", match.end(), match.end() + _MAX_BLOCK_LENGTH)
+        end = stop if stop >= 0 else min(len(text), match.end() + _MAX_BLOCK_LENGTH)
         body = re.sub(r"\\n|\s", "", text[match.end() : end])
-        if len(body) >= _BLOCK_LEAST and not is_placeholder(body):
-            yield finding("private_key", text, match.start(), end, keep=10)
+        if len(body) >= _MIN_BLOCK_LENGTH and not is_placeholder(body):
+            yield make_finding("private_key", text, match.start(), end, keep=10)
 
 
 def _find_jwts(text: str) -> Iterator[Finding]:
     """Find JWTs: the header names an algorithm and the payload is an object."""
-    for position in positions(text, "eyJ"):
+    for position in find_positions(text, "eyJ"):
         if match := _JWT.match(text, position):
             header, payload = _decode_json(match[1]), _decode_json(match[2])
             if isinstance(header, dict) and "alg" in header and isinstance(payload, dict):
-                yield finding("jwt", text, match.start(), match.end(), keep=3)
+                yield make_finding("jwt", text, match.start(), match.end(), keep=3)
 
 
 def _decode_json(text: str) -> object:
@@ -322,26 +322,26 @@ def _decode_json(text: str) -> object:
 
 
 def _find_url_passwords(text: str) -> Iterator[Finding]:
-    for position in positions(text, "://"):
+    for position in find_positions(text, "://"):
         match = _AUTHORITY.match(text, position)
         if match and _SCHEME.search(text, max(0, position - 31), position) and not is_weak(match[1]):
-            yield finding("password_in_url", text, *match.span(1), keep=0)
+            yield make_finding("password_in_url", text, *match.span(1), keep=0)
 
 
 def _find_prefixed(text: str) -> Iterator[Finding]:
     for kind, prefix, pattern in _PREFIXED:
-        for position in positions(text, prefix):
+        for position in find_positions(text, prefix):
             match = pattern.match(text, position)
             if match and is_key(match["value"]) and not is_placeholder(match["value"]):
-                yield finding(kind, text, *match.span("value"), keep=0)
+                yield make_finding(kind, text, *match.span("value"), keep=0)
 
 
 def _find_basic_auth(text: str) -> Iterator[Finding]:
     """Find the base64 of `name:password` in an Authorization header."""
-    for position in positions(text, "uthorization"):
+    for position in find_positions(text, "uthorization"):
         match = _BASIC.match(text, position)
         if match and _is_pair(match["value"]):
-            yield finding("basic_auth", text, *match.span("value"), keep=0)
+            yield make_finding("basic_auth", text, *match.span("value"), keep=0)
 
 
 def _is_pair(value: str) -> bool:
@@ -354,26 +354,26 @@ def _is_pair(value: str) -> bool:
 
 def _find_cookies(text: str) -> Iterator[Finding]:
     end = 0
-    for position in positions(text, "ookie"):
+    for position in find_positions(text, "ookie"):
         match = _COOKIES.match(text, position) if position >= end else None
         if match is None:
             continue
         end = match.end()
         for pair in _COOKIE.finditer(text, *match.span("pairs")):
             if is_key(pair["value"]) and not is_placeholder(pair["value"]):
-                yield finding("cookie", text, *pair.span("value"), keep=0)
+                yield make_finding("cookie", text, *pair.span("value"), keep=0)
 
 
 def _find_command_passwords(text: str) -> Iterator[Finding]:
     """Find the password in `curl -u name:password`."""
     for prefix in (" -u", " --user"):
-        for position in positions(text, prefix):
-            first = max(0, position - _COMMAND_LONGEST)
+        for position in find_positions(text, prefix):
+            first = max(0, position - _MAX_COMMAND_LENGTH)
             if text.rfind("curl", first, position) <= text.rfind("\n", first, position):
                 continue
             match = _USER.match(text, position)
             if match and not is_weak(match["value"]):
-                yield finding("password", text, *match.span("value"), keep=0)
+                yield make_finding("password", text, *match.span("value"), keep=0)
 
 
 _FINDERS = (

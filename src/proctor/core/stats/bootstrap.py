@@ -13,14 +13,14 @@ from typing import NamedTuple, TypeVar
 
 from proctor.core.stats.descriptive import mean_and_variance, quantile
 from proctor.core.stats.distributions import normal_cdf, normal_quantile, student_t_cdf, student_t_quantile
-from proctor.core.stats.intervals import Interval, too_few_clusters
+from proctor.core.stats.intervals import Interval, find_cluster_problem
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 # The number of resamples shrinks so that at most this many values are drawn in total.
-MOST_RESAMPLED_VALUES = 4_000_000
-FEWEST_RESAMPLES, MOST_RESAMPLES = 1_000, 4_000
+MAX_RESAMPLED_VALUES = 4_000_000
+MIN_RESAMPLES, MAX_RESAMPLES = 1_000, 4_000
 
 
 def resample(
@@ -33,7 +33,7 @@ def resample(
 
 def count_resamples(values: int) -> int:
     """Return the number of resamples of this many values."""
-    return max(FEWEST_RESAMPLES, min(MOST_RESAMPLES, MOST_RESAMPLED_VALUES // max(1, values)))
+    return max(MIN_RESAMPLES, min(MAX_RESAMPLES, MAX_RESAMPLED_VALUES // max(1, values)))
 
 
 class Resampled(NamedTuple):
@@ -77,7 +77,7 @@ def bootstrap_interval(
 
     None below two values or for too few clusters.
     """
-    if len(values) < 2 or (clusters is not None and too_few_clusters(clusters)):
+    if len(values) < 2 or (clusters is not None and find_cluster_problem(clusters)):
         return None
     groups: dict[Hashable, list[T]] = {}
     for value, cluster in zip(values, range(len(values)) if clusters is None else clusters, strict=True):

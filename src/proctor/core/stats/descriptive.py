@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from operator import mul
 
-SORTED_UP_TO = 100_000
+MAX_SORTED = 100_000
 BINS = 1_024
 
 
@@ -19,19 +19,19 @@ def mean(values: Sequence[float]) -> float | None:
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the mean and the sample variance (divided by n - 1), or None below two values."""
     n = len(values)
-    centre = mean(values)
-    if centre is None or n < 2:
+    center = mean(values)
+    if center is None or n < 2:
         return None
     # `map` with functions in C: these columns have one value per sample.
-    deviations = array("d", map(centre.__rsub__, values))
+    deviations = array("d", map(center.__rsub__, values))
     # The second term corrects for the rounding of the mean; it is 0 in exact arithmetic.
     squares = math.fsum(map(mul, deviations, deviations)) - math.fsum(deviations) ** 2 / n
-    return centre, max(0.0, squares) / (n - 1)
+    return center, max(0.0, squares) / (n - 1)
 
 
 def quantiles(values: Sequence[float], shares: Sequence[float]) -> list[float | None]:
     """Return several quantiles of unsorted values."""
-    if len(values) <= SORTED_UP_TO:
+    if len(values) <= MAX_SORTED:
         ordered: Sequence[float] | _OrderStatistics = sorted(values)
     else:
         last = len(values) - 1
@@ -77,7 +77,7 @@ class _OrderStatistics:
         Values are counted into bins; only bins with a requested rank are searched further.
         """
         low, high = min(values), max(values)
-        if low == high or len(values) <= SORTED_UP_TO:
+        if low == high or len(values) <= MAX_SORTED:
             ordered = [low] if low == high else sorted(values)
             self._values |= {rank: ordered[min(rank - first, len(ordered) - 1)] for rank in ranks}
             return

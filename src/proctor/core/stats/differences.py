@@ -20,11 +20,11 @@ from proctor.core.stats.permutations import Direction, PValue, permutation_test,
 TestMethod = Literal["auto", "t", "permutation"]
 
 # A t-test needs this many values that differ from the most common one ...
-ENOUGH_VARIED = 30
+MIN_VARIED = 30
 # ... and this many if one group is more than twice as large as the other.
-ENOUGH_VARIED_UNEQUAL, UNEQUAL_RATIO = 100, 2
-# Studentising needs this many varied values for a usable standard error.
-ENOUGH_TO_STUDENTISE = 7
+MIN_VARIED_UNEQUAL, UNEQUAL_RATIO = 100, 2
+# Studentizing needs this many varied values for a usable standard error.
+MIN_STUDENTIZED = 7
 
 
 def rate_difference_interval(
@@ -112,28 +112,28 @@ def welch_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | None
     """Return Welch's t of two independent groups; None below two values in a group or without variance."""
     if min(len(first), len(second)) < 2:
         return None
-    (centre, variance), (other_centre, other_variance) = sample_moments(first), sample_moments(second)
+    (center, variance), (other_center, other_variance) = sample_moments(first), sample_moments(second)
     share, other_share = variance / len(first), other_variance / len(second)
     total = share + other_share
     if total == 0:
         return None
     # Divide before squaring, so that tiny variances do not underflow.
     df = 1 / ((share / total) ** 2 / (len(first) - 1) + (other_share / total) ** 2 / (len(second) - 1))
-    return TEstimate(centre - other_centre, math.sqrt(total), df)
+    return TEstimate(center - other_center, math.sqrt(total), df)
 
 
 def paired_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | None:
     """Return the paired t; None below two pairs, or if all pairs differ by the same amount."""
-    return t_of_differences(paired_differences(first, second))
+    return difference_t(paired_differences(first, second))
 
 
-def t_of_differences(differences: Sequence[float]) -> TEstimate | None:
+def difference_t(differences: Sequence[float]) -> TEstimate | None:
     """Return Student's t of the differences of pairs; None below two, or if all are equal."""
     if len(differences) < 2:
         return None
-    centre, variance = sample_moments(differences)
+    center, variance = sample_moments(differences)
     n = len(differences)
-    return TEstimate(centre, math.sqrt(variance / n), n - 1) if variance else None
+    return TEstimate(center, math.sqrt(variance / n), n - 1) if variance else None
 
 
 def paired_test(
@@ -145,9 +145,9 @@ def paired_test(
 ) -> PValue:
     """Test the differences of pairs: by t if they vary enough, otherwise by sign flips.
 
-    `student` is the t of the differences, as `t_of_differences` returns it.
+    `student` is the t of the differences, as `difference_t` returns it.
     """
-    use_t = method == "t" or (method == "auto" and _count_varied(differences) >= ENOUGH_VARIED)
+    use_t = method == "t" or (method == "auto" and _count_varied(differences) >= MIN_VARIED)
     if use_t and student is not None:
         return PValue(student.p(direction), 0.0, "paired t-test")
     return sign_flip_test(differences, direction, seed)
@@ -185,7 +185,7 @@ def compare_groups(
     first: Sequence[float],
     second: Sequence[float],
     *,
-    pairs: bool = False,
+    paired: bool = False,
     direction: Direction = "any",
     method: TestMethod = "auto",
     seed: int = 0,
@@ -194,15 +194,15 @@ def compare_groups(
 
     With `pairs` the groups are matched by position. The "auto" method is Student's t if each group (or
     the differences of the pairs) has thirty values besides its most common one and the sizes are
-    similar, or if the smaller group has a hundred; otherwise a permutation test, studentised if the
+    similar, or if the smaller group has a hundred; otherwise a permutation test, studentized if the
     sizes differ. None below three values in total, or if the `method` does not apply.
     """
     if not first or not second or len(first) + len(second) < 3:
         return None
-    student = paired_t(first, second) if pairs else welch_t(first, second)
+    student = paired_t(first, second) if paired else welch_t(first, second)
     if method == "t" and student is None:
         return None
-    if pairs:
+    if paired:
         interval = paired_difference_interval(first, second)
         result = paired_test(paired_differences(first, second), student, direction, method, seed)
     else:
@@ -233,11 +233,11 @@ def _compare_independent(
     varied = min(_count_varied(first), _count_varied(second))
     small, large = sorted([len(first), len(second)])
     is_similar = large <= UNEQUAL_RATIO * small
-    suits_t = varied >= ENOUGH_VARIED_UNEQUAL or (varied >= ENOUGH_VARIED and is_similar)
+    suits_t = varied >= MIN_VARIED_UNEQUAL or (varied >= MIN_VARIED and is_similar)
     if student is not None and (method == "t" or (method == "auto" and suits_t)):
         return PValue(student.p(direction), 0.0, "Welch's t-test")
-    studentised = small != large and varied >= ENOUGH_TO_STUDENTISE
-    return permutation_test(first, second, direction, seed, studentised=studentised)
+    studentized = small != large and varied >= MIN_STUDENTIZED
+    return permutation_test(first, second, direction, seed, studentized=studentized)
 
 
 def _independent_interval(

@@ -117,7 +117,7 @@ def student_t_quantile(p: float, df: float) -> float:
         size = math.sqrt(df * math.expm1((z - _hill_correction(z, df)) ** 2 / (df - 0.5)))
     elif distance < 0.25:
         start = math.log(distance) - _log_density(-math.inf, df)
-        size = _solve(_log_centre, df, math.log(distance), start)
+        size = _solve(_log_center, df, math.log(distance), start)
     else:
         tail = min(p, 1 - p)
         size = _solve(_log_tail, df, math.log(tail), math.log(-normal_quantile(tail)))
@@ -129,7 +129,7 @@ def _solve(log_probability: Callable[[float, float], float], df: float, target: 
 
     Both log-probabilities are concave in log t, so the method converges from any start.
     """
-    sign = 1 if log_probability is _log_centre else -1
+    sign = 1 if log_probability is _log_center else -1
     step = 1.0
     # Convergence is quadratic: after a step of 1e-8 the error is below rounding.
     while abs(step) > 1e-8:
@@ -144,7 +144,7 @@ def _log_tail(log_t: float, df: float) -> float:
     return _LOG_HALF + log_incomplete_beta(math.log(df) - 2 * log_t, df / 2, 0.5)
 
 
-def _log_centre(log_t: float, df: float) -> float:
+def _log_center(log_t: float, df: float) -> float:
     """log P(0 < T < t)."""
     return _LOG_HALF + log_incomplete_beta(2 * log_t - math.log(df), 0.5, df / 2)
 

@@ -19,7 +19,7 @@ from proctor.core.stats.intervals import (
     cluster_influences,
     clustered_standard_error,
     effective_clusters,
-    too_few_clusters,
+    find_cluster_problem,
 )
 
 
@@ -40,10 +40,10 @@ def measure_effect(first: Sequence[float], second: Sequence[float], confidence: 
     df = n + m - 2
     if min(n, m) < 1 or df < 2:
         return None
-    (centre, variance), (other_centre, other_variance) = sample_moments(first), sample_moments(second)
+    (center, variance), (other_center, other_variance) = sample_moments(first), sample_moments(second)
     deviation = math.sqrt(((n - 1) * variance + (m - 1) * other_variance) / df)
-    difference = paired_differences([centre], [other_centre])[0]
-    return _standardise(difference, deviation, df, (n + m) / (n * m), n + m, confidence)
+    difference = paired_differences([center], [other_center])[0]
+    return _standardize(difference, deviation, df, (n + m) / (n * m), n + m, confidence)
 
 
 def measure_paired_effect(
@@ -57,8 +57,8 @@ def measure_paired_effect(
     n = len(deltas)
     if n < 3:
         return None
-    centre, variance = sample_moments(deltas)
-    return _standardise(centre, math.sqrt(variance), n - 1, 1 / n, n, confidence)
+    center, variance = sample_moments(deltas)
+    return _standardize(center, math.sqrt(variance), n - 1, 1 / n, n, confidence)
 
 
 def hedges_correction(df: int) -> float:
@@ -66,7 +66,7 @@ def hedges_correction(df: int) -> float:
     return math.exp(math.lgamma(df / 2) - math.lgamma((df - 1) / 2)) / math.sqrt(df / 2)
 
 
-def _standardise(
+def _standardize(
     difference: float, deviation: float, df: int, weight: float, total: int, confidence: float
 ) -> EffectSize | None:
     if difference and not deviation:
@@ -127,7 +127,7 @@ def clustered_welch_t(
     it is Welch's t of clustered means. None for too few clusters in a group, or without variance.
     """
     first_mean, second_mean = mean(first), mean(second)
-    if too_few_clusters(first_clusters) or too_few_clusters(second_clusters):
+    if find_cluster_problem(first_clusters) or find_cluster_problem(second_clusters):
         return None
     if first_mean is None or second_mean is None:
         return None

@@ -16,14 +16,14 @@ from proctor.core.stats.distributions import normal_quantile, student_t_quantile
 
 Interval = tuple[float, float]
 
-FEWEST_CLUSTERS = 5
-# Five clusters of similar size must pass; below this one large cluster dominates the error.
-FEWEST_EFFECTIVE = 4
+MIN_CLUSTERS = 5
+# Below this number, one large cluster dominates the error; five clusters of similar size are enough.
+MIN_EFFECTIVE_CLUSTERS = 4
 COUNT_ROUNDING = 1e-14
 
-TOO_FEW_CLUSTERS = f"fewer than {FEWEST_CLUSTERS} clusters"
-ONE_LARGE_CLUSTER = "one cluster holds most of the samples"
-SOME_LARGE_CLUSTERS = "a few clusters hold most of the samples"
+TOO_FEW_CLUSTERS = f"fewer than {MIN_CLUSTERS} clusters"
+ONE_LARGE_CLUSTER = "one cluster has most of the samples"
+SOME_LARGE_CLUSTERS = "a few clusters have most of the samples"
 
 
 def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interval | None:
@@ -36,11 +36,11 @@ def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interv
     passed = n if passed > n * (1 - COUNT_ROUNDING) else passed
     z = normal_quantile((1 + confidence) / 2)
     rate, weight = passed / n, z * z / n
-    centre = (rate + weight / 2) / (1 + weight)
+    center = (rate + weight / 2) / (1 + weight)
     half = z * math.sqrt(rate * (1 - rate) / n + weight / (4 * n)) / (1 + weight)
     # At rates of 0 and 1 the interval ends exactly there, whatever rounding gives.
-    low = 0.0 if passed == 0 else max(0.0, centre - half)
-    high = 1.0 if passed == n else min(1.0, centre + half)
+    low = 0.0 if passed == 0 else max(0.0, center - half)
+    high = 1.0 if passed == n else min(1.0, center + half)
     return low, high
 
 
@@ -49,8 +49,8 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
     moments = mean_and_variance(values)
     if moments is None:
         return None
-    centre, variance = moments
-    return _t_interval(centre, math.sqrt(variance / len(values)), len(values) - 1, confidence)
+    center, variance = moments
+    return _t_interval(center, math.sqrt(variance / len(values)), len(values) - 1, confidence)
 
 
 def clustered_mean_interval(
@@ -58,7 +58,7 @@ def clustered_mean_interval(
 ) -> Interval | None:
     """Return the confidence interval of a mean when values of the same cluster are correlated.
 
-    `clusters` has the cluster of each value. None below five clusters, or if a few clusters hold most of the values.
+    `clusters` has the cluster of each value. None below five clusters, or if a few clusters have most of the values.
     """
     estimate = clustered_standard_error(values, clusters)
     return None if estimate is None else _t_interval(*estimate, confidence)
@@ -68,21 +68,21 @@ def clustered_standard_error(
     values: Sequence[float], clusters: Sequence[Hashable]
 ) -> tuple[float, float, float] | None:
     """Return a mean, its clustered standard error and degrees of freedom; None for too few clusters."""
-    centre, influences = mean(values), cluster_influences(values, clusters)
-    if centre is None or too_few_clusters(clusters):
+    center, influences = mean(values), cluster_influences(values, clusters)
+    if center is None or find_cluster_problem(clusters):
         return None
     error = math.sqrt(math.fsum(x * x for x in influences.values()))
     # Below this, the error is the rounding of equal clusters.
-    return centre, 0.0 if error < COUNT_ROUNDING else error, effective_clusters(clusters) - 1
+    return center, 0.0 if error < COUNT_ROUNDING else error, effective_clusters(clusters) - 1
 
 
 def cluster_influences(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, float]:
     """Return the influence of each cluster on the mean; their squares sum to its variance (CR3)."""
-    centre, n = mean(values) or 0.0, len(values)
+    center, n = mean(values) or 0.0, len(values)
     sums: dict[Hashable, float] = {}
     sizes = Counter(clusters)
     for value, cluster in zip(values, clusters, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + (value - centre)
+        sums[cluster] = sums.get(cluster, 0.0) + (value - center)
     factor = math.sqrt(1 - 1 / len(sums)) if sums else 0.0
     return {
         cluster: factor * total / (n - sizes[cluster]) if sizes[cluster] < n else 0.0 for cluster, total in sums.items()
@@ -95,12 +95,12 @@ def effective_clusters(clusters: Sequence[Hashable]) -> float:
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
 
-def too_few_clusters(clusters: Sequence[Hashable]) -> str:
+def find_cluster_problem(clusters: Sequence[Hashable]) -> str:
     """Return why the variance between clusters cannot be estimated, or "" if it can."""
     sizes = Counter(clusters)
-    if len(sizes) < FEWEST_CLUSTERS:
+    if len(sizes) < MIN_CLUSTERS:
         return TOO_FEW_CLUSTERS
-    if effective_clusters(clusters) >= FEWEST_EFFECTIVE:
+    if effective_clusters(clusters) >= MIN_EFFECTIVE_CLUSTERS:
         return ""
     return ONE_LARGE_CLUSTER if 2 * max(sizes.values()) > len(clusters) else SOME_LARGE_CLUSTERS
 
@@ -114,20 +114,20 @@ def skew_adjusted_interval(values: Sequence[float], confidence: float = 0.95) ->
     moments = mean_and_variance(values)
     if moments is None or not moments[1]:
         return None
-    (centre, variance), n = moments, len(values)
+    (center, variance), n = moments, len(values)
     t = student_t_quantile((1 + confidence) / 2, n - 1)
-    cubes = math.fsum((value - centre) ** 3 for value in values)
+    cubes = math.fsum((value - center) ** 3 for value in values)
     skew = cubes / (variance * (n - 1)) * t * t / n
 
     def half_width(skew: float) -> float:
         skew = max(0.0, skew)
         return (skew + math.sqrt(skew * skew + 4 * t * t * variance / n)) / 2
 
-    return centre - half_width(-skew), centre + half_width(skew)
+    return center - half_width(-skew), center + half_width(skew)
 
 
-def _t_interval(centre: float, standard_error: float, df: float, confidence: float) -> Interval:
+def _t_interval(center: float, standard_error: float, df: float, confidence: float) -> Interval:
     if standard_error == 0:
-        return centre, centre
+        return center, center
     half = student_t_quantile((1 + confidence) / 2, df) * standard_error
-    return centre - half, centre + half
+    return center - half, center + half

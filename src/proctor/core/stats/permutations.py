@@ -17,14 +17,14 @@ from proctor.core.stats.descriptive import mean
 
 Direction = Literal["any", "higher", "lower"]
 
-ENUMERATED_UP_TO = 20_000
-RESAMPLES, FEWEST_RESAMPLES = 4_999, 999
+MAX_ENUMERATED = 20_000
+RESAMPLES, MIN_RESAMPLES = 4_999, 999
 # The number of resamples shrinks so that at most this many values are drawn in total.
-MOST_RESAMPLED_VALUES = 100_000
+MAX_RESAMPLED_VALUES = 100_000
 # A relative difference this small is rounding.
 ROUNDING = 1e-12
 # Up to this many pairs are counted on a grid of this many steps; more are resampled.
-COUNTED_UP_TO, GRID = 100, 20_000
+MAX_COUNTED, GRID = 100, 20_000
 OPPOSITE: dict[Direction, Direction] = {"any": "any", "higher": "lower", "lower": "higher"}
 
 
@@ -42,46 +42,46 @@ def permutation_test(
     direction: Direction = "any",
     seed: int = 0,
     *,
-    studentised: bool = False,
+    studentized: bool = False,
 ) -> PValue:
     """Test whether the means of two independent groups differ.
 
     Groups with at most two distinct values (passed and failed) are tested exactly at any size, by
-    Fisher's test. `studentised` divides resampled differences by their standard errors (Janssen 1997),
+    Fisher's test. `studentized` divides resampled differences by their standard errors (Janssen 1997),
     which is correct also for groups of unequal size and unequal variance.
     """
     pooled = _merge_rounded([*first, *second])
     k, n = len(first), len(pooled)
     sides = 2 if direction == "any" and 2 * k == n else 1
-    arrangements = math.comb(n, k) if n <= ENUMERATED_UP_TO else math.inf
+    arrangements = math.comb(n, k) if n <= MAX_ENUMERATED else math.inf
     exact = "exact permutation test"
     if len(set(pooled)) <= 2:
         high = [value > min(pooled) for value in pooled]
         p = _fisher_p(sum(high[:k]), k, sum(high), n, direction)
         return PValue(p, sides * math.exp(-_log_comb(n, k)), exact)
-    centre = mean(pooled) or 0.0
-    # Of centred values, the sum of one group determines the difference of the means.
-    centred = [value - centre for value in pooled]
-    if arrangements <= ENUMERATED_UP_TO:
+    center = mean(pooled) or 0.0
+    # Of centered values, the sum of one group determines the difference of the means.
+    centered = [value - center for value in pooled]
+    if arrangements <= MAX_ENUMERATED:
         smaller, sign = (k, 1.0) if 2 * k <= n else (n - k, -1.0)
-        sums = (sign * math.fsum(chosen) for chosen in combinations(centred, smaller))
-        extreme = _count_extreme(sums, math.fsum(centred[:k]), direction, _tolerance(pooled))
+        sums = (sign * math.fsum(chosen) for chosen in combinations(centered, smaller))
+        extreme = _count_extreme(sums, math.fsum(centered[:k]), direction, _tolerance(pooled))
         return PValue(extreme / arrangements, sides / arrangements, exact)
-    if not studentised and (min(centred[:k]) > max(centred[k:]) or max(centred[:k]) < min(centred[k:])):
+    if not studentized and (min(centered[:k]) > max(centered[k:]) or max(centered[:k]) < min(centered[k:])):
         # Groups that do not overlap are the most extreme arrangement.
         smallest = sides * math.exp(-_log_comb(n, k))
-        is_extreme = direction == "any" or (centred[0] > centred[-1]) is (direction == "higher")
+        is_extreme = direction == "any" or (centered[0] > centered[-1]) is (direction == "higher")
         return PValue(smallest if is_extreme else 1.0, smallest, exact)
     if 2 * k > n:
-        centred, k = centred[k:] + centred[:k], n - k
+        centered, k = centered[k:] + centered[:k], n - k
         direction = OPPOSITE[direction]
-    p, resamples = _resampled_p(centred, k, direction, random.Random(seed), studentised)
-    name = "studentised permutation test" if studentised else "permutation test"
+    p, resamples = _resampled_p(centered, k, direction, random.Random(seed), studentized)
+    name = "studentized permutation test" if studentized else "permutation test"
     return PValue(p, 1 / (resamples + 1), f"{name} ({resamples} drawn)")
 
 
 def sign_flip_test(differences: Sequence[float], direction: Direction = "any", seed: int = 0) -> PValue:
-    """Test whether the differences of pairs are centred on 0, by flipping their signs."""
+    """Test whether the differences of pairs are centered on 0, by flipping their signs."""
     nonzero = [value for value in differences if value]
     sides = 2 if direction == "any" else 1
     smallest = min(1.0, math.ldexp(sides, -len(differences)))
@@ -89,11 +89,11 @@ def sign_flip_test(differences: Sequence[float], direction: Direction = "any", s
         up = sum(value > 0 for value in nonzero)
         return PValue(sign_test(up, len(nonzero) - up, direction), smallest, "exact sign test")
     observed, tolerance = math.fsum(nonzero), _tolerance(nonzero)
-    if 2 ** len(nonzero) <= ENUMERATED_UP_TO:
+    if 2 ** len(nonzero) <= MAX_ENUMERATED:
         flips = product(*((value, -value) for value in nonzero))
         p = _count_extreme(map(math.fsum, flips), observed, direction, tolerance) / 2 ** len(nonzero)
         return PValue(p, smallest, "exact permutation test of pairs")
-    if len(nonzero) <= COUNTED_UP_TO:
+    if len(nonzero) <= MAX_COUNTED:
         return PValue(sign_flip_p_value(nonzero, direction), smallest, "permutation test of pairs")
     rng, sizes = random.Random(seed), Counter(map(abs, nonzero))
     sums = (
@@ -121,9 +121,9 @@ def sign_flip_p_value(nonzero: Sequence[float], direction: Direction = "any") ->
     observed = math.fsum(nonzero) / total
     side = abs(observed) if direction == "any" else observed * (-1 if direction == "lower" else 1)
     tolerance = (len(nonzero) + 1) / GRID
-    least = math.ceil(((side - tolerance) * GRID + sum(steps)) / 2)
+    min_steps = math.ceil(((side - tolerance) * GRID + sum(steps)) / 2)
     # The remainder modulo 2^width - 1 adds up all bit fields.
-    extreme = (sums >> (max(0, least) * width)) % ((1 << width) - 1)
+    extreme = (sums >> (max(0, min_steps) * width)) % ((1 << width) - 1)
     return min(1.0, (2 if direction == "any" else 1) * extreme / (1 << len(nonzero)))
 
 
@@ -133,17 +133,17 @@ def sign_test(up: int, down: int, direction: Direction = "any") -> float:
     `up` counts the pairs where only the first passes, `down` those where only the second does.
     """
     n = up + down
-    least = min(up, down) if direction == "any" else (down if direction == "higher" else up)
+    smaller_count = min(up, down) if direction == "any" else (down if direction == "higher" else up)
     # Integers, because floats overflow from a thousand pairs on.
     tail = ways = 1
-    for k in range(least):
+    for k in range(smaller_count):
         ways = ways * (n - k) // (k + 1)
         tail += ways
     return min(1.0, (2 if direction == "any" else 1) * tail / (1 << n))
 
 
 def _resampled_p(
-    values: Sequence[float], k: int, direction: Direction, rng: random.Random, studentised: bool
+    values: Sequence[float], k: int, direction: Direction, rng: random.Random, studentized: bool
 ) -> tuple[float, int]:
     """Return the p-value of the first k values as a group, and the number of resamples."""
     n = len(values)
@@ -151,14 +151,14 @@ def _resampled_p(
     # If most values are equal, drawing the positions of the others is faster.
     others = [value - mode for value in values if value != mode] if n - count < k else None
     shifted = values if others is None else [value - mode for value in values]
-    resamples = max(FEWEST_RESAMPLES, min(RESAMPLES, MOST_RESAMPLED_VALUES // min(k, n - count)))
+    resamples = max(MIN_RESAMPLES, min(RESAMPLES, MAX_RESAMPLED_VALUES // min(k, n - count)))
     groups = (
         rng.sample(shifted, k)
         if others is None
         else [v for v, i in zip(others, rng.sample(range(n), len(others)), strict=True) if i < k]
         for _ in range(resamples)
     )
-    if studentised:
+    if studentized:
         total, squares = math.fsum(shifted), math.fsum(v * v for v in shifted)
         statistics = (_welch_t(group, k, n, total, squares) for group in groups)
         observed = _welch_t(shifted[:k], k, n, total, squares)

@@ -15,9 +15,9 @@ from proctor.core.stats.distributions import normal_cdf
 from proctor.core.stats.intervals import Interval
 
 # More than twice as many samples are merged into this many batches, which keeps their variance.
-MOST_UNITS = 500
-EXACT_UP_TO = 50
-FEWEST_WITH_TIES = 10
+MAX_UNITS = 500
+MAX_EXACT = 50
+MIN_WITH_TIES = 10
 
 
 def best_probabilities(
@@ -46,10 +46,10 @@ def best_probabilities(
 def _batch_samples(columns: Sequence[Sequence[float]], rng: random.Random) -> list[tuple[float, ...]]:
     """Return one row per sample, or the sums of random batches if there are many samples."""
     rows = list(zip(*columns, strict=True))
-    if len(rows) <= 2 * MOST_UNITS:
+    if len(rows) <= 2 * MAX_UNITS:
         return rows
     rng.shuffle(rows)
-    batches = [rows[start::MOST_UNITS] for start in range(MOST_UNITS)]
+    batches = [rows[start::MAX_UNITS] for start in range(MAX_UNITS)]
     return [tuple(map(sum, zip(*batch, strict=True))) for batch in batches]
 
 
@@ -92,7 +92,7 @@ def kendall_interval(
     it is too narrow. A resample in which a ranking has only ties counts as 0.
     """
     pairs = list(zip(first, second, strict=True))
-    if len(pairs) < FEWEST_WITH_TIES or kendall_tau(first, second) is None:
+    if len(pairs) < MIN_WITH_TIES or kendall_tau(first, second) is None:
         return None
 
     def tau(resampled: Sequence[tuple[Any, Any]]) -> float:
@@ -127,9 +127,9 @@ def _tie_sizes(values: Sequence[Any]) -> list[int]:
 
 
 def _kendall_p(score: int, n: int, ties: Sequence[int], other_ties: Sequence[int]) -> float | None:
-    if not ties and not other_ties and n <= EXACT_UP_TO:
+    if not ties and not other_ties and n <= MAX_EXACT:
         return _exact_kendall_p(score, n)
-    if n < FEWEST_WITH_TIES:
+    if n < MIN_WITH_TIES:
         return None
     # The variance of the score for a random order (Kendall 1970).
     m, sides = n * (n - 1), (ties, other_ties)

@@ -63,14 +63,14 @@ def pass_probability(
     if not values:
         return None
     n, too_few = len(values), len(all_values) - len(values)
-    centre, variance = sample_moments(values)
+    center, variance = sample_moments(values)
     if clusters is None:
         error = math.sqrt(variance / n) if n > 1 else None
-        return PassProbability(centre, error, mean_interval(values, confidence), n, too_few)
+        return PassProbability(center, error, mean_interval(values, confidence), n, too_few)
     clusters = [c for c, value in zip(clusters, all_values, strict=True) if value is not None]
     estimate = clustered_standard_error(values, clusters)
     interval = clustered_mean_interval(values, clusters, confidence)
-    return PassProbability(centre, None if estimate is None else estimate[1], interval, n, too_few)
+    return PassProbability(center, None if estimate is None else estimate[1], interval, n, too_few)
 
 
 def _count_ways(trials: int, passed: int, k: int) -> int | None:
@@ -91,16 +91,16 @@ class CalibratedEstimate(NamedTuple):
 
 
 def prediction_powered(
-    labels: Sequence[float], judged: Sequence[float], unlabelled: Sequence[float], confidence: float = 0.95
+    labels: Sequence[float], judge_scores: Sequence[float], unlabeled: Sequence[float], confidence: float = 0.95
 ) -> CalibratedEstimate | None:
     """Estimate the mean human score of all items from human labels of some and judge scores of all.
 
-    `judged` are the judge's scores of the labelled items, `unlabelled` those of the others. The judge's
-    weight depends on its agreement with people (PPI++). None below two labels or two unlabelled items.
+    `judge_scores` are those of the labeled items, `unlabeled` those of the others. The judge's
+    weight depends on its agreement with people (PPI++). None below two labels or two unlabeled items.
     """
-    n, m = len(labels), len(unlabelled)
-    pairs = list(zip(labels, judged, strict=True))
-    people, judge, others = map(mean_and_variance, (labels, judged, unlabelled))
+    n, m = len(labels), len(unlabeled)
+    pairs = list(zip(labels, judge_scores, strict=True))
+    people, judge, others = map(mean_and_variance, (labels, judge_scores, unlabeled))
     if people is None or judge is None or others is None:
         return None
     covariance = math.fsum((y - people[0]) * (f - judge[0]) for y, f in pairs) / (n - 1)
@@ -114,32 +114,35 @@ def prediction_powered(
 
 
 def rogan_gladen(
-    judged: Sequence[bool], of_good: Sequence[bool], of_bad: Sequence[bool], confidence: float = 0.95
+    verdicts: Sequence[bool],
+    verdicts_on_good: Sequence[bool],
+    verdicts_on_bad: Sequence[bool],
+    confidence: float = 0.95,
 ) -> CalibratedEstimate | None:
     """Estimate the true rate of good items from a judge with measured sensitivity and specificity.
 
-    `judged` are its verdicts on the items of interest; `of_good` and `of_bad` are those on other items
-    that people labelled good and bad. The interval is for small numbers of labels (Lee et al. 2025,
+    `verdicts` are those on the items of interest, `verdicts_on_good` and `verdicts_on_bad` those on other items
+    that people labeled good and bad. The interval is for small numbers of labels (Lee et al. 2025,
     arXiv 2511.21140). None without items of each group, or if the judge is no better than chance.
     """
-    rate, sensitivity, false_positives = map(mean, (judged, of_good, of_bad))
+    rate, sensitivity, false_positives = map(mean, (verdicts, verdicts_on_good, verdicts_on_bad))
     if rate is None or sensitivity is None or false_positives is None:
         return None
     youden = sensitivity - false_positives
     z = normal_quantile((1 + confidence) / 2)
-    n, good, bad = len(judged) + z * z, len(of_good) + 2, len(of_bad) + 2
-    p = (sum(judged) + z * z / 2) / n
-    q1, q0 = (sum(of_good) + 1) / good, 1 - (sum(of_bad) + 1) / bad
+    n, good, bad = len(verdicts) + z * z, len(verdicts_on_good) + 2, len(verdicts_on_bad) + 2
+    p = (sum(verdicts) + z * z / 2) / n
+    q1, q0 = (sum(verdicts_on_good) + 1) / good, 1 - (sum(verdicts_on_bad) + 1) / bad
     adjusted_youden = q0 + q1 - 1
     if youden <= 0 or adjusted_youden <= 0:
         return None
-    centre = (p + q0 - 1) / adjusted_youden
+    center = (p + q0 - 1) / adjusted_youden
     variance0, variance1 = q0 * (1 - q0) / bad, q1 * (1 - q1) / good
-    variance = p * (1 - p) / n + (1 - centre) ** 2 * variance0 + centre**2 * variance1
+    variance = p * (1 - p) / n + (1 - center) ** 2 * variance0 + center**2 * variance1
     error = math.sqrt(variance) / adjusted_youden
-    centre += 2 * z * z * (centre * variance1 - (1 - centre) * variance0)
+    center += 2 * z * z * (center * variance1 - (1 - center) * variance0)
     value = min(1.0, max(0.0, (rate - false_positives) / youden))
-    interval = max(0.0, centre - z * error), min(1.0, centre + z * error)
+    interval = max(0.0, center - z * error), min(1.0, center + z * error)
     return CalibratedEstimate(value, error, interval, min(1.0, youden))
 
 
@@ -160,7 +163,7 @@ class VarianceComponents(NamedTuple):
     within: float
     judge: float = 0.0
 
-    def of_mean(self, n: int, epochs: int = 1, judgings: int = 1) -> float:
+    def variance_of_mean(self, n: int, epochs: int = 1, judgings: int = 1) -> float:
         """Return the variance of the mean of n samples with this many epochs and judgings of each."""
         return (self.between + (self.within + self.judge / judgings) / epochs) / n
 
@@ -178,7 +181,7 @@ class VarianceComponents(NamedTuple):
         ideal = math.sqrt(within / self.between * sample_cost / epoch_cost)
         return min(
             sorted({max(1, math.floor(ideal)), max(1, math.ceil(ideal))}),
-            key=lambda k: (sample_cost + k * epoch_cost) * self.of_mean(1, k, judgings),
+            key=lambda k: (sample_cost + k * epoch_cost) * self.variance_of_mean(1, k, judgings),
         )
 
 
@@ -222,12 +225,12 @@ def anova(groups: Sequence[Sequence[float]]) -> Anova | None:
     """
     rows = [row for row in groups if row]
     values = [value for row in rows for value in row]
-    centre, within = mean(values), _pooled_variance(rows)
-    if centre is None or len(rows) < 2 or not within:
+    center, within = mean(values), _pooled_variance(rows)
+    if center is None or len(rows) < 2 or not within:
         return None
     df = len(rows) - 1, len(values) - len(rows)
     # Means of deviations keep the digits that differ between large numbers.
-    deviations = [math.fsum(value - centre for value in row) / len(row) for row in rows]
+    deviations = [math.fsum(value - center for value in row) / len(row) for row in rows]
     between = math.fsum(len(row) * d * d for row, d in zip(rows, deviations, strict=True))
     f = between / df[0] / within
     log_odds = math.log(df[1]) - math.log(df[0]) - math.log(f) if f else 0.0

@@ -18,7 +18,7 @@ from proctor.core.stats.intervals import Interval
 CANDIDATES = 1_000
 # Large stakes detect large differences early, small stakes detect small differences late.
 STAKES = tuple(3 / 2**step for step in range(6))
-MOST_LOST = 0.75
+MAX_LOSS = 0.75
 CACHED_GAINS = 8
 
 
@@ -42,7 +42,7 @@ class Betting:
 
     def add(self, value: float) -> Interval:
         """Add a value and return the confidence interval of the mean."""
-        x = self._scale.normalise(value)
+        x = self._scale.normalize(value)
         self.n += 1
         self._on_higher.bet(x, self._means)
         self._on_lower.bet(x, self._means)
@@ -68,14 +68,14 @@ class Betting:
 class _Gamblers:
     """Gamblers who bet in one direction against each candidate mean, one per stake.
 
-    A stake can lose at most `MOST_LOST` of the money. The gain is monotonic in the mean, capped or not,
+    A stake can lose at most `MAX_LOSS` of the money. The gain is monotonic in the mean, capped or not,
     so the rejected means are contiguous.
     """
 
     def __init__(self, means: Sequence[float], on_higher: bool, limit: float) -> None:
         sign = 1.0 if on_higher else -1.0
         risks = [m if on_higher else 1 - m for m in means]
-        self._stakes = [[sign * min(stake, MOST_LOST / risk) for risk in risks] for stake in STAKES]
+        self._stakes = [[sign * min(stake, MAX_LOSS / risk) for risk in risks] for stake in STAKES]
         self._money = [[1.0] * len(means) for _ in STAKES]
         self._gains: dict[float, list[list[float]]] = {}
         self._limit = limit * len(STAKES)
@@ -107,7 +107,7 @@ class _Scale:
             raise ValueError(f"the bounds must be finite and ascending, got {low!r} and {high!r}")
         self.low, self.width = low, high - low
 
-    def normalise(self, value: float) -> float:
+    def normalize(self, value: float) -> float:
         x = (value - self.low) / self.width
         if not 0 <= x <= 1:
             raise ValueError(
@@ -140,7 +140,7 @@ def non_inferiority(interval: Interval, margin: float, better: Better = "higher"
     if margin < 0:
         raise ValueError(f"margin must be 0 or more, got {margin!r}")
     low, high = interval if better == "higher" else (-interval[1], -interval[0])
-    # Identical runs have the interval 0 to 0, which must pass with margin 0 despite rounding.
+    # Identical runs have the interval 0 to 0 and must pass with margin 0 despite rounding.
     threshold = -margin - ROUNDING * max(1.0, margin)
     if low >= threshold:
         return "pass"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.evaluators.formats import json_text, markup, scalars
-from proctor.evaluators.formats.fault import Fault, Terms, at, remove_fence
-from proctor.evaluators.formats.json_text import HALF_A_PAIR, SURROGATE, explain_unwritable
-from proctor.evaluators.formats.scalars import Check, compile_regex, is_valid, matches
+from proctor.evaluators.formats.format_error import FormatError, FormatOptions, make_error_at, remove_fence
+from proctor.evaluators.formats.json_text import LONE_SURROGATE, SURROGATE, explain_unwritable
+from proctor.evaluators.formats.scalars import Check, compile_regex, make_pattern_check, make_validator_check
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
 from proctor.records.sample import type_name
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from yaml.nodes import Node
 
 
-def comma_separated(text: str, terms: Terms) -> Fault | None:
+def check_csv(text: str, options: FormatOptions) -> FormatError | None:
     """Check a table by RFC 4180: equally long rows, closed quotation marks; empty lines do not count.
 
     With `header` the first row names the columns, each once.
     """
-    return _check_rows(_csv_rows(text, terms.delimiter), terms)
+    return _check_rows(_read_csv_rows(text, options.delimiter), options)
 
 
-def tab_separated(text: str, terms: Terms) -> Fault | None:
+def check_tsv(text: str, options: FormatOptions) -> FormatError | None:
     """Check a table with tabs between the values and without quotation marks."""
-    return _check_rows(_tsv_rows(text), terms)
+    return _check_rows(_read_tsv_rows(text), options)
 
 
-def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]] | Fault]:
+def _read_csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]] | FormatError]:
     reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
     start = 1
     while True:
@@ -48,51 +48,51 @@ def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]] | Fau
         except csv.Error as error:
             if "limit" in str(error):
                 raise EvaluatorError(f"a value is too long to be read: {error}") from None
-            yield Fault(str(error), start)
+            yield FormatError(str(error), start)
             break
         if row:
             yield start, row
         start = reader.line_num + 1
 
 
-def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]] | Fault]:
+def _read_tsv_rows(text: str) -> Iterator[tuple[int, list[str]] | FormatError]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line:
             yield number, line.split("\t")
 
 
-def _check_rows(rows: Iterator[tuple[int, list[str]] | Fault], terms: Terms) -> Fault | None:
+def _check_rows(rows: Iterator[tuple[int, list[str]] | FormatError], options: FormatOptions) -> FormatError | None:
     width = None
     for row in rows:
-        if isinstance(row, Fault):
+        if isinstance(row, FormatError):
             return row
         number, values = row
         if width is None:
             width = len(values)
-            if fault := _check_first_row(number, values, terms):
-                return fault
+            if error := _check_first_row(number, values, options):
+                return error
         elif len(values) != width:
             unit = "value" if len(values) == 1 else "values"
-            return Fault(f"the row has {len(values)} {unit}, the first row has {width}", number)
-    return Fault("there is no row") if width is None else None
+            return FormatError(f"the row has {len(values)} {unit}, the first row has {width}", number)
+    return FormatError("there is no row") if width is None else None
 
 
-def _check_first_row(line: int, values: list[str], terms: Terms) -> Fault | None:
-    columns = terms.columns
+def _check_first_row(line: int, values: list[str], options: FormatOptions) -> FormatError | None:
+    columns = options.columns
     if columns is None and len(values) == 1:
-        return Fault("it has only one column (columns=1 allows that)", line)
+        return FormatError("it has only one column (columns=1 allows that)", line)
     if isinstance(columns, int) and columns != len(values):
         unit = "column" if len(values) == 1 else "columns"
-        return Fault(f"it has {len(values)} {unit}, not {columns}", line)
+        return FormatError(f"it has {len(values)} {unit}, not {columns}", line)
     if isinstance(columns, tuple) and list(columns) != values:
-        return Fault(f"the columns are {', '.join(values)}, not {', '.join(columns)}", line)
-    if not terms.header:
+        return FormatError(f"the columns are {', '.join(values)}, not {', '.join(columns)}", line)
+    if not options.header:
         return None
     names = [name.strip() for name in values]
     if "" in names:
-        return Fault(f"column {names.index('') + 1} has no name", line)
+        return FormatError(f"column {names.index('') + 1} has no name", line)
     name, count = Counter(names).most_common(1)[0]
-    return Fault(f"{count} columns are called {name!r}", line) if count > 1 else None
+    return FormatError(f"{count} columns are called {name!r}", line) if count > 1 else None
 
 
 _POSITION = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
@@ -102,20 +102,20 @@ _MAX_DEPTH = 200
 _MAX_LINE = 20_000
 _BRACKETS = re.compile(r"[\[\]{}]")
 _LONG_KEY = re.compile(rf"(?<![\w.-])(?:[\w-]++\.){{{_MAX_DEPTH}}}")
-_TOO_DEEP = Fault("it is nested too deep to be read")
+_TOO_DEEP = FormatError("it is nested too deep to be read")
 
 
-def json(text: str, _: Terms) -> Fault | None:
+def check_json(text: str, _: FormatOptions) -> FormatError | None:
     """Check JSON (RFC 8259)."""
-    return json_text.check_json(text).fault
+    return json_text.check_json(text).error
 
 
-def toml(text: str, _: Terms) -> Fault | None:
+def check_toml(text: str, _: FormatOptions) -> FormatError | None:
     """Check TOML 1.0 with the standard library's parser."""
     import tomllib
 
     if not text.strip():
-        return Fault("the text is empty")
+        return FormatError("the text is empty")
     if max(map(len, text.splitlines()), default=0) > _MAX_LINE:
         # The standard library's parser takes quadratic time for a long dotted key.
         raise EvaluatorError(f"a line in it has more than {_MAX_LINE:,} characters")
@@ -127,17 +127,17 @@ def toml(text: str, _: Terms) -> Fault | None:
         what = _POSITION.sub("", str(error))
         position = _POSITION.search(str(error))
         if position is None or position[1] is None:
-            return at(text, len(text), what)
-        return Fault(what, int(position[1]), int(position[2]))
+            return make_error_at(text, len(text), what)
+        return FormatError(what, int(position[1]), int(position[2]))
     except RecursionError:
         return _TOO_DEEP
     return None
 
 
-def yaml(text: str, _: Terms) -> Fault | None:
+def check_yaml(text: str, _: FormatOptions) -> FormatError | None:
     """Check YAML 1.1 that builds only plain data, with a mapping or a list at the top.
 
-    Prose, which is a single YAML text, and repeated keys are refused.
+    Prose, which is a single YAML text, and repeated keys are errors.
     """
     from yaml import SafeLoader, YAMLError, compose
 
@@ -147,37 +147,37 @@ def yaml(text: str, _: Terms) -> Fault | None:
     try:
         node = compose(text, Loader=SafeLoader)
         if node is None:
-            return Fault("the text is empty")
+            return FormatError("the text is empty")
         if not isinstance(node.value, list):
-            return Fault("it is a single value, not a mapping or a list")
+            return FormatError("it is a single value, not a mapping or a list")
         return next(_find_invalid_nodes(node), None)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = str(getattr(error, "problem", None) or error).partition("\n")[0]
-        return Fault(what) if mark is None else Fault(what, mark.line + 1, mark.column + 1)
+        return FormatError(what) if mark is None else FormatError(what, mark.line + 1, mark.column + 1)
     except RecursionError:
         return _TOO_DEEP
 
 
-def python(text: str, _: Terms) -> Fault | None:
+def check_python(text: str, _: FormatOptions) -> FormatError | None:
     """Check that Python code parses, in the version that Proctor runs on; nothing is run."""
     import ast
     import warnings
 
     if not text.strip():
-        return Fault("the text is empty")
+        return FormatError("the text is empty")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ast.parse(text)
     except SyntaxError as error:
-        return Fault(error.msg, error.lineno or 0, error.offset or 0)
+        return FormatError(error.msg, error.lineno or 0, error.offset or 0)
     except (ValueError, RecursionError, MemoryError) as error:
-        return _TOO_DEEP if not isinstance(error, ValueError) else Fault(str(error))
+        return _TOO_DEEP if not isinstance(error, ValueError) else FormatError(str(error))
     return None
 
 
-def _find_invalid_nodes(top: Node) -> Iterator[Fault]:
+def _find_invalid_nodes(top: Node) -> Iterator[FormatError]:
     """Yield tags that do not build plain data, and repeated keys."""
     from yaml import MappingNode, SafeLoader, ScalarNode
 
@@ -190,7 +190,7 @@ def _find_invalid_nodes(top: Node) -> Iterator[Fault]:
         visited.add(id(node))
         line, column = node.start_mark.line + 1, node.start_mark.column + 1
         if node.tag not in SafeLoader.yaml_constructors and node.tag != _MERGE:
-            yield Fault(f"the tag {node.tag} does not create plain data", line, column)
+            yield FormatError(f"the tag {node.tag} does not create plain data", line, column)
         if isinstance(node, MappingNode):
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
             yield from _find_repeated(keys)
@@ -199,12 +199,12 @@ def _find_invalid_nodes(top: Node) -> Iterator[Fault]:
             pending += reversed(children)
 
 
-def _find_repeated(keys: list[Any]) -> Iterator[Fault]:
+def _find_repeated(keys: list[Any]) -> Iterator[FormatError]:
     seen = set()
     for key in keys:
         if (key.tag, key.value) in seen:
             mark = key.start_mark
-            yield Fault(f"the key {key.value!r} occurs twice", mark.line + 1, mark.column + 1)
+            yield FormatError(f"the key {key.value!r} occurs twice", mark.line + 1, mark.column + 1)
         seen.add((key.tag, key.value))
 
 
@@ -221,63 +221,63 @@ _DURATION = re.compile(
 _EARLY_FRACTION = re.compile(r"[.,][0-9]+[A-Z].*[0-9]")
 
 
-def date(text: str, _: Terms) -> Fault | None:
+def check_date(text: str, _: FormatOptions) -> FormatError | None:
     """Check a day of the calendar as YYYY-MM-DD."""
     match = _DATE.fullmatch(text)
     if match is None:
-        return Fault(f"{preview(text)} does not have the form YYYY-MM-DD")
+        return FormatError(f"{preview(text)} does not have the form YYYY-MM-DD")
     try:
         calendar_day(*map(int, match.groups()))
     except ValueError as error:
-        return Fault(f"{text} is not a date: {error}")
+        return FormatError(f"{text} is not a date: {error}")
     return None
 
 
-def time(text: str, _: Terms) -> Fault | None:
+def check_time(text: str, _: FormatOptions) -> FormatError | None:
     """Check a time of day as HH:MM or HH:MM:SS, with an optional offset."""
     match = _TIME.fullmatch(text)
     if match is None:
-        return Fault(f"{preview(text)} does not have the form HH:MM[:SS], with or without an offset")
+        return FormatError(f"{preview(text)} does not have the form HH:MM[:SS], with or without an offset")
     hour, minute, second = (int(digits or 0) for digits in match.groups()[:3])
     is_midnight = (hour, minute, second) == (24, 0, 0)
     # Second 60 is a leap second.
     if not is_midnight and (hour > 23 or minute > 59 or second > 60):
-        return Fault(f"{text} is not a time of day")
+        return FormatError(f"{text} is not a time of day")
     offset = re.findall("[0-9]{2}", match[4] or "")
     if any(int(digits) > limit for digits, limit in zip(offset, (23, 59), strict=False)):
-        return Fault(f"{match[4]} is not an offset")
+        return FormatError(f"{match[4]} is not an offset")
     return None
 
 
-def datetime(text: str, terms: Terms) -> Fault | None:
+def check_datetime(text: str, options: FormatOptions) -> FormatError | None:
     """Check a day and a time of day (ISO 8601), with T or a space between them."""
     day, _, clock = text.replace("t", "T", 1).replace(" ", "T", 1).partition("T")
     if not clock:
-        return Fault(f"{preview(text)} does not have the form YYYY-MM-DDTHH:MM:SS")
-    return date(day, terms) or time(clock, terms)
+        return FormatError(f"{preview(text)} does not have the form YYYY-MM-DDTHH:MM:SS")
+    return check_date(day, options) or check_time(clock, options)
 
 
-def rfc3339(text: str, terms: Terms) -> Fault | None:
+def check_rfc3339(text: str, options: FormatOptions) -> FormatError | None:
     """Check a time stamp by RFC 3339: with seconds and an offset."""
-    fault = datetime(text, terms)
-    if fault is None and not _TO_THE_SECOND.search(text):
-        return Fault(f"{preview(text)} has no seconds, or no offset such as Z or +01:00")
-    if fault is None and text[11:13] == "24":
-        return Fault("RFC 3339 writes midnight as 00:00:00")
-    return fault
+    error = check_datetime(text, options)
+    if error is None and not _TO_THE_SECOND.search(text):
+        return FormatError(f"{preview(text)} has no seconds, or no offset such as Z or +01:00")
+    if error is None and text[11:13] == "24":
+        return FormatError("RFC 3339 writes midnight as 00:00:00")
+    return error
 
 
-def duration(text: str, _: Terms) -> Fault | None:
+def check_duration(text: str, _: FormatOptions) -> FormatError | None:
     """Check a duration (ISO 8601), such as P3DT12H or PT0.5S."""
     if _DURATION.fullmatch(text) and not _EARLY_FRACTION.search(text):
         return None
-    return Fault(f"{preview(text)} is not a duration such as P3DT12H, PT0.5S or P2W")
+    return FormatError(f"{preview(text)} is not a duration such as P3DT12H, PT0.5S or P2W")
 
 
 class Format(NamedTuple):
     """The check and the options of a format, and whether white space around it is removed.
 
-    `data` are the plain types that comply although they are not texts.
+    `data` lists the types of values that have the format without being texts.
     """
 
     check: Check
@@ -287,36 +287,36 @@ class Format(NamedTuple):
 
 
 FORMATS: dict[str, Format] = {
-    "email": Format(is_valid("email", "an email address (RFC 5321)")),
-    "url": Format(scalars.url, ("schemes",)),
-    "uri": Format(scalars.is_uri),
-    "hostname": Format(is_valid("hostname", "the name of a host (RFC 1123)")),
-    "ipv4": Format(scalars.ipv4),
-    "ipv6": Format(scalars.ipv6),
-    "phone": Format(matches(r"\+[1-9][0-9]{1,14}", "+ and up to 15 digits, the first not 0 (E.164)")),
-    "uuid": Format(is_valid("uuid", "a UUID (RFC 9562)")),
-    "date": Format(date),
-    "time": Format(time),
-    "datetime": Format(datetime),
-    "rfc3339": Format(rfc3339),
-    "duration": Format(duration),
-    "number": Format(matches(_NUMBER, "a number"), data=(int, float)),
-    "integer": Format(matches(r"[+-]?[0-9]+", "a whole number"), data=(int,)),
-    "boolean": Format(matches(r"(?i)true|false", "true or false"), data=(bool,)),
-    "base64": Format(scalars.base64_standard),
-    "base64url": Format(scalars.base64_url),
-    "hex": Format(matches(r"(?:0[xX])?[0-9a-fA-F]+", "hexadecimal digits")),
-    "semver": Format(matches(scalars.SEMVER, "a semantic version (such as 1.4.0 or 2.0.0-rc.1)")),
-    "regex": Format(scalars.regex, ("pattern",), strip=False),
-    "json": Format(json, strip=False, data=(object,)),
-    "yaml": Format(yaml, strip=False),
-    "toml": Format(toml, strip=False),
-    "python": Format(python, strip=False),
-    "xml": Format(markup.xml),
-    "html": Format(markup.html, strip=False),
-    "markdown": Format(markup.markdown, strip=False),
-    "csv": Format(comma_separated, ("columns", "header", "delimiter"), strip=False),
-    "tsv": Format(tab_separated, ("columns", "header"), strip=False),
+    "email": Format(make_validator_check("email", "an email address (RFC 5321)")),
+    "url": Format(scalars.check_url, ("schemes",)),
+    "uri": Format(scalars.check_uri),
+    "hostname": Format(make_validator_check("hostname", "the name of a host (RFC 1123)")),
+    "ipv4": Format(scalars.check_ipv4),
+    "ipv6": Format(scalars.check_ipv6),
+    "phone": Format(make_pattern_check(r"\+[1-9][0-9]{1,14}", "+ and up to 15 digits, the first not 0 (E.164)")),
+    "uuid": Format(make_validator_check("uuid", "a UUID (RFC 9562)")),
+    "date": Format(check_date),
+    "time": Format(check_time),
+    "datetime": Format(check_datetime),
+    "rfc3339": Format(check_rfc3339),
+    "duration": Format(check_duration),
+    "number": Format(make_pattern_check(_NUMBER, "a number"), data=(int, float)),
+    "integer": Format(make_pattern_check(r"[+-]?[0-9]+", "a whole number"), data=(int,)),
+    "boolean": Format(make_pattern_check(r"(?i)true|false", "true or false"), data=(bool,)),
+    "base64": Format(scalars.check_base64),
+    "base64url": Format(scalars.check_base64_url),
+    "hex": Format(make_pattern_check(r"(?:0[xX])?[0-9a-fA-F]+", "hexadecimal digits")),
+    "semver": Format(make_pattern_check(scalars.SEMVER, "a semantic version (such as 1.4.0 or 2.0.0-rc.1)")),
+    "regex": Format(scalars.check_regex, ("pattern",), strip=False),
+    "json": Format(check_json, strip=False, data=(object,)),
+    "yaml": Format(check_yaml, strip=False),
+    "toml": Format(check_toml, strip=False),
+    "python": Format(check_python, strip=False),
+    "xml": Format(markup.check_xml),
+    "html": Format(markup.check_html, strip=False),
+    "markdown": Format(markup.check_markdown, strip=False),
+    "csv": Format(check_csv, ("columns", "header", "delimiter"), strip=False),
+    "tsv": Format(check_tsv, ("columns", "header"), strip=False),
 }
 ALIASES = {
     "date-time": "datetime", "iso8601": "datetime", "e164": "phone", "int": "integer", "bool": "boolean",
@@ -325,80 +325,84 @@ ALIASES = {
 WHERE = "format_compliance"
 
 
-def select_formats(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], Terms]:
+def select_formats(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], FormatOptions]:
     """Return the formats of these names and their options, or an error that says what is invalid."""
     formats = {name: _find_format(name) for name in names}
-    return formats, _check_options(formats, {key: it for key, it in options.items() if it is not None})
+    return formats, _check_options(formats, {name: value for name, value in options.items() if value is not None})
 
 
-def score_formats(output: Any, formats: Mapping[str, Format], terms: Terms, allow_fences: bool) -> Score:
-    """Pass if one of the formats fits; an abandoned check of the others is an error."""
-    faults: dict[str, Fault] = {}
+def score_formats(output: Any, formats: Mapping[str, Format], options: FormatOptions, allow_fences: bool) -> Score:
+    """Pass if the output has one of the formats; if not, an abandoned check is an error."""
+    errors: dict[str, FormatError] = {}
     abandoned = ""
     for name, expected in formats.items():
         try:
-            fault = _find_fault(output, expected, terms, allow_fences)
-        except EvaluatorError as error:
-            abandoned = f"not known whether it is {name}: {error.what}"
+            error = _check_output(output, expected, options, allow_fences)
+        except EvaluatorError as exception:
+            abandoned = f"it is unknown whether it is {name}: {exception.what}"
             continue
-        if fault is None:
+        if error is None:
             return Score(1.0, True, "", {"method": "parser", "format": name})
-        faults[name] = fault
+        errors[name] = error
     details: dict[str, Any] = {"method": "parser", "formats": list(formats)}
     if abandoned:
         return Score.error(abandoned, details)
-    if len(faults) == 1:
-        (fault,) = faults.values()
-        return Score(0.0, False, str(fault), details | fault.place)
-    reasons = (f"not {name}: {fault}" for name, fault in faults.items())
+    if len(errors) == 1:
+        (error,) = errors.values()
+        return Score(0.0, False, str(error), details | error.position)
+    reasons = (f"not {name}: {error}" for name, error in errors.items())
     return Score(0.0, False, "; ".join(reasons), details)
 
 
 def _find_format(name: Any) -> Format:
-    known = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
-    if known is None:
+    known_format = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if known_format is None:
         fix = suggest_name(str(name), [*FORMATS, *ALIASES])
         raise EvaluatorError(f"there is no format {name!r}", where=WHERE, fix=fix)
-    return known
+    return known_format
 
 
-def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) -> Terms:
+def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) -> FormatOptions:
     if not formats:
-        raise EvaluatorError("there is no format to check", where=WHERE)
-    known = {option for expected in formats.values() for option in expected.options}
-    problems = [Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known]
-    if "pattern" in known and "pattern" not in options:
-        problems.append(Problem("pattern", "regex requires it"))
+        raise EvaluatorError("there is no format to check", where=WHERE, fix='write format="date"')
+    known_options = {option for expected in formats.values() for option in expected.options}
+    problems = [
+        Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known_options
+    ]
+    if "pattern" in known_options and "pattern" not in options:
+        problems.append(Problem("pattern", "the format regex requires a pattern"))
     delimiter = options.get("delimiter", ",")
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        problems.append(Problem("delimiter", f"it must be one character, got {delimiter!r}"))
+        problems.append(Problem("delimiter", f"must be one character other than a quotation mark, got {delimiter!r}"))
     if problems:
-        raise EvaluatorError("the options are invalid", where=WHERE, problems=problems)
+        available = ", ".join(sorted(known_options)) or "no options"
+        fix = f"{', '.join(formats)} takes: {available}"
+        raise EvaluatorError("the options are invalid", where=WHERE, fix=fix, problems=problems)
     if "pattern" in options:
         compile_regex(options["pattern"])
-    return Terms(**options)
+    return FormatOptions(**options)
 
 
-def _find_fault(output: Any, expected: Format, terms: Terms, allow_fences: bool) -> Fault | None:
+def _check_output(output: Any, expected: Format, options: FormatOptions, allow_fences: bool) -> FormatError | None:
     if not isinstance(output, str | bytes | bytearray):
-        plain = output if object in expected.data else codec.plain(output)
+        plain = output if object in expected.data else codec.to_plain(output)
         if object in expected.data or (
             isinstance(plain, expected.data) and isinstance(plain, bool) == (bool in expected.data)
         ):
             reason = explain_unwritable(plain)
-            return Fault(reason) if reason else None
+            return FormatError(reason) if reason else None
         if not isinstance(plain, str):
-            return Fault(f"it is {type_name(plain)}, not a text: {preview(plain)}")
+            return FormatError(f"it is {type_name(plain)}, not a text: {preview(plain)}")
         output = plain
     text, before = remove_fence(output, allow_fences)
     if isinstance(text, bytes):
         try:
             text = text.decode()
         except UnicodeDecodeError:
-            return Fault("the bytes are not UTF-8")
+            return FormatError("the bytes are not UTF-8")
     if expected.strip:
         before += text[: len(text) - len(text.lstrip())].count("\n")
         text = text.strip()
     broken = SURROGATE.search(text)
-    fault = expected.check(text, terms) if broken is None else at(text, broken.start(), HALF_A_PAIR)
-    return None if fault is None else fault.below(before)
+    error = expected.check(text, options) if broken is None else make_error_at(text, broken.start(), LONE_SURROGATE)
+    return None if error is None else error.move_down(before)

@@ -1,4 +1,4 @@
-"""Check JSON texts by RFC 8259, at any depth, and explain faults in words."""
+"""Check JSON texts by RFC 8259, at any depth, and explain errors in words."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any, NamedTuple
 
-from proctor.evaluators.formats.fault import Fault, at
+from proctor.evaluators.formats.format_error import FormatError, make_error_at
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
 from proctor.records.sample import type_name
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-HALF_A_PAIR = "half of a surrogate pair is not a character"
+LONE_SURROGATE = "half of a surrogate pair is not a character"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _PLAIN = re.compile(rf"{_STRING.pattern}|true|false|null|-?(?:0(?![0-9])|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -34,9 +34,9 @@ _MAX_DUPLICATES = 20
 
 
 class JsonCheck(NamedTuple):
-    """The first fault of a JSON text, and the keys that an object has twice, which RFC 8259 allows."""
+    """The first error of a JSON text, and the keys that an object has twice, which RFC 8259 allows."""
 
-    fault: Fault | None
+    error: FormatError | None
     duplicates: list[str]
 
 
@@ -49,15 +49,15 @@ def check_json(data: str | bytes) -> JsonCheck:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             before = data[: error.start].decode("utf-8")
-            return JsonCheck(at(before, len(before), "the bytes are not UTF-8"), [])
+            return JsonCheck(make_error_at(before, len(before), "the bytes are not UTF-8"), [])
     if (broken := SURROGATE.search(text)) is not None:
-        return JsonCheck(at(text, broken.start(), HALF_A_PAIR), [])
+        return JsonCheck(make_error_at(text, broken.start(), LONE_SURROGATE), [])
     duplicates: list[str] = []
-    return JsonCheck(_find_fault(text, duplicates), duplicates)
+    return JsonCheck(_find_error(text, duplicates), duplicates)
 
 
-def _find_fault(text: str, duplicates: list[str]) -> Fault | None:
-    """Read one value and return the first fault; a list of what is open costs no stack."""
+def _find_error(text: str, duplicates: list[str]) -> FormatError | None:
+    """Read one value and return the first error, without recursion."""
     # The closing sign of every open object and list, with the keys of an object.
     parents: list[tuple[str, set[str] | None]] = []
     position, state = _skip_space(text, 0), "value"
@@ -69,13 +69,13 @@ def _find_fault(text: str, duplicates: list[str]) -> Fault | None:
             position, state = position + 1, "after"
         elif state == "after":
             if sign != ",":
-                return _expect(text, position, f"',' or '{closing}'")
+                return _expect_token(text, position, f"',' or '{closing}'")
             position, state = position + 1, "next"
         elif state == "next" and sign == closing:
-            return at(text, position, f"trailing comma before '{closing}'")
+            return make_error_at(text, position, f"trailing comma before '{closing}'")
         elif state != "value" and keys is not None:
             colon = _read_key(text, position, keys, duplicates)
-            if isinstance(colon, Fault):
+            if isinstance(colon, FormatError):
                 return colon
             position, state = colon + 1, "value"
         elif sign in ("{", "["):
@@ -84,11 +84,11 @@ def _find_fault(text: str, duplicates: list[str]) -> Fault | None:
         else:
             match = _PLAIN.match(text, position)
             if match is None:
-                return _explain(text, position, "a value")
+                return _explain_error(text, position, "a value")
             position, state = match.end(), "after"
         position = _skip_space(text, position)
     rest = text[position : position + 1]
-    return at(text, position, f"unexpected {preview(rest)} after the end of the JSON") if rest else None
+    return make_error_at(text, position, f"unexpected {preview(rest)} after the end of the JSON") if rest else None
 
 
 def _skip_space(text: str, position: int) -> int:
@@ -96,52 +96,52 @@ def _skip_space(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _read_key(text: str, position: int, keys: set[str], duplicates: list[str]) -> int | Fault:
+def _read_key(text: str, position: int, keys: set[str], duplicates: list[str]) -> int | FormatError:
     """Add a key to the keys of its object; return the position of its colon."""
     match = _STRING.match(text, position)
     if match is None:
-        return _explain(text, position, "a key in double quotes")
+        return _explain_error(text, position, "a key in double quotes")
     key = json.loads(match[0]) if "\\" in match[0] else match[0][1:-1]
     if key in keys and len(duplicates) < _MAX_DUPLICATES:
-        place = at(text, position, "")
-        duplicates.append(f"{key} (line {place.line}, column {place.column})")
+        repeated = make_error_at(text, position, "")
+        duplicates.append(f"{key} (line {repeated.line}, column {repeated.column})")
     keys.add(key)
     colon = _skip_space(text, match.end())
-    return colon if text.startswith(":", colon) else _expect(text, colon, "':'")
+    return colon if text.startswith(":", colon) else _expect_token(text, colon, "':'")
 
 
-def _explain(text: str, position: int, expected: str) -> Fault:
+def _explain_error(text: str, position: int, expected: str) -> FormatError:
     """Explain why there is no value or key at a position."""
     if start := _STRING_START.match(text, position):
         end = start.end()
         if end == len(text):
-            return at(text, position, "the string is not closed")
+            return make_error_at(text, position, "the string is not closed")
         if text[end] == "\\":
-            return at(text, end, f"{text[end : end + 2]!r} is not an escape")
-        return at(text, end, f"{text[end]!r} in a string must be escaped")
+            return make_error_at(text, end, f"{text[end : end + 2]!r} is not an escape")
+        return make_error_at(text, end, f"{text[end]!r} in a string must be escaped")
     for pattern, what in _MISTAKES:
         if (mistake := pattern.match(text, position)) is not None:
-            return at(text, position, what.format(mistake[0]))
-    return _expect(text, position, expected)
+            return make_error_at(text, position, what.format(mistake[0]))
+    return _expect_token(text, position, expected)
 
 
-def _expect(text: str, position: int, expected: str) -> Fault:
+def _expect_token(text: str, position: int, expected: str) -> FormatError:
     found = preview(text[position]) if position < len(text) else "the end of the text"
-    return at(text, position, f"expected {expected}, found {found}")
+    return make_error_at(text, position, f"expected {expected}, found {found}")
 
 
 def explain_unwritable(value: Any) -> str:
     """Return why data cannot be written as JSON; "" if it can."""
     try:
-        data = codec.plain(value)
-    except codec.UNWRITABLE as error:
+        data = codec.to_plain(value)
+    except codec.ENCODE_ERRORS as error:
         return f"{type_name(value)} cannot be written as JSON ({type(error).__name__})"
     for path, item in _list_leaves(data):
         prefix = f"{path}: " if path else ""
         if isinstance(item, float) and not isfinite(item):
             return f"{prefix}JSON has no {item}"
         if isinstance(item, str) and SURROGATE.search(item):
-            return f"{prefix}{HALF_A_PAIR}"
+            return f"{prefix}{LONE_SURROGATE}"
         if isinstance(item, dict):
             return f"{prefix}an object of type {item['$type']} cannot be written as JSON"
     return ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xml.parsers import expat
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.formats.fault import Fault, Terms, at
+from proctor.evaluators.formats.format_error import FormatError, FormatOptions, make_error_at
 from proctor.evaluators.score_conversion import preview
 
 if TYPE_CHECKING:
@@ -46,26 +46,26 @@ class _Element(NamedTuple):
     is_foreign: bool
 
 
-def xml(text: str, _: Terms) -> Fault | None:
-    """Check that XML is well formed; entity declarations are refused, and nothing is downloaded."""
+def check_xml(text: str, _: FormatOptions) -> FormatError | None:
+    """Check that XML is well formed; entity declarations are errors, and nothing is downloaded."""
     parser = expat.ParserCreate()
 
-    def refuse(*_: object) -> int:
+    def reject_entity(*_: object) -> int:
         raise _EntityDeclared
 
-    parser.EntityDeclHandler = refuse
-    parser.ExternalEntityRefHandler = refuse
+    parser.EntityDeclHandler = reject_entity
+    parser.ExternalEntityRefHandler = reject_entity
     try:
         parser.Parse(text, True)
     except _EntityDeclared:
-        what = "it declares an entity, which is refused for safety"
-        return Fault(what, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
+        what = "it declares an entity, which is not allowed for safety"
+        return FormatError(what, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
     except expat.ExpatError as error:
-        return Fault(expat.ErrorString(error.code), error.lineno, error.offset + 1)
+        return FormatError(expat.ErrorString(error.code), error.lineno, error.offset + 1)
     return None
 
 
-def html(text: str, _: Terms) -> Fault | None:
+def check_html(text: str, _: FormatOptions) -> FormatError | None:
     """Check that the tags of HTML are balanced; optional end tags (li, p, td …) may be missing.
 
     Attributes, and which element may contain which, are not checked.
@@ -74,13 +74,13 @@ def html(text: str, _: Terms) -> Fault | None:
     has_tags = False
     for kind, name, start in _find_tags(text):
         if kind == "unfinished":
-            return at(text, start, f"the tag {preview(text[start : start + 20])} is not finished")
+            return make_error_at(text, start, f"the tag {preview(text[start : start + 20])} is not finished")
         has_tags = has_tags or kind != "end"
         if _VOID.fullmatch(name):
             continue
         if kind == "end":
-            if fault := _close(text, open_elements, name, start):
-                return fault
+            if error := _close_element(text, open_elements, name, start):
+                return error
             continue
         is_foreign = name in _FOREIGN or bool(open_elements and open_elements[-1].is_foreign)
         # HTML ignores the slash of <div/>, except in drawings and formulas.
@@ -88,8 +88,8 @@ def html(text: str, _: Terms) -> Fault | None:
             open_elements.append(_Element(name, start, is_foreign))
     unclosed = [element for element in open_elements if not _OPTIONAL_END.fullmatch(element.name)]
     if unclosed:
-        return at(text, unclosed[-1].start, f"<{unclosed[-1].name}> is not closed")
-    return None if has_tags else Fault("it has no tag")
+        return make_error_at(text, unclosed[-1].start, f"<{unclosed[-1].name}> is not closed")
+    return None if has_tags else FormatError("it has no tag")
 
 
 def _find_tags(text: str) -> Iterator[tuple[str, str, int]]:
@@ -118,40 +118,40 @@ def _find_tags(text: str) -> Iterator[tuple[str, str, int]]:
                 position = closing_tag.start() if closing_tag else len(text)
 
 
-def _close(text: str, open_elements: list[_Element], name: str, start: int) -> Fault | None:
+def _close_element(text: str, open_elements: list[_Element], name: str, start: int) -> FormatError | None:
     depth = next((i for i in reversed(range(len(open_elements))) if open_elements[i].name == name), None)
     if depth is None:
-        return at(text, start, f"</{name}> has no start tag")
+        return make_error_at(text, start, f"</{name}> has no start tag")
     inner = [element for element in open_elements[depth + 1 :] if not _OPTIONAL_END.fullmatch(element.name)]
     del open_elements[depth:]
-    return at(text, inner[-1].start, f"<{inner[-1].name}> is not closed before </{name}>") if inner else None
+    return make_error_at(text, inner[-1].start, f"<{inner[-1].name}> is not closed before </{name}>") if inner else None
 
 
-def markdown(text: str, _: Terms) -> Fault | None:
+def check_markdown(text: str, _: FormatOptions) -> FormatError | None:
     """Check Markdown for open code fences, uneven tables, skipped heading levels and broken links."""
     from markdown_it import MarkdownIt
 
     if not text.strip():
-        return Fault("the text is empty")
+        return FormatError("the text is empty")
     if text.count("[") - text.count("]") > _MAX_OPEN_BRACKETS:
         raise EvaluatorError(f"more than {_MAX_OPEN_BRACKETS} brackets in it are not closed")
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     lines = text.splitlines()
-    faults = [*_check_fences(tokens, lines), *_check_tables(tokens, lines)]
-    faults += [*_check_headings(tokens), *_check_links(tokens)]
-    return min(faults, key=lambda fault: fault.line, default=None)
+    errors = [*_check_fences(tokens, lines), *_check_tables(tokens, lines)]
+    errors += [*_check_headings(tokens), *_check_links(tokens)]
+    return min(errors, key=lambda error: error.line, default=None)
 
 
-def _check_fences(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Fault]:
+def _check_fences(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[FormatError]:
     for token in tokens:
         if token.type == "fence" and token.map is not None:
             first, end = token.map
             last = lines[end - 1].strip(" \t>") if end - first > 1 else ""
             if not (last.startswith(token.markup) and set(last) == {token.markup[0]}):
-                yield Fault(f"the code fence {token.markup} is not closed", first + 1)
+                yield FormatError(f"the code fence {token.markup} is not closed", first + 1)
 
 
-def _check_tables(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Fault]:
+def _check_tables(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[FormatError]:
     width = 0
     for token in tokens:
         if token.map is None:
@@ -160,12 +160,12 @@ def _check_tables(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[Fau
         if token.type == "table_open":
             width = _count_cells(lines[line])
         elif token.type == "tr_open" and (count := _count_cells(lines[line])) != width:
-            yield Fault(f"the row has {count} cells, the header has {width}", line + 1)
+            yield FormatError(f"the row has {count} cells, the header has {width}", line + 1)
         elif token.type == "paragraph_open":
             yield from _check_failed_tables(lines[line : token.map[1]], line + 1)
 
 
-def _check_failed_tables(lines: Sequence[str], start: int) -> Iterator[Fault]:
+def _check_failed_tables(lines: Sequence[str], start: int) -> Iterator[FormatError]:
     """Find tables that are a paragraph to the parser, because header and delimiter row differ."""
     for index, line in enumerate(lines[1:]):
         if "|" not in lines[index] or not _is_delimiter_row(line):
@@ -173,7 +173,7 @@ def _check_failed_tables(lines: Sequence[str], start: int) -> Iterator[Fault]:
         header, count = _count_cells(lines[index]), _count_cells(line)
         if header != count:
             what = f"the table's header has {header} cells, its delimiter row has {count}"
-            yield Fault(what, start + index + 1)
+            yield FormatError(what, start + index + 1)
 
 
 def _is_delimiter_row(line: str) -> bool:
@@ -189,26 +189,26 @@ def _count_cells(line: str) -> int:
     return len(_UNESCAPED_PIPE.split(row))
 
 
-def _check_headings(tokens: Sequence[Token]) -> Iterator[Fault]:
+def _check_headings(tokens: Sequence[Token]) -> Iterator[FormatError]:
     previous = 0
     for token in tokens:
         if token.type == "heading_open":
             level = int(token.tag[1:])
             if previous and level > previous + 1 and token.map is not None:
-                yield Fault(f"a heading of level {level} follows one of level {previous}", token.map[0] + 1)
+                yield FormatError(f"a heading of level {level} follows one of level {previous}", token.map[0] + 1)
             previous = level
 
 
-def _check_links(tokens: Sequence[Token]) -> Iterator[Fault]:
+def _check_links(tokens: Sequence[Token]) -> Iterator[FormatError]:
     for token in tokens:
         if token.type != "inline" or token.map is None:
             continue
         line = token.map[0] + 1
         children = token.children or []
         if any(child.type == "link_open" and not child.attrGet("href") for child in children):
-            yield Fault("a link has no address", line)
+            yield FormatError("a link has no address", line)
         prose = "".join(child.content if child.type == "text" else " " for child in children)
         if match := _BROKEN_LINK.search(prose):
-            yield Fault(f"the link [{match[1]}](…) is broken", line)
+            yield FormatError(f"the link [{match[1]}](…) is broken", line)
         elif match := next((m for m in _UNRESOLVED.finditer(prose) if _LETTER.search(m[2])), None):
-            yield Fault(f"the link [{match[1]}] has no definition of its reference", line)
+            yield FormatError(f"the link [{match[1]}] has no definition of its reference", line)

@@ -34,7 +34,7 @@ _META_SCHEMAS = {
 _ADDRESS = re.compile(r"(?!\w:[\\/])[\w./\\-]+:[A-Za-z_][\w.]*")
 # Replaces the value in the validator's messages, because it may be very long.
 _MASK = "\x00"
-_FIX = "give a mapping, a boolean, the path of a JSON or YAML file, a class, or its address (module:Class)"
+_FIX = "pass a mapping, a boolean, the path of a JSON or YAML file, a class, or its address (module:Class)"
 
 
 def load_schema(source: Any) -> dict[str, Any] | bool:
@@ -68,7 +68,7 @@ def compile_schema(
     *,
     draft: str | None = None,
     formats: bool = False,
-    others: Mapping[str, Any] | None = None,
+    referenced_schemas: Mapping[str, Any] | None = None,
 ) -> Validator:
     """Return a validator, or an error that says what is wrong with the schema; nothing is downloaded.
 
@@ -84,13 +84,13 @@ def compile_schema(
     declared = "" if isinstance(schema, bool) else str(schema.get("$schema", ""))
     # Before 2019 formats are only notes; since then the meta-schema decides.
     formats_by_draft = False if "draft-0" in declared else None
-    resources = [(uri, load_schema(other)) for uri, other in (others or {}).items()]
+    resources = [(uri, load_schema(other)) for uri, other in (referenced_schemas or {}).items()]
     try:
-        registry = jsonschema_rs.Registry(resources, retriever=_refuse_download) if resources else None
+        registry = jsonschema_rs.Registry(resources, retriever=_reject_download) if resources else None
         return jsonschema_rs.validator_for(
             schema,
             validate_formats=formats or formats_by_draft,
-            retriever=_refuse_download,
+            retriever=_reject_download,
             registry=registry,
             mask=_MASK,
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=1_000_000),
@@ -98,7 +98,7 @@ def compile_schema(
     except jsonschema_rs.ValidationError as error:
         what = format_schema_error(".".join(map(str, error.instance_path)), _get_message(error))
         is_reference = error.kind.name == "$ref"
-        fix = 'nothing is downloaded: put the target into "$defs", or pass schemas={…}' if is_reference else ""
+        fix = 'put the target into "$defs", or pass schemas={…}; nothing is downloaded' if is_reference else ""
         raise EvaluatorError(f"the JSON Schema is invalid: {what}", where=WHERE, fix=fix) from None
     except (jsonschema_rs.ReferencingError, ValueError) as error:
         raise EvaluatorError(f"the JSON Schema is invalid: {error}", where=WHERE) from None
@@ -153,11 +153,11 @@ def _read_file(path: Path) -> Any:
 
 
 def _parse_json(text: str, where: str) -> Any:
-    fault = check_json(text).fault
-    if fault is not None:
-        raise EvaluatorError(f"the schema is not JSON: {fault}", where=where)
+    error = check_json(text).error
+    if error is not None:
+        raise EvaluatorError(f"the schema is not JSON: {error}", where=where)
     return msgspec.json.decode(text)
 
 
-def _refuse_download(uri: str) -> Any:
-    raise ValueError(f"{uri} is not among the schemas given")
+def _reject_download(uri: str) -> Any:
+    raise ValueError(f"{uri} is not in schemas")

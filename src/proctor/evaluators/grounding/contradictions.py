@@ -61,11 +61,11 @@ class _Measure(NamedTuple):
 def _load_exclusive_words() -> _ExclusiveWords:
     data = load_data("grounding", "exclusive.yaml")
     groups: dict[str, tuple[frozenset[str], ...]] = {}
-    for line in (*data["anywhere"], *data["beside_a_number"]):
+    for line in (*data["anywhere"], *data["next_to_a_number"]):
         group = frozenset(line.split())
         for word in group:
             groups[word] = (*groups.get(word, ()), group)
-    units = frozenset(word for line in data["beside_a_number"] for word in line.split())
+    units = frozenset(word for line in data["next_to_a_number"] for word in line.split())
     spellings = {word: unit for unit, line in data["spellings"].items() for word in line.split()}
     return _ExclusiveWords(groups, units, spellings)
 
@@ -95,16 +95,16 @@ def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> Wo
 
 def _find_members(sentence: Sequence[Word]) -> dict[str, Word]:
     """Return the words that belong to an exclusive group, by their base form."""
-    known = _load_exclusive_words()
+    exclusive = _load_exclusive_words()
     members: dict[str, Word] = {}
     for index, word in enumerate(sentence):
-        neighbours = sentence[max(0, index - 1) : index + 2]
+        neighbors = sentence[max(0, index - 1) : index + 2]
         follows_number = index > 0 and sentence[index - 1].kind == "number"
         member = (_get_unit(word) if follows_number else "") or _get_member(word)
-        if member not in known.groups:
+        if member not in exclusive.groups:
             continue
-        has_number = any(other.kind == "number" and other is not word for other in neighbours)
-        if member not in known.units or has_number:
+        has_number = any(other.kind == "number" and other is not word for other in neighbors)
+        if member not in exclusive.units or has_number:
             members.setdefault(member, word)
     return members
 
@@ -149,11 +149,11 @@ def _find_units(sentence: Sequence[Word]) -> Iterator[tuple[str, str, Word]]:
 
 
 def _get_unit(word: Word) -> str:
-    known = _load_exclusive_words()
+    exclusive = _load_exclusive_words()
     text = word.text.lower()
-    text = known.spellings.get(text) or known.spellings.get(text.removesuffix("s")) or text
-    member = text if text in known.groups else _get_singular(text)
-    if member in known.units:
+    text = exclusive.spellings.get(text) or exclusive.spellings.get(text.removesuffix("s")) or text
+    member = text if text in exclusive.groups else _get_singular(text)
+    if member in exclusive.units:
         return member
     return "degree" if text in ("degree", "degrees", "°c", "°f") else ""
 
@@ -280,10 +280,10 @@ def _is_denied(sentence: Sequence[Word], index: int) -> bool:
 @functools.lru_cache(maxsize=65536)
 def _are_opposite(left: str, right: str) -> bool:
     longer, shorter = (left, right) if len(left) > len(right) else (right, left)
-    known = _load_prefixes()
-    for prefix, bases in known.bases.items():
+    prefixes = _load_prefixes()
+    for prefix, bases in prefixes.bases.items():
         base = longer.removeprefix(prefix)
-        if base == longer or len(base) < _MIN_BASE_LETTERS or base in known.exceptions:
+        if base == longer or len(base) < _MIN_BASE_LETTERS or base in prefixes.exceptions:
             continue
         if (base == shorter or are_related(base, shorter)) and (
             not bases or any(base == listed or are_related(base, listed) for listed in bases)

@@ -2,7 +2,7 @@
 
 A word is supported if it, or another form of it, is in the passages of the context that fit the
 sentence best, or if it is near in meaning to one of their words. Numbers, names, negations and
-first-person words need an exact match and weigh more.
+first-person words need an exact match and have a higher weight.
 """
 
 from __future__ import annotations
@@ -38,25 +38,20 @@ DEFAULT_THRESHOLD = 0.75
 # Of texts with more sentences the details list the weakest ones.
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
-# A sentence may combine statements from this many places of the context.
+# A sentence may combine statements from this many passages of the context.
 MAX_PASSAGES = 3
 # A word in more passages than this does not distinguish them.
 COMMON_WORD_PASSAGES = 200
 WEIGHTS: Mapping[WordKind, float] = {
-    "function": 0.5,
-    "content": 1.0,
-    "number": 2.0,
-    "name": 2.0,
-    "speaker": 2.0,
-    "negation": 2.0,
-}
-# The nearness from which a word gets credit, and from which it gets full credit.
+    "function": 0.5, "content": 1.0, "number": 2.0, "name": 2.0, "speaker": 2.0, "negation": 2.0,
+}  # fmt: skip
+# The similarity from which a word gets credit, and from which it gets full credit.
 SIMILAR, SAME = 0.25, 0.75
 # The highest support of a sentence that contradicts the context.
 CONTRADICTED_SUPPORT = 0.5
 # Keeps a wrong sentence below the default threshold.
 WRONG_FACTOR = 0.7
-# Short sentences are weighed together with this weight of the complete text.
+# The support of a sentence includes the complete text with this weight, so that short sentences do not decide alone.
 SURROUNDING_WEIGHT = 10.0
 
 _NEGATION_REACH = 5
@@ -237,8 +232,8 @@ def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list
     ]
 
 
-def _may_deny(some_words: Iterable[Word]) -> bool:
-    return any(word.text in load_english().denying for word in some_words)
+def _may_deny(words: Iterable[Word]) -> bool:
+    return any(word.text in load_english().denying for word in words)
 
 
 def _is_same_word(word: Word, other: Word) -> bool:
@@ -402,10 +397,10 @@ async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbed
 
 
 def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
-    text_sentences, index = split_sentences(text), ContextIndex(context)
-    statements = [(sentence, find_statement_words(sentence)) for sentence in text_sentences[:MAX_SENTENCES]]
+    sentences, index = split_sentences(text), ContextIndex(context)
+    statements = [(sentence, find_statement_words(sentence)) for sentence in sentences[:MAX_SENTENCES]]
     lookups = [_look_up(sentence, words, index) for sentence, words in statements if words]
-    return lookups, max(0, len(text_sentences) - MAX_SENTENCES)
+    return lookups, max(0, len(sentences) - MAX_SENTENCES)
 
 
 def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
@@ -414,7 +409,7 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
     passage_words = [word for passage in passages for word in passage.words]
     passage_texts = {word.text for word in passage_words}
     acronyms = {acronym for passage in passages for acronym in passage.acronyms}
-    matched = _find_spelt_out(words, passage_words) | find_same_measures(words, passage_words)
+    matched = _find_spelled_out(words, passage_words) | find_same_measures(words, passage_words)
     missing = [
         word
         for word in words
@@ -431,7 +426,7 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
     return _Lookup(text, words, passages, missing + negations, contradictions)
 
 
-def _find_spelt_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
+def _find_spelled_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
     """Return words that the passages have as an acronym: "National Football League" for "NFL"."""
     acronyms = {word.text for word in passage_words if word.original.isupper() and len(word.text) > 1}
     return {

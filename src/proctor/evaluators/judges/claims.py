@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from proctor.errors import CallFailed, EvaluatorError
+from proctor.errors import CallFailed
 from proctor.evaluators.judges.fence import MarkedForm
 from proctor.evaluators.judges.judge import (
     DEFAULT_OPTIONS,
@@ -30,11 +30,11 @@ from proctor.evaluators.judges.judge import (
     usage_to_data,
 )
 from proctor.evaluators.judges.templates import load_template
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.tokenizer import split_words
 from proctor.models.connect import provider
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
-from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
 from proctor.records.session import Usage
 
@@ -44,16 +44,16 @@ ClaimStatus = Literal["supported", "contradicted", "not_stated", "unverified"]
 # With more claims in one call, a model skips some.
 BATCH = 10
 EXTRACT, CHECK = "claims-extract", "claims-check"
-NOT_IN_CONTEXT = "the evidence that was quoted is not in the context"
+NOT_IN_CONTEXT = "the quoted evidence is not in the context"
 _QUOTATION_MARKS = "\"'`“”„‘’«»"
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One statement of a text, and its words; `found` if they occur in the text."""
+    """One statement of a text, and the words it is taken from; `is_quoted` if these occur in the text."""
 
     text: str
     quote: str = ""
-    found: bool = True
+    is_quoted: bool = True
 
 
 class ClaimVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -69,24 +69,24 @@ class ClaimVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 # The schema that a model sees contains the names of these classes.
-class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ListedClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     claim: str
     quote: str
 
 
-class _Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    claims: list[_Said]
+class _ClaimList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    claims: list[_ListedClaim]
 
 
-class _Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _CheckedClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     reason: str
     evidence: str
     verdict: Support
 
 
-class _Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    verdicts: list[_Checked]
+class _CheckedClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    verdicts: list[_CheckedClaim]
 
 
 async def grounded_claims(
@@ -103,8 +103,7 @@ async def grounded_claims(
     An empty text, or one without claims, is skipped. Claims that the model made up are left out and listed. A claim
     with evidence that is not in the context is not supported; if that applies to all claims, there is no verdict.
     """
-    if not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}")
+    check_fraction("grounded_claims", "threshold", threshold)
     adapter, text = provider(model), to_text(text)
     options = create_judge_options(temperature, max_tokens)
     if not text.strip():
@@ -114,20 +113,20 @@ async def grounded_claims(
     except CallFailed as error:
         return failed_score(adapter, load_template(EXTRACT), [error])
     try:
-        quoted = [claim for claim in claims if claim.found]
+        quoted = [claim for claim in claims if claim.is_quoted]
         verdicts, check_usage = await check(adapter, quoted, to_text(context), options)
     except CallFailed as error:
         error.usage = usage + sum_failed_usage([error])
         return failed_score(adapter, load_template(CHECK), [error])
     judge = {"model": adapter.model, "prompt": load_template(CHECK).id, "extraction": load_template(EXTRACT).id}
     details: dict[str, Any] = {"judge": {**judge, "usage": usage_to_data(usage + check_usage)}}
-    made_up = [claim.text for claim in claims if not claim.found]
+    made_up = [claim.text for claim in claims if not claim.is_quoted]
     if made_up:
         details["made_up"] = made_up
     if not claims:
         return Score.skipped("the text makes no claims", details)
     if not verdicts:
-        return Score.error("no claim that was listed quotes the text", details)
+        return Score.error("the judge listed claims, but none of their quotes is in the text", details)
     return _score_verdicts(verdicts, threshold, details)
 
 
@@ -136,16 +135,16 @@ async def extract(
 ) -> tuple[list[Claim], Usage]:
     """Return the claims of a text in their order, and the usage.
 
-    A claim whose quote does not occur in the text is not `found`: the model made it up. Raises
-    `CallFailed` if the model cannot be reached or gives no list.
+    A claim whose quote does not occur in the text is not `is_quoted`: the model made it up. Raises `CallFailed` if
+    the model cannot be reached or gives no list.
     """
 
-    def check_claims(answer: _Listed) -> None:
+    def check_claims(answer: _ClaimList) -> None:
         if any(not item.claim.strip() for item in answer.claims):
             raise ValueError("a claim in the list is empty")
 
     question = Question(load_template(EXTRACT), {"text": text})
-    response = await ask_judge(model, question, lambda fence: MarkedForm(_Listed, fence, check_claims), options)
+    response = await ask_judge(model, question, lambda fence: MarkedForm(_ClaimList, fence, check_claims), options)
     claims = [
         Claim(item.claim.strip(), item.quote.strip(), bool(_find_quote(item.quote, text)))
         for item in response.output.claims
@@ -170,29 +169,29 @@ async def check(
 async def _check_batch(
     model: ProviderAdapter, claims: Sequence[Claim], context: str, options: JudgeOptions
 ) -> tuple[list[ClaimVerdict], Usage]:
-    def check_numbers(answer: _Verdicts) -> None:
+    def check_numbers(answer: _CheckedClaims) -> None:
         if Counter(item.number for item in answer.verdicts) != Counter(range(1, len(claims) + 1)):
             raise ValueError(f"it does not have exactly one verdict on each claim from 1 to {len(claims)}")
 
-    def check_quotes(answer: _Verdicts) -> None:
+    def check_quotes(answer: _CheckedClaims) -> None:
         misquoted = [str(item.number) for item in answer.verdicts if _is_misquoted(item, context)]
         if misquoted:
             raise ValueError(
-                f"the evidence for {', '.join(misquoted)} is not in the context: quote it exactly "
-                "as it stands there, and give all verdicts again"
+                f"the evidence for {', '.join(misquoted)} is not in the context: quote the context exactly, "
+                "and give all verdicts again"
             )
 
-    listed = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
-    question = Question(load_template(CHECK), {"context": context, "claims": listed})
+    numbered = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
+    question = Question(load_template(CHECK), {"context": context, "claims": numbered})
     response = await ask_judge(
-        model, question, lambda fence: MarkedForm(_Verdicts, fence, check_numbers, check_quotes), options
+        model, question, lambda fence: MarkedForm(_CheckedClaims, fence, check_numbers, check_quotes), options
     )
     by_number = {item.number: item for item in response.output.verdicts}
     verdicts = [_verify(by_number[number], claim, context) for number, claim in enumerate(claims, start=1)]
     return verdicts, response.usage
 
 
-def _is_misquoted(item: _Checked, context: str) -> bool:
+def _is_misquoted(item: _CheckedClaim, context: str) -> bool:
     if item.verdict == "not_stated":
         return False
     # A quote of function words ("the") proves nothing.
@@ -200,12 +199,12 @@ def _is_misquoted(item: _Checked, context: str) -> bool:
     return is_empty or not _find_quote(item.evidence, context)
 
 
-def _verify(item: _Checked, claim: Claim, context: str) -> ClaimVerdict:
+def _verify(item: _CheckedClaim, claim: Claim, context: str) -> ClaimVerdict:
     """Return the verdict, if its evidence is in the context."""
     if item.verdict == "not_stated":
         return ClaimVerdict(claim, "not_stated", reason=item.reason)
     if _is_misquoted(item, context):
-        reason = f"{item.reason} (it was called {item.verdict}, but {NOT_IN_CONTEXT})".strip()
+        reason = f"{item.reason} (the judge chose {item.verdict}, but {NOT_IN_CONTEXT})".strip()
         return ClaimVerdict(claim, "unverified", item.evidence, reason)
     return ClaimVerdict(claim, item.verdict, _find_quote(item.evidence, context), item.reason)
 
@@ -224,15 +223,15 @@ def _find_quote(quote: str, text: str) -> str:
 def _score_verdicts(verdicts: Sequence[ClaimVerdict], threshold: float, details: dict[str, Any]) -> Score:
     counts = Counter(verdict.verdict for verdict in verdicts)
     by_status = {status: counts[status] for status in get_args(ClaimStatus)}
-    details = {**by_status, "claims": codec.plain(list(verdicts)), **details}
+    details = {**by_status, "claims": codec.to_plain(list(verdicts)), **details}
     if counts["unverified"] == len(verdicts):
-        return Score.error(f"no verdict on any claim holds: {NOT_IN_CONTEXT}", details)
+        return Score.error(f"no claim has a valid verdict: {NOT_IN_CONTEXT}", details)
     value = counts["supported"] / len(verdicts)
     reasons = [f"{counts['supported']} of {len(verdicts)} claims are supported"]
     labels = {
         "contradicted": "contradicted",
         "not_stated": "not stated",
-        "unverified": f"not supported, for {NOT_IN_CONTEXT}",
+        "unverified": f"not supported, because {NOT_IN_CONTEXT}",
     }
     reasons += [f"{labels[item.verdict]}: {item.claim.text}" for item in verdicts if item.verdict in labels]
     return Score(value, value >= threshold, "; ".join(reasons), details)

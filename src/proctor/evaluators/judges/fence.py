@@ -70,6 +70,7 @@ class MarkedForm:
         check: Callable[[Any], object] | None = None,
         prefer: Callable[[Any], object] | None = None,
     ) -> None:
+        self.mark = fence.mark
         self._json = JsonFormat(output_type)
         self.schema = self._json.schema
         self._fence, self._check, self._prefer = fence, check, prefer
@@ -84,7 +85,7 @@ class MarkedForm:
 
     @property
     def instructions(self) -> str:
-        """Say how to answer without structured output."""
+        """The instructions for a model without structured output."""
         schema = codec.encode(self.schema).decode()
         return (
             "End with this line, exactly as it stands here:\n"
@@ -110,11 +111,11 @@ class MarkedForm:
     def _parse(self, text: str, structured: bool) -> Any:
         if structured:
             if self._fence.contains(text):
-                raise ValueError("it is a copy of something in the texts, not an answer")
+                raise ValueError("it is a copy from the judged texts, not an answer")
         else:
             lines = list(self._line.finditer(text))
             if not lines:
-                raise ValueError(f"it has no line {self._prefix}")
+                raise ValueError(f'it has no line "{self._prefix}" before its JSON')
             text = text[lines[-1].end() :].strip()
             if block := _CODE_BLOCK.fullmatch(text):
                 text = block[1]

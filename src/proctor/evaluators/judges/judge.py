@@ -17,13 +17,15 @@ from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, fill_template, needs_expected
 from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.plain_values import format_references
+from proctor.models.connect import display_name
 from proctor.models.model_calls import AnswerFormat, aask
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import MAX_LOGPROBS, ModelResponse, TokenLogprobs
-from proctor.records.numbers import is_fraction, is_number
+from proctor.records.numbers import is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Session, Usage
@@ -32,7 +34,7 @@ from proctor.sessions import current as sessions
 Combine = Literal["mean", "vote"]
 Temperature = float | Literal["auto"] | None
 MAX_ANSWER = 500
-NO_REFERENCE = "the sample has no expected value, and the judge needs one"
+NO_REFERENCE = "the sample has no expected value, which the judge needs"
 # If the known probabilities cover less, an expectation would be a guess.
 MIN_COVERAGE = 0.5
 _MARKUP = " \t\r\n*_`'\"<>[](){}:.,"
@@ -120,7 +122,7 @@ DEFAULT_OPTIONS = JudgeOptions()
 def create_judge_options(
     temperature: Temperature, max_tokens: int | None, *, samples: int = 1, **flags: bool
 ) -> JudgeOptions:
-    """Create the options of a judge, or say what is wrong with them."""
+    """Create the options of a judge; raise an error if the temperature is invalid."""
     if temperature == "auto":
         # Several opinions at temperature 0 would be equal.
         temperature = 0.0 if samples == 1 else None
@@ -130,11 +132,11 @@ def create_judge_options(
 
 
 def check_judge_options(where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None) -> None:
-    """Refuse an invalid threshold, combination or count."""
+    """Raise an error for an invalid threshold, combination or count."""
     if combine not in ("mean", "vote"):
-        raise EvaluatorError(f"combine must be mean or vote, got {combine!r}", where=where)
-    if threshold is not None and not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where=where)
+        raise EvaluatorError(f"combine must be 'mean' or 'vote', got {combine!r}", where=where)
+    if threshold is not None:
+        check_fraction(where, "threshold", threshold)
     for name, count in counts.items():
         if count is not None and not is_count(count):
             raise EvaluatorError(f"{name} must be an integer of 1 or more, got {count!r}", where=where)
@@ -145,7 +147,7 @@ def is_count(value: Any) -> bool:
 
 
 class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The result of one call of one judge; `unknown` says why requested probabilities are missing."""
+    """The result of one call of one judge; `unknown` is the reason why requested probabilities are missing."""
 
     value: float
     verdict: str
@@ -167,7 +169,7 @@ async def ask_judge(
     options: JudgeOptions = DEFAULT_OPTIONS,
     index: int = 0,
 ) -> ModelResponse:
-    """Ask once, with all judged texts fenced; the response has the parsed answer as its output.
+    """Send one request with all judged texts fenced; the parsed answer is the output of the response.
 
     Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
     """
@@ -201,7 +203,7 @@ async def get_opinion(
     opinion = create_opinion(adapter, question.template, scale, response.output, response)
     if not options.logprobs:
         return opinion
-    position = form.find_choice(response.text, structured=adapter.fits_schema)
+    position = form.find_choice(response.text, structured=adapter.supports_json_schema)
     probabilities = read_probabilities(response.text, position, response.logprobs, list(scale.steps()))
     if isinstance(probabilities, str):
         return msgspec.structs.replace(opinion, unknown=probabilities)
@@ -291,7 +293,7 @@ def sum_failed_usage(failures: Iterable[CallFailed]) -> Usage:
 
 def usage_to_data(usage: Usage) -> dict[str, Any]:
     """Return tokens and cost as a score stores them, without unknown values."""
-    return dict(codec.plain(usage))
+    return dict(codec.to_plain(usage))
 
 
 class View(NamedTuple):
@@ -330,7 +332,7 @@ class Judge(NamedTuple):
     combine: Combine = "mean"
 
     async def score(self, output: Any, sample: Any) -> Score:
-        """Ask for the opinions, and combine them into one score."""
+        """Ask the model for its opinions, and combine them into one score."""
         texts = self.view.texts(output, sample, self.template)
         if not texts:
             return Score.skipped(NO_REFERENCE)
@@ -355,7 +357,8 @@ def failed_score(
 ) -> Score:
     """Return the error score of a judge without a verdict, with the usage of all its calls."""
     error = failures[0]
-    reason = str(error) if adapter.model in str(error) else f"{adapter.model}: {error}"
+    label = display_name(adapter.model)
+    reason = str(error) if label in str(error) else f"{label}: {error}"
     judge: dict[str, Any] = {"model": adapter.model, "prompt": template.id, "error": type(error).__name__}
     usage = sum((opinion.usage for opinion in opinions), sum_failed_usage(failures))
     if usage != Usage():

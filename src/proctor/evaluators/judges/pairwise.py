@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
 from proctor.core.stats.intervals import Interval, wilson_interval
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.judge import DEFAULT_OPTIONS, JudgeOptions, Question, ask_judge, run_with_usage, to_text
+from proctor.evaluators.judges.judge import Question, ask_judge, run_with_usage, to_text
 from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.judges.verdict_form import VerdictForm
 from proctor.models.connect import provider
@@ -26,6 +26,8 @@ Place = Literal["first", "second"]
 DEFAULT_CRITERION = "Which of the two is the better answer: correct, to the point, and helpful?"
 TIE: Literal["tie"] = "tie"
 PREFERENCE = "preference"
+# The names of both places in the prompt.
+LABELS: Mapping[str, Place] = {"A": "first", "B": "second"}
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -52,18 +54,6 @@ class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     usage: Usage = Usage()
 
 
-class Comparison(NamedTuple):
-    """The options of a comparison: the names of both places, whether ties are allowed, and the prompt."""
-
-    labels: tuple[str, str] = ("A", "B")
-    ties: bool = False
-    options: JudgeOptions = DEFAULT_OPTIONS
-    template: PromptTemplate[Any] | None = None
-
-
-COMPARISON = Comparison()
-
-
 class PositionBias(msgspec.Struct, frozen=True):
     """Whether a judge prefers a place to an answer.
 
@@ -88,23 +78,22 @@ async def compare(
     *,
     criterion: str = DEFAULT_CRITERION,
     input: Any = None,  # noqa: A002 - what a sample calls it
-    comparison: Comparison = COMPARISON,
+    ties: bool = False,
 ) -> Preference:
-    """Ask a model which of two answers is better, once in each order.
+    """Ask a model which of two answers is better, once in each order; `ties` allows it to call them equal.
 
     The answer that is chosen twice wins; if the choice depends on the order, the result is a tie.
     Raises `CallFailed` if one of the orders has no verdict.
     """
-    model = provider(adapter)
-    template = comparison.template or load_template("prefer")
+    model, template = provider(adapter), load_template("prefer")
     texts = {"criterion": criterion}
     if input is not None:
         texts["input"] = to_text(input)
     answer_a, answer_b = to_text(a), to_text(b)
     choices, usage = await run_with_usage(
         [
-            lambda: choose(model, template, {**texts, "first": answer_a, "second": answer_b}, comparison),
-            lambda: choose(model, template, {**texts, "first": answer_b, "second": answer_a}, comparison),
+            lambda: choose(model, template, {**texts, "first": answer_a, "second": answer_b}, ties),
+            lambda: choose(model, template, {**texts, "first": answer_b, "second": answer_a}, ties),
         ]
     )
     source = {"model": model.model, "prompt": template.id, "usage": usage}
@@ -112,23 +101,18 @@ async def compare(
 
 
 async def choose(
-    adapter: ProviderAdapter,
-    template: PromptTemplate[Any],
-    texts: Mapping[str, str],
-    comparison: Comparison = COMPARISON,
+    adapter: ProviderAdapter, template: PromptTemplate[Any], texts: Mapping[str, str], ties: bool
 ) -> tuple[Choice, Usage]:
     """Ask in one order; return the choice and the usage."""
-    first, second = comparison.labels
-    choices = [first, second, *[TIE] * comparison.ties]
+    choices = [*LABELS, *[TIE] * ties]
 
     def create_form(fence: Fence) -> VerdictForm:
         return VerdictForm("better", choices, mark=fence.mark, is_quoted=fence.contains)
 
-    question = Question(template, texts, {"one": first, "two": second})
-    response = await ask_judge(adapter, question, create_form, comparison.options)
+    question = Question(template, texts, dict(zip(("one", "two"), LABELS, strict=True)))
+    response = await ask_judge(adapter, question, create_form)
     choice, reason = response.output
-    places: dict[str, Place] = {first: "first", second: "second"}
-    return Choice(places.get(choice, TIE), reason), response.usage
+    return Choice(LABELS.get(choice, TIE), reason), response.usage
 
 
 def combine_choices(first: Choice, second: Choice) -> Preference:
@@ -168,7 +152,7 @@ def preferences_in(results: Iterable[EvalResult], name: str = "prefer") -> list[
     """Return the preferences that an evaluator stored in the results of a run."""
     scores = (result.scores.get(name) for result in results)
     stored = (score.details.get(PREFERENCE) for score in scores if score is not None)
-    return [msgspec.convert(codec.plain(data), Preference) for data in stored if data is not None]
+    return [msgspec.convert(codec.to_plain(data), Preference) for data in stored if data is not None]
 
 
 def summarize_preference(preference: Preference) -> str:

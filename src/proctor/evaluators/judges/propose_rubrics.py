@@ -40,7 +40,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.name}. {self.description}"
 
 
-class Proposed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProposedRubrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # The schema that a model sees contains the name of this class.
     rubrics: list[Proposal]
 
@@ -63,7 +63,9 @@ async def propose_rubrics(
         question = Question(load_template(PROPOSE), texts, values)
         try:
             async with asyncio.timeout(TIMEOUT):
-                response = await ask_judge(model, question, lambda fence: MarkedForm(Proposed, fence, _check), OPTIONS)
+                response = await ask_judge(
+                    model, question, lambda fence: MarkedForm(ProposedRubrics, fence, _check), OPTIONS
+                )
         except TimeoutError:
             raise CallFailed(f"{model.model}: no proposal within {TIMEOUT:g} s") from None
         return list(response.output.rubrics[:count])
@@ -77,16 +79,16 @@ def _join(transcripts: Sequence[str]) -> str:
     return "\n\n".join(f"=== session {n} ===\n{t}" for n, t in enumerate(transcripts, start=1))
 
 
-def _check(proposed: Proposed) -> None:
+def _check(proposed: ProposedRubrics) -> None:
     if not proposed.rubrics:
-        raise ValueError("it proposes no rubric")
+        raise ValueError("the list of rubrics is empty")
     for rubric in proposed.rubrics:
         if not (rubric.name.strip() and rubric.description.strip() and rubric.scoring_criteria.strip()):
-            raise ValueError("a rubric has no name, no description or no criteria")
+            raise ValueError("a rubric lacks its name, its description or its criteria")
 
 
 async def merge_proposals(
-    proposals: Sequence[Proposal], *, max_count: int, embedder: Any = None, near: float = MIN_SIMILARITY
+    proposals: Sequence[Proposal], *, max_count: int, embedder: Any = None, min_similarity: float = MIN_SIMILARITY
 ) -> list[Rubric]:
     """Merge near-duplicates, and return the most frequent proposals first.
 
@@ -99,14 +101,14 @@ async def merge_proposals(
     for proposal in proposals:
         similarities = [nearness(group[0].text, proposal.text) for group in groups]
         best = max(similarities, default=-1.0)
-        if best >= near:
+        if best >= min_similarity:
             groups[similarities.index(best)].append(proposal)
         else:
             groups.append([proposal])
     ranked = sorted(groups, key=len, reverse=True)[:max_count]
     names = UniqueNames("_")
     for reserved in RUN_METRICS:
-        names.of(reserved)
+        names.make_unique(reserved)
     return [_create_rubric(group, names) for group in ranked]
 
 
@@ -116,7 +118,7 @@ def _create_rubric(group: Sequence[Proposal], names: UniqueNames) -> Rubric:
     merged = sorted({proposal.name.strip() for proposal in group} - {first.name.strip()})
     metadata: dict[str, Any] = {"proposed": len(group), **({"merged": merged} if merged else {})}
     return Rubric(
-        names.of(slug or "rubric"),
+        names.make_unique(slug or "rubric"),
         " ".join(first.name.split()),
         first.description.strip(),
         first.scoring_criteria.strip(),

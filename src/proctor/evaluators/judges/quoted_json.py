@@ -53,9 +53,10 @@ def unescape_layers(text: str) -> Iterator[str]:
         yield _BACKSLASHES_BEFORE_QUOTE.sub("", text)
     for _ in range(MAX_LAYERS):
         yield text
-        text, before = _unescape(text), text
-        if text == before:
+        unescaped = _unescape(text)
+        if unescaped == text:
             return
+        text = unescaped
 
 
 def _repeats(claimed: _Pairs, words: set[str], text: str) -> bool:
@@ -96,10 +97,10 @@ class _Reader:
         self._key: str | None = None
 
     def accept(self, string: str | None, colon: str | None, bare: str | None, start: str, end: str) -> bool:
-        """Add the next token; False if it does not fit, or if the object is complete."""
+        """Add the next token; return False if it is not allowed here, or if the object is complete."""
         if end:
-            fits = self._key is None and type(self._open[-1]) is (_Pairs if end == "}" else list)
-            return fits and self._open.pop() is not self.objects[0]
+            is_allowed = self._key is None and type(self._open[-1]) is (_Pairs if end == "}" else list)
+            return is_allowed and self._open.pop() is not self.objects[0]
         is_in_object = bool(self._open) and isinstance(self._open[-1], _Pairs)
         if (is_in_object and self._key is None) != bool(colon):
             return False

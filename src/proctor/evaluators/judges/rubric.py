@@ -89,7 +89,7 @@ def parse_criteria(source: Any, where: str) -> tuple[Criterion, ...]:
     counts = Counter(criterion.id for criterion in criteria)
     problems += [Problem(name, "two criteria have this name") for name, count in counts.items() if count > 1]
     if not items:
-        problems.append(Problem("", "it has no criterion"))
+        problems.append(Problem("", "the rubric has no criteria"))
     if problems:
         raise EvaluatorError("the rubric is invalid", where=where, fix=_FORMATS, problems=problems)
     return tuple(criteria)
@@ -107,7 +107,7 @@ def _to_fields(name: str, value: Any) -> dict[str, Any]:
 
 def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> list[Problem]:
     problems = [
-        Problem(label, f"there is no key {key!r}; {suggest_name(key, _KEYS)}") for key in fields if key not in _KEYS
+        Problem(label, f"unknown key {key!r}; {suggest_name(key, _KEYS)}") for key in fields if key not in _KEYS
     ]
     weight = fields.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
@@ -118,12 +118,12 @@ def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> lis
         if not isinstance(fields.get(key, ""), str)
     ]
     if not (has_name or any(fields.get(key) for key in _KEYS[:-1])):
-        problems.append(Problem(label, "it has no name or description"))
+        problems.append(Problem(label, "the criterion has no name and no description"))
     return problems
 
 
 def _criterion_key(index: int) -> str:
-    # Not the criterion's own name: the user's text may be long, or look like something else.
+    # Not the criterion's own name, which may be long, or look like part of the answer.
     return f"criterion_{index + 1}"
 
 
@@ -134,6 +134,7 @@ class SheetForm:
     """
 
     def __init__(self, count: int, scale: tuple[float, float], fence: Fence) -> None:
+        self.mark = fence.mark
         self._keys = [_criterion_key(index) for index in range(count)]
         self._allowed = AllowedVerdicts(scale=scale)
         self._is_quoted = fence.contains
@@ -142,13 +143,13 @@ class SheetForm:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Return the schema of one object for each criterion, with the reason before the score."""
+        """The schema of one object for each criterion, with the reason before the score."""
         item = object_schema({"reason": {"type": "string"}, "score": self._allowed.schema})
         return object_schema(dict.fromkeys(self._keys, item))
 
     @property
     def instructions(self) -> str:
-        """Say how to answer without structured output."""
+        """The instructions for a model without structured output."""
         lines = "\n".join(f"{line.prefix}: <{self._allowed}>" for line in self._lines)
         return (
             "Explain each score briefly, and put it on a line of its own below that. "

@@ -132,7 +132,7 @@ LABEL_SCALES: dict[str, tuple[str, LabelScale]] = {
 
 
 def is_scale(ends: Any) -> bool:
-    """True for a minimum and a maximum."""
+    """Return True for a pair of numbers in ascending order."""
     is_pair = isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends))
     return is_pair and bool(ends[0] < ends[1])
 
@@ -146,9 +146,9 @@ def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[st
 
 
 def create_number_scale(scale: Any, threshold: float | None, where: str) -> NumberScale:
-    """Create a scale from its minimum and maximum, or say what is wrong with them."""
+    """Create a scale from its minimum and maximum; raise an error if they are invalid."""
     if not is_scale(scale):
-        what = f"a scale has a minimum and a maximum, got {scale!r}"
+        what = f"scale must be a minimum and a larger maximum, got {scale!r}"
         raise EvaluatorError(what, where=where, fix="write scale=(1, 5)")
     low, high = scale
     return NumberScale(low, high, DEFAULT_THRESHOLD if threshold is None else threshold)

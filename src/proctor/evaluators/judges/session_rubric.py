@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from proctor.core import resources
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.stopwatch import Stopwatch
 from proctor.errors import CallFailed, EvaluatorError, Problem, StopRun, suggest_name
 from proctor.evaluators.judges.fence import Fence
@@ -23,6 +23,7 @@ from proctor.evaluators.judges.scale import NumberScale
 from proctor.evaluators.judges.templates import add_fence_notice
 from proctor.evaluators.judges.transcript import CHAT_SESSION, TranscriptCache
 from proctor.evaluators.score_conversion import NO_SESSION
+from proctor.models.connect import display_name
 from proctor.models.model_calls import call_context
 from proctor.models.prompts import MarkdownSection, PromptTemplate
 from proctor.ports import ProviderAdapter
@@ -43,8 +44,8 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
     """Return the template of rubric judges: the user's file, or the shipped one.
 
     It must contain {rubric_name}, {rubric_description}, {scoring_criteria} and {chat_session}, and may
-    contain {scale}, {min_score} and {max_score}. Any other {name} is refused; {{name}} stands for {name},
-    and braces around anything else are text.
+    contain {scale}, {min_score} and {max_score}. Any other {name} is an error; {{name}} stands for {name}, and
+    braces around anything else are text.
     """
     if source is None:
         return _shipped()
@@ -58,7 +59,7 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
         reason = str(getattr(error, "strerror", None) or error)
         fix = "pass the path of a text file with placeholders"
         if isinstance(error, UnicodeDecodeError):
-            reason, fix = describe_error(error), how_to_convert(file=str(path))
+            reason, fix = describe_decode_error(error), describe_conversion(file=str(path))
         what = f"the judge template cannot be read: {reason}"
         raise EvaluatorError(what, where=str(path), fix=fix) from None
     return add_fence_notice(parse_template(text, path.stem or "judge_template", where=str(path)))
@@ -90,17 +91,17 @@ def _to_dollar_placeholders(text: str) -> str:
 
 
 def _check_placeholders(placeholders: Sequence[tuple[str, str]], where: str) -> None:
-    """Refuse unknown and missing placeholders, which are given with their positions."""
-    known = (*REQUIRED, *OPTIONAL)
+    """Raise an error for unknown and missing placeholders; each has its position in the file."""
+    allowed = (*REQUIRED, *OPTIONAL)
     problems = [
-        Problem(position, f"there is no placeholder {{{name}}}; {suggest_name(name, known)}")
+        Problem(position, f"there is no placeholder {{{name}}}; {suggest_name(name, allowed)}")
         for name, position in placeholders
-        if name not in known
+        if name not in allowed
     ]
     missing = [name for name in REQUIRED if name not in dict(placeholders)]
-    problems += [Problem("", f"it does not contain {{{name}}}") for name in missing]
+    problems += [Problem("", f"the placeholder {{{name}}} is missing") for name in missing]
     if problems:
-        fix = "write {{name}} for a name in braces that is no placeholder"
+        fix = "write {{name}} for a name in braces that is not a placeholder"
         raise EvaluatorError("the judge template is invalid", where=where, problems=problems, fix=fix)
 
 
@@ -117,7 +118,7 @@ _MIN_CONTENTS = 12
 
 
 class ConcurrencyLimit:
-    """Limits the concurrent calls of all who share it, or nothing with None; scores do not depend on it."""
+    """Limits the concurrent calls of the evaluators that share it; None means no limit. It changes no score."""
 
     __slots__ = ("_limit", "_semaphores")
     __proctor_identity__: ClassVar[tuple[str, ...]] = ()
@@ -137,7 +138,7 @@ class ConcurrencyLimit:
         await semaphore.acquire()
         if call_context.get().is_stopping():
             semaphore.release()
-            raise StopRun("it was not begun: the run is stopping")
+            raise StopRun("the rubric was not scored, because the run is stopping")
 
     async def __aexit__(self, *error: object) -> None:
         if (semaphore := self._semaphore()) is not None:
@@ -194,9 +195,9 @@ class SessionRubric:
         except TimeoutError:
             if not watch.expired:
                 raise
-            last_event = f"; at last it {watch.last_failure}" if watch.last_failure else ""
+            last_failure = f"; the last attempt {watch.last_failure}" if watch.last_failure else ""
             judge = {"model": self.adapter.model, "prompt": self.template.id, "error": "TimeoutError"}
-            reason = f"{self.adapter.model}: no verdict within {self.timeout:g} s{last_event}"
+            reason = f"{display_name(self.adapter.model)}: no verdict within {self.timeout:g} s{last_failure}"
             return Score.error(reason, {"judge": judge})
 
     async def _ask(self, fence: Fence) -> Score:

@@ -41,7 +41,7 @@ def add_fence_notice(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
     return fenced
 
 
-def select_template(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptTemplate[Any]:
+def select_template(prompt: Any, key: str, variables: tuple[str, ...], where: str) -> PromptTemplate[Any]:
     """Return the user's prompt, from a file or a template, or the shipped one.
 
     It must contain the output, and only placeholders that a judge can fill.
@@ -49,22 +49,22 @@ def select_template(prompt: Any, key: str, known: tuple[str, ...], where: str) -
     if prompt is None:
         return load_template(key)
     if not isinstance(prompt, str | Path | PromptTemplate):
-        raise EvaluatorError(f"a prompt is a file or a PromptTemplate, got {prompt!r}", where=where)
+        raise EvaluatorError(f"prompt must be a file or a PromptTemplate, got {prompt!r}", where=where)
     if isinstance(prompt, str) and ("\n" in prompt or f"${OUTPUT}" in prompt):
         raise EvaluatorError(
-            "a prompt is a file or a PromptTemplate, got a text",
+            "prompt must be a file or a PromptTemplate, got a text",
             where=where,
-            fix="write the text to a file below a header with its key, or call PromptTemplate.parse",
+            fix="write the text to a file that starts with the lines ---, key: NAME and ---, and pass its path",
         )
     own = prompt if isinstance(prompt, PromptTemplate) else PromptTemplate.load(prompt)
-    allowed = (*known, *EVIDENCE, _MARK)
+    allowed = (*variables, *EVIDENCE, _MARK)
     problems = [
         Problem(f"${name}", f"there is no such placeholder; {suggest_name(name, allowed)}")
         for name in own.parameters
         if name not in allowed
     ]
     if OUTPUT not in own.parameters:
-        problems.append(Problem(f"${OUTPUT}", "the prompt does not contain it"))
+        problems.append(Problem(f"${OUTPUT}", "the prompt must contain this placeholder"))
     if problems:
         raise EvaluatorError("the prompt is invalid", where=f"{where}, {own.id}", problems=problems)
     return add_fence_notice(own)

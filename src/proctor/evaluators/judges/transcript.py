@@ -75,9 +75,9 @@ def add_missing_ends(session: SessionView, input_value: Any, output: Any) -> tup
     roles = {message.role for message in session[Message]}
     has_input = "user" in roles or input_value in (None, "")
     has_output = "assistant" in roles or output in (None, "")
-    before = () if has_input else (Message("user", input_value),)
-    after = () if has_output else (Message("assistant", output),)
-    return (*before, *session.events, *after)
+    first = () if has_input else (Message("user", input_value),)
+    last = () if has_output else (Message("assistant", output),)
+    return (*first, *session.events, *last)
 
 
 def _has_content(event: Event) -> bool:
@@ -142,11 +142,11 @@ class _TurnRenderer:
                 yield f'other "{_to_line(other.role)}":\n{self._indent(_to_text(other.content))}'
 
     def _heading(self, call: ToolCall) -> str:
-        caller = self._callers.of(call)
+        caller = self._callers.get_caller(call)
         return f"tool {self._render_call(call)}" + (f", called by {_to_line(caller)}," if caller else "")
 
     def _render_call(self, call: ToolCall) -> str:
-        arguments = render_value(call.arguments, codec.in_text)
+        arguments = render_value(call.arguments, codec.to_text)
         if len(arguments) <= min(_MAX_INLINE_ARGUMENTS, self._max_content):
             return f"{_to_line(call.name)}({_to_line(arguments)})"
         return f"{_to_line(call.name)}(\n{self._indent(arguments)}\n)"
@@ -157,7 +157,7 @@ class _TurnRenderer:
 
 
 def _to_text(content: Any) -> str:
-    return render_content(content, codec.in_text)
+    return render_content(content, codec.to_text)
 
 
 def _join_error(error: str, result: Any) -> str:

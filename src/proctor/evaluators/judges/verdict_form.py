@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -51,10 +52,10 @@ class AllowedVerdicts:
 
     def __init__(self, choices: Sequence[str] = (), scale: tuple[float, float] | None = None) -> None:
         if bool(choices) == (scale is not None):
-            raise ValueError("a verdict is one of several choices, or a number from a scale")
+            raise ValueError("pass either choices or a scale")
         self._choices = {choice.strip(_MARKUP).casefold(): choice for choice in choices}
         if len(self._choices) != len(choices):
-            raise ValueError("two choices are the same word")
+            raise ValueError("the choices contain the same word twice")
         self._scale = scale
 
     def __str__(self) -> str:
@@ -77,29 +78,30 @@ class AllowedVerdicts:
     def parse(self, value: Any) -> str:
         """Return the allowed choice that a value stands for; ambiguous values raise a ValueError."""
         # The message does not repeat the value, which may be quoted from the judged text.
-        refusal = ValueError(f"the verdict is not {'one of ' if self._choices else ''}{self}")
+        invalid = ValueError(f"the verdict is not {'one of ' if self._choices else ''}{self}")
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise refusal
+            raise invalid
         if self._scale is None:
             choice = self._choices.get(str(value).strip(_MARKUP).casefold())
             if choice is None:
-                raise refusal
+                raise invalid
             return choice
         low, high = self._scale
         match = _number_pattern(high).fullmatch(_strip_number(value)) if isinstance(value, str) else None
         text = str(value) if not isinstance(value, str) else match[1] if match else "nan"
         number = float(text)
         if not low <= number <= high:
-            raise refusal
+            raise invalid
         if low <= 0 < number < 1 and number != _HALF and high >= _MIN_WIDE_SCALE:
-            raise ValueError(f"the verdict is not clearly {self}: a number between 0 and 1 may be a share of it")
+            raise ValueError(
+                f"the verdict is not clearly {self}: a number between 0 and 1 may be a fraction of the scale"
+            )
         return text
 
     def try_parse(self, value: Any) -> str | None:
-        try:
+        with contextlib.suppress(ValueError):
             return self.parse(value)
-        except ValueError:
-            return None
+        return None
 
 
 class VerdictForm:
@@ -134,7 +136,7 @@ class VerdictForm:
 
     @property
     def instructions(self) -> str:
-        """Say how to answer without structured output."""
+        """The instructions for a model without structured output."""
         return (
             "Explain your verdict briefly. Then end with one last line, exactly of this form:\n"
             f"{self._lines.prefix}: <{self._allowed}>"
@@ -175,7 +177,7 @@ class VerdictForm:
             if line is not None:
                 return line
             if self._unmarked and self._unmarked.has_only_invalid(text):
-                raise ValueError(f"its line {self.field.upper()}: … has no verdict that is {self._allowed}") from None
+                raise ValueError(f'its line "{self.field.upper()}: …" does not contain {self._allowed}') from None
             raise
 
     def _is_unmarked(self, text: str) -> bool:
@@ -209,7 +211,7 @@ class MarkedLines:
             and match.groups()[-1].strip() != self._format
         ]
         if not matches:
-            raise ValueError(f"it has no line that begins with {self.prefix}:")
+            raise ValueError(f'it has no line "{self.prefix}: {self._format}"')
         return _create_line(matches[-1], len(self._words) + 1)
 
 
@@ -268,29 +270,29 @@ def asks_for_unmarked(prompt: str, field: str) -> bool:
 def read_object(text: str, is_quoted: Callable[[str], bool] | None = None) -> dict[str, Any]:
     """Return an answer that is one JSON object, and not a copy from the judged texts.
 
-    A repeated key is refused: one of the two verdicts may be quoted.
+    A repeated key is an error: one of the two verdicts may be quoted.
     """
     problem = "it is not an object"
     try:
-        answer = json.loads(text, object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant)
+        answer = json.loads(text, object_pairs_hook=_reject_repeated, parse_constant=_reject_constant)
     except RecursionError:
-        answer, problem = None, "it is nested too deep"
+        answer, problem = None, "it is nested too deeply"
     except json.JSONDecodeError as error:
         answer, problem = None, error.msg
     if not isinstance(answer, dict):
         raise ValueError(f"it is not the requested JSON ({problem})")
     if is_quoted is not None and is_quoted(text):
-        raise ValueError("it is a copy of something in the texts, not a verdict on them")
+        raise ValueError("it is a copy from the judged texts, not a verdict on them")
     return answer
 
 
-def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) != len(pairs):
         raise json.JSONDecodeError("a key occurs twice", "", 0)
     return dict(pairs)
 
 
-def _refuse_constant(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise json.JSONDecodeError(f"{constant} is not JSON", "", 0)
 
 

@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from proctor.evaluators.data_files import load_patterns
+from proctor.evaluators.data_files import load_data, load_patterns
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
     parse_leading_word_number,
     parse_numbers,
     parse_word_numbers,
+    parse_years,
 )
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
-_UNITS = {
-    ("dollar", "cent"): 100, ("$", "cent"): 100, ("euro", "cent"): 100,
-    ("€", "cent"): 100, ("pound", "penny"): 100, ("hour", "minute"): 60,
-    ("minute", "second"): 60, ("foot", "inch"): 12, ("year", "month"): 12,
-    ("week", "day"): 7, ("day", "hour"): 24, ("pound", "ounce"): 16,
-    ("meter", "centimeter"): 100, ("kilogram", "gram"): 1000,
-}  # fmt: skip
-_UNIT_NAMES = {
-    "feet": "foot", "ft": "foot", "inches": "inch", "in": "inch", "pence": "penny",
-    "p": "penny", "h": "hour", "hr": "hour", "min": "minute", "sec": "second", "s": "second",
-    "lb": "pound", "oz": "ounce", "m": "meter", "cm": "centimeter", "metre": "meter",
-    "centimetre": "centimeter", "kg": "kilogram", "g": "gram", "¢": "cent",
-}  # fmt: skip
-_OPERATIONS = {
-    "+": "+", "plus": "+", "-": "-", "minus": "-", "÷": "/", "/": "/", "\\div": "/",
-    "divided by": "/",
-}  # fmt: skip
+_UNITS = load_data("numeric", "units.yaml")
 # In a longer chain of = signs only the last terms matter.
 _MAX_EQUATION_SIDES = 8
 _MAX_TERMS = 20
+# A denial is at most this many characters before or after its number.
+_REACH_BEFORE, _REACH_AFTER = 110, 80
 
 
 class Answer(NamedTuple):
@@ -51,32 +39,49 @@ class Answer(NamedTuple):
     number: ParsedNumber | None
     rivals: tuple[ParsedNumber, ...] = ()
     others: tuple[ParsedNumber, ...] = ()
-    withheld: str = ""
+    missing_reason: str = ""
 
 
 class Combination(NamedTuple):
-    """The value of two neighbouring numbers together; a rival is as likely as the numbers themselves."""
+    """The value of two neighboring numbers together; a rival is as likely as the numbers themselves."""
 
-    numbers: tuple[ParsedNumber, ParsedNumber]
     result: ParsedNumber
     is_rival: bool
 
 
-def is_denied(text: str, number: ParsedNumber) -> bool:
-    """Return whether the clause of a number says that it is not the answer."""
-    before = text[max(0, number.start - 30) : number.start]
-    return _PHRASES["excluded"].search(before) is not None or is_doubted(text, number)
+class DenialFinder:
+    """Finds the numbers of a text that their own clause denies.
 
+    The words that may deny are searched once per text, so that only the numbers near them cost time.
+    """
 
-def is_doubted(text: str, number: ParsedNumber) -> bool:
-    """Return whether the words around a number deny a statement that contains it."""
-    before, after = text[max(0, number.start - 110) : number.start], text[number.end : number.end + 80]
-    denial = _PHRASES["denial"]
-    if denial.search(before):
-        clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
-        if _PHRASES["denied_before"].search(clause):
-            return True
-    return denial.search(after) is not None and _PHRASES["denied_after"].match(after) is not None
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.spans = [match.span() for match in _PHRASES["possible_denial"].finditer(text)]
+
+    def is_denied(self, number: ParsedNumber) -> bool:
+        """Return whether the clause of a number says that it is not the answer."""
+        if not self._is_near_denial(number):
+            return False
+        before = self._text[max(0, number.start - 30) : number.start]
+        return _PHRASES["excluded"].search(before) is not None or self.is_doubted(number)
+
+    def is_doubted(self, number: ParsedNumber) -> bool:
+        """Return whether the words around a number deny a statement that contains it."""
+        if not self._is_near_denial(number):
+            return False
+        before = self._text[max(0, number.start - _REACH_BEFORE) : number.start]
+        after = self._text[number.end : number.end + _REACH_AFTER]
+        denial = _PHRASES["denial"]
+        if denial.search(before):
+            clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
+            if _PHRASES["denied_before"].search(clause):
+                return True
+        return denial.search(after) is not None and _PHRASES["denied_after"].match(after) is not None
+
+    def _is_near_denial(self, number: ParsedNumber) -> bool:
+        index = bisect_right(self.spans, number.start - _REACH_BEFORE, key=lambda span: span[1])
+        return index < len(self.spans) and self.spans[index][0] < number.end + _REACH_AFTER
 
 
 def find_last_correction(text: str) -> re.Match[str] | None:
@@ -94,8 +99,8 @@ def is_restated(text: str, number: ParsedNumber) -> bool:
     return _PHRASES["restated"].search(text[max(0, number.start - 50) : number.start]) is not None
 
 
-def combine_neighbours(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[Combination]:
-    """Yield the values of neighbouring numbers that belong together."""
+def combine_neighbors(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[Combination]:
+    """Yield the values of neighboring numbers that belong together."""
     for first, second in pairwise(numbers):
         between = text[first.end : second.start]
         if len(between) > 30:
@@ -107,27 +112,28 @@ def combine_neighbours(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[C
             values = [(first.value / 100 if first.is_percent else first.value) * second.value]
         elif re.fullmatch(r"[ \t]*-[ \t]*", between):
             values = [first.value - second.value]
-        elif factor := _unit_factor(text, first, second, between):
+        elif factor := _find_unit_factor(text, first, second, between):
             small = first.value * factor + second.value
             values = [small / factor, small]
         for value in values:
-            result = ParsedNumber(value, text[first.start : second.end])
-            yield Combination((first, second), result, is_rival)
+            yield Combination(ParsedNumber(value, text[first.start : second.end]), is_rival)
 
 
-def _unit_factor(text: str, first: ParsedNumber, second: ParsedNumber, between: str) -> int | None:
+def _find_unit_factor(text: str, first: ParsedNumber, second: ParsedNumber, between: str) -> int | None:
     """Return how many of the second unit make one of the first: 100 for dollars and cents."""
     middle = _PHRASES["unit_between"].fullmatch(between)
     after = _PHRASES["unit_after"].match(text, second.end)
     if middle is None or after is None:
         return None
-    return _UNITS.get((_normalize_unit(middle[1] or first.text[:1]), _normalize_unit(after[1])))
+    large, small = _normalize_unit(middle[1] or first.text[:1]), _normalize_unit(after[1])
+    return _UNITS["factors"].get(f"{large} {small}")  # type: ignore[no-any-return]
 
 
 def _normalize_unit(name: str) -> str:
     name = name.lower()
     singular = name.removesuffix("s")
-    return _UNIT_NAMES.get(name) or _UNIT_NAMES.get(singular) or singular
+    names: dict[str, str] = _UNITS["names"]
+    return names.get(name) or names.get(singular) or singular
 
 
 def pick_after_equals(text: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber:
@@ -151,15 +157,22 @@ def find_candidates(text: str, decimal: Decimal) -> list[ParsedNumber]:
 
 def find_undenied(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text that their own clause does not deny."""
-    return [number for number in parse_numbers(text, decimal) if not is_denied(text, number)]
+    return drop_denied(text, parse_numbers(text, decimal))
+
+
+def drop_denied(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
+    """Leave out the numbers that their own clause denies."""
+    denials = DenialFinder(text)
+    return [number for number in numbers if not (denials.spans and denials.is_denied(number))]
 
 
 def find_denied(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text, in digits and in words, that their own clause denies."""
     if not _PHRASES["denial"].search(text):
         return []
+    denials = DenialFinder(text)
     numbers = [*parse_numbers(text, decimal), *parse_word_numbers(text)]
-    return [number for number in numbers if is_denied(text, number)]
+    return [number for number in numbers if denials.is_denied(number)]
 
 
 def parse_word_ratio(text: str) -> ParsedNumber | None:
@@ -173,8 +186,11 @@ def parse_word_ratio(text: str) -> ParsedNumber | None:
 
 def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers that are probably not the answer but may be: possible years and denied ones."""
+    denials = DenialFinder(text)
+    if not denials.spans:
+        return parse_years(text)
     numbers = parse_numbers(text, decimal)
-    return [number for number in numbers if number.category == "year" or is_doubted(text, number)]
+    return [number for number in numbers if number.category == "year" or denials.is_doubted(number)]
 
 
 def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
@@ -182,9 +198,10 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
 
     A single minus does not count, because it may also express a range.
     """
-    if number.category != "number" or number not in numbers:
+    index = find_index(numbers, number)
+    if number.category != "number" or index is None:
         return ()
-    first = last = numbers.index(number)
+    first = last = index
     while first and last - first < _MAX_TERMS and _find_operator(text, *numbers[first - 1 : first + 1]):
         first -= 1
     while last + 1 < len(numbers) and last - first < _MAX_TERMS:
@@ -193,7 +210,7 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
         last += 1
     terms = numbers[first : last + 1]
     matches = [match for pair in pairwise(terms) if (match := _find_operator(text, *pair))]
-    operators = [_OPERATIONS.get(match["sign"].strip().lower(), "*") for match in matches]
+    operators = [_UNITS["operators"].get(match["sign"].strip().lower(), "*") for match in matches]
     if not operators or (len(operators) == 1 and matches[0]["sign"].strip() == "-"):
         return ()
     calculation = text[terms[0].start : terms[-1].end]
@@ -202,6 +219,11 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
     if value is None or has_brackets or any(term.category != "number" or term.is_percent for term in terms):
         return (number._replace(category="expression", text=calculation),)
     return (ParsedNumber(value, calculation, False, (), "calculation", number.start, number.end), *terms)
+
+
+def find_index(numbers: Sequence[ParsedNumber], number: ParsedNumber) -> int | None:
+    """Return the index of a number, by its position first, because fractions are slow to compare."""
+    return next((i for i, other in enumerate(numbers) if other.start == number.start and other == number), None)
 
 
 def _find_operator(text: str, before: ParsedNumber, after: ParsedNumber) -> re.Match[str] | None:
@@ -241,7 +263,7 @@ def find_joined(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]
 
 
 def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
-    """Return whether two neighbouring numbers form a range, a list or a choice."""
+    """Return whether two neighboring numbers form a range, a list or a choice."""
     between = text[before.end : after.start]
     if re.fullmatch(r"\s*-\s*", between):
         # Without spaces it is a range, with spaces and "=" a subtraction.
@@ -251,6 +273,8 @@ def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
 
 def find_assigned(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
     """Return the numbers of two or more unknowns: "x = 3 and y = 4"."""
+    if "=" not in text:
+        return []
     assigned = {
         name[1]: number
         for number in numbers

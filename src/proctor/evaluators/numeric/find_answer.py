@@ -7,7 +7,9 @@ a sentence that concludes ("so", "in total"), the last sentence with a number.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_patterns
@@ -39,8 +41,8 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     if "<<" in text:
         text = _PHRASES["calculator_note"].sub("", text)
     answer = _apply_correction(text, _find_stated(text, decimal), decimal)
-    if answer.number is None and not answer.withheld and (denied := ambiguity.find_denied(text, decimal)):
-        return Answer(None, withheld=f"the output denies {denied[-1].text} and gives no other number")
+    if answer.number is None and not answer.missing_reason and (denied := ambiguity.find_denied(text, decimal)):
+        return Answer(None, missing_reason=f"the output denies {denied[-1].text} and gives no other number")
     if (ratio := ambiguity.parse_word_ratio(text)) is not None:
         return answer._replace(others=(*answer.others, ratio))
     return answer
@@ -56,7 +58,7 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
     if later.number is None:
         if correction["weak"]:
             return answer
-        return Answer(None, withheld="the output takes its answer back and gives no other number")
+        return Answer(None, missing_reason="the output takes its answer back and gives no other number")
     if answer.number is None:
         return later
     if answer.number.value == later.number.value:
@@ -79,7 +81,7 @@ def _find_stated(text: str, decimal: Decimal) -> Answer:
         return announced
     answer = _find_concluded(text, decimal)
     if answer.number is not None and (reason := explain_missing_answer(text)):
-        return Answer(None, withheld=reason)
+        return Answer(None, missing_reason=reason)
     return answer
 
 
@@ -87,7 +89,7 @@ def _read_marks(text: str, decimal: Decimal) -> Answer:
     """Return the last marked answer; the other marked values are its rivals."""
     marked = find_marked_answers(text)
     if not marked:
-        return Answer(None, withheld="the output marks only answers that it does not give itself")
+        return Answer(None, missing_reason="the output marks only answers that it does not give itself")
     *earlier, last = (_read_clause(content, decimal) for content in marked)
     if last is None:
         return Answer(None)
@@ -159,38 +161,41 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
     clause = _PHRASES["clause_end"].split(line, maxsplit=1)[0]
     # "Answer: 42. I checked it." begins no list.
     is_list = text.lstrip(" \t*_").startswith("\n")
-    every = ambiguity.find_undenied(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
+    all_numbers = ambiguity.find_undenied(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
     for passage in (clause, line.lstrip().partition("\n")[0], line):
-        numbers = ambiguity.prefer_non_dates([number for number in every if number.end <= len(passage)])
+        numbers = ambiguity.prefer_non_dates([number for number in all_numbers if number.end <= len(passage)])
         if numbers:
-            if unknowns := find_assigned(line, every):
+            if unknowns := find_assigned(line, all_numbers):
                 return Answer(unknowns[-1], tuple(unknowns[:-1]))
             best = pick_after_equals(passage, numbers)
-            rivals = [*ambiguity.find_joined(line, best, every)]
-            rivals += [n for n in every if n is not best and ambiguity.is_restated(line, n)]
+            rivals = [*ambiguity.find_joined(line, best, all_numbers)]
+            rivals += [n for n in all_numbers if n is not best and ambiguity.is_restated(line, n)]
             if not re.search(r"[=≈]", passage):
                 rivals += [number for number in numbers if number is not best]
             answer = Answer(best, tuple(rivals), tuple(ambiguity.find_doubtful(passage, decimal)))
-            return _add_combinations(answer, line, every)
-    word = parse_leading_word_number(line) or next(_undenied_words(clause), None)
-    return None if word is None else _add_combinations(Answer(word), line, list(_undenied_words(line)))
+            return _add_combinations(answer, line, all_numbers)
+    word = parse_leading_word_number(line) or next(iter(_find_undenied_words(clause)), None)
+    return None if word is None else _add_combinations(Answer(word), line, _find_undenied_words(line))
 
 
 def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
-    """Add the values that the number of an answer has together with a neighbour."""
+    """Add the values that the number of an answer has together with the number before or after it."""
     if answer.number is None:
         return answer
     if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
         return answer._replace(number=terms[0], rivals=(*answer.rivals, *terms[1:]))
-    pairs = [pair for pair in ambiguity.combine_neighbours(text, numbers) if answer.number in pair.numbers]
+    index = ambiguity.find_index(numbers, answer.number)
+    if index is None:
+        return answer
+    pairs = list(ambiguity.combine_neighbors(text, numbers[max(0, index - 1) : index + 2]))
     return answer._replace(
         rivals=(*answer.rivals, *(pair.result for pair in pairs if pair.is_rival)),
         others=(*answer.others, *(pair.result for pair in pairs if not pair.is_rival)),
     )
 
 
-def _undenied_words(text: str) -> Iterator[ParsedNumber]:
-    return (number for number in parse_word_numbers(text) if not ambiguity.is_denied(text, number))
+def _find_undenied_words(text: str) -> list[ParsedNumber]:
+    return ambiguity.drop_denied(text, parse_word_numbers(text))
 
 
 def _find_concluded(text: str, decimal: Decimal) -> Answer:
@@ -221,9 +226,9 @@ def _find_concluded(text: str, decimal: Decimal) -> Answer:
         index = conclusion
         elsewhere = [number for i in range(index + 1, count) for number in sentences[i]]
     sentence, numbers = sentences.texts[index], sentences[index]
-    best, rivals = _choose(sentence, numbers, decimal)
-    competing = (*rivals, *(number for number in elsewhere if number is not best))
-    answer = Answer(best, competing, tuple(ambiguity.find_doubtful(unlabelled, decimal)))
+    best, rivals = _choose_number(sentence, numbers, decimal)
+    competing = {id(number): number for number in (*rivals, *elsewhere) if number is not best}
+    answer = Answer(best, tuple(competing.values()), tuple(ambiguity.find_doubtful(unlabelled, decimal)))
     return _add_combinations(answer, sentence, numbers)
 
 
@@ -246,12 +251,15 @@ class _Sentences:
         """Return the numbers of a sentence in digits and words, unless it reports a belief."""
         if _PHRASES["belief"].search(self.texts[index]):
             return []
-        words = (
-            word
-            for word in _undenied_words(self.texts[index])
-            if not any(word.start < number.end and number.start < word.end for number in self[index])
-        )
-        return [*self[index], *words]
+        numbers = self[index]
+        starts = [number.start for number in numbers]
+        ends = list(accumulate((number.end for number in numbers), max))
+
+        def overlaps(word: ParsedNumber) -> bool:
+            before = bisect_left(starts, word.end)
+            return before > 0 and ends[before - 1] > word.start
+
+        return [*numbers, *(word for word in _find_undenied_words(self.texts[index]) if not overlaps(word))]
 
     def find_last(self, *, concluding: bool = False) -> int | None:
         """Return the index of the last sentence with a number, or of the last that also concludes."""
@@ -265,7 +273,7 @@ class _Sentences:
 
 
 def _find_in_words(text: str) -> Answer:
-    words = list(_undenied_words(text))
+    words = _find_undenied_words(text)
     leading = parse_leading_word_number(text)
     if leading is not None and (leading.end == len(text) or not words):
         return Answer(leading if leading.end == len(text) or len(text.split()) <= 2 else None)
@@ -292,7 +300,7 @@ def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
     return not re.search(r"\w", before) and _PHRASES["line_rest"].match(after.strip(" .") + " ") is not None
 
 
-def _choose(
+def _choose_number(
     sentence: str, numbers: Sequence[ParsedNumber], decimal: Decimal
 ) -> tuple[ParsedNumber, Sequence[ParsedNumber]]:
     """Choose the number of a sentence: the bold one, the one after = or a verb, or the only one."""
@@ -305,7 +313,7 @@ def _choose(
     if "=" in sentence and not find_assigned(sentence, numbers):
         return pick_after_equals(sentence, numbers), ()
     claimed = _drop_reasons(sentence, numbers)
-    if len({number.value for number in claimed}) == 1:
+    if all(number.value == claimed[0].value for number in claimed):
         return claimed[-1], ()
     if unknowns := find_assigned(sentence, claimed):
         return unknowns[-1], unknowns[:-1]

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.language import explain_foreign
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
-from proctor.evaluators.plain_values import list_items, score_best_reference, to_fraction, to_number, to_plain
+from proctor.evaluators.plain_values import (
+    list_items,
+    score_best_reference,
+    score_other_than_text,
+    to_fraction,
+    to_number,
+    to_plain,
+)
 from proctor.evaluators.score_conversion import preview
-from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 if TYPE_CHECKING:
@@ -22,19 +29,6 @@ if TYPE_CHECKING:
 # A float represents 14/3 with sixteen digits.
 FLOAT_ROUNDING = Fraction(1, 10**12)
 ADVICE = "ask for a last line such as “Answer: 42”"
-# Words that may stand for a number in a text without digits.
-_ZERO_WORD = re.compile(r"\b(?:no|none|nothing|nobody|nil|neither|empty|nowhere)\b", re.IGNORECASE)
-_WORDS_FOR = {
-    1: "once|single|first|lone", 2: "twice|double|couple|pair|both|second|half",
-    3: "thrice|triple|trio|third", 4: "fourth|quadruple", 5: "fifth", 6: "sixth", 7: "seventh",
-    8: "eighth", 9: "ninth", 10: "tenth",
-}  # fmt: skip
-_ROMAN = re.compile(r"\b[IVXLCDM]{2,}\b")
-# A fraction of an unnamed count: "half of them", "two of the quarters".
-_FRACTION_OF_COUNT = re.compile(r"\b(?:half|halves|thirds|quarters?|fifths|tenths)\b", re.IGNORECASE)
-_FRACTION_WORD = re.compile(
-    r"\b(?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b", re.IGNORECASE
-)
 
 
 @evaluator(category="numbers", pure=True, check=make_limit_check("numeric_answer", "tolerance"))
@@ -74,16 +68,25 @@ def numeric_answer(
     if isinstance(target, Score):
         return target
     if not isinstance(output, str) and to_number(output) is None:
-        return Score.error(f"the output is neither a text nor a number: {type_name(output)}")
+        return score_other_than_text(output, "numeric_answer")
     answer = _read_answer(output, decimal)
     details: dict[str, Any] = {"method": "extraction", "expected": _to_json_number(target.value)}
     if answer.number is None:
-        return _score_without_number(str(output), answer.withheld, target.value, details)
+        return _score_without_number(str(output), answer.missing_reason, target.value, details)
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
 
+    ranges = {divisor: _find_range(target.value / divisor, limit) for divisor in (1, 100)}
+
     def is_match(number: ParsedNumber) -> bool:
-        return any(abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(number, target))
+        low, high = ranges[1]
+        if low <= number.value <= high:
+            return True
+        # If only one side has a percent sign, it is also read as a fraction: 12% is 0.12.
+        if number.is_percent and not target.is_percent:
+            return low <= number.value / 100 <= high
+        low, high = ranges[100]
+        return target.is_percent and not number.is_percent and low <= number.value <= high
 
     return _score_answer(answer, answer.number, target, is_match, details, decimal)
 
@@ -167,22 +170,17 @@ def _score_without_number(text: str, withheld: str, expected: Fraction, details:
 
 def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
     """Find a word that may stand for the expected number: "none", "twice", "XIV"."""
-    if not expected:
-        return _ZERO_WORD.search(text)
+    patterns = load_patterns("numeric", "words.yaml")
     if expected.denominator != 1:
-        return _FRACTION_WORD.search(text)
-    names = _WORDS_FOR.get(int(expected))
-    word = re.search(rf"\b(?:{names})\b", text, re.IGNORECASE) if names else None
-    return word or _FRACTION_OF_COUNT.search(text) or _ROMAN.search(text)
+        return patterns["fraction"].search(text)
+    names = [f"word_for_{expected}"] if expected == 0 else [f"word_for_{expected}", "fraction_of_count", "roman"]
+    matches = (patterns[name].search(text) for name in names if name in patterns)
+    return next(filter(None, matches), None)
 
 
-def _readings(number: ParsedNumber, target: ParsedNumber) -> Iterator[tuple[Fraction, Fraction]]:
-    """Yield the pairs to compare: the plain values, and a lone percentage also as a fraction."""
-    yield number.value, target.value
-    if number.is_percent and not target.is_percent:
-        yield number.value / 100, target.value
-    if target.is_percent and not number.is_percent:
-        yield number.value, target.value / 100
+def _find_range(expected: Fraction, tolerance: Fraction) -> tuple[Fraction, Fraction]:
+    reach = max(tolerance, FLOAT_ROUNDING * abs(expected))
+    return expected - reach, expected + reach
 
 
 def _to_json_number(value: Fraction) -> float | int | str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Literal, NamedTuple
+from unicodedata import normalize
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
@@ -32,18 +33,19 @@ _PARTS = {
 }  # fmt: skip
 
 
-def _any_of(words: dict[str, int]) -> str:
+def _join_words(words: dict[str, int]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
-_WORD = _any_of({**_SMALL, **_TENS, **_GROUPS})
+_WORD = _join_words({**_SMALL, **_TENS, **_GROUPS})
 _CARDINAL = rf"(?:a\s+)?(?:{_WORD})(?:(?:\s*-\s*|\s+and\s+|\s+)(?:{_WORD}))*"
 _DIGIT_WORD = r"(?:oh|zero|one|two|three|four|five|six|seven|eight|nine)"
-_PART = _any_of(_PARTS)
+_PART = _join_words(_PARTS)
 _PLURAL = rf"(?:halves|(?:{_PART})s)"
-_TIMES = rf"(?:\s+(?P<{{}}>{_any_of(_GROUPS)})\b)?"
+_TIMES = rf"(?:\s+(?P<{{}}>{_join_words(_GROUPS)})\b)?"
 _PHRASE = re.compile(
-    r"\b(?P<minus>(?:minus|negative)\s+)?(?:"
+    # The lookahead rejects most positions of a text without trying the alternatives.
+    r"\b(?=[a-z])(?P<minus>(?:minus|negative)\s+)?(?:"
     rf"(?P<whole>{_CARDINAL})\s+and\s+(?:(?:a|one)[\s-]+(?P<and_part>{_PART})"
     rf"|(?P<and_count>two|three|four|five|six|seven|eight|nine)[\s-]+(?P<and_parts>{_PLURAL}))\b"
     rf"{_TIMES.format('mixed_times')}"
@@ -51,8 +53,8 @@ _PHRASE = re.compile(
     rf"{_TIMES.format('decimal_times')}"
     rf"|(?P<count>{_CARDINAL})[\s-]+(?P<parts>{_PLURAL})\b"
     rf"|one[\s-]+(?P<part>{_PART})\b"
-    rf"|half\s+an?\s+(?P<half_of>{_any_of(_GROUPS)})\b"
-    rf"|(?P<tens>{_any_of(_TENS)})-(?P<ordinal>{_any_of(_ORDINALS)})\b"
+    rf"|half\s+an?\s+(?P<half_of>{_join_words(_GROUPS)})\b"
+    rf"|(?P<tens>{_join_words(_TENS)})-(?P<ordinal>{_join_words(_ORDINALS)})\b"
     rf"|(?P<words>{_CARDINAL})\b)",
     re.IGNORECASE,
 )
@@ -99,16 +101,16 @@ def _read_phrase(match: re.Match[str]) -> ParsedNumber | None:
     alternatives: tuple[Fraction, ...] = ()
     if match["whole"] is not None:
         numerator = _SMALL.get((match["and_count"] or "one").lower(), 1)
-        value += Fraction(numerator, _denominator(match["and_part"] or match["and_parts"]))
-        value *= _factor(match["mixed_times"])
+        value += Fraction(numerator, _get_denominator(match["and_part"] or match["and_parts"]))
+        value *= _get_factor(match["mixed_times"])
     elif match["units"] is not None:
-        value = (value + _read_decimals(match["decimals"])) * _factor(match["decimal_times"])
+        value = (value + _read_decimals(match["decimals"])) * _get_factor(match["decimal_times"])
     elif match["count"] is not None or match["part"] is not None:
         # A quarter is also a coin and three months: the text may mean the count.
         alternatives = (value,)
-        value /= _denominator(match["parts"] or match["part"])
+        value /= _get_denominator(match["parts"] or match["part"])
     elif match["half_of"] is not None:
-        value = Fraction(_factor(match["half_of"]), 2)
+        value = Fraction(_get_factor(match["half_of"]), 2)
     elif match["tens"] is not None:
         value = Fraction(_TENS[match["tens"].lower()] + _ORDINALS[match["ordinal"].lower()])
     if match["minus"]:
@@ -116,12 +118,12 @@ def _read_phrase(match: re.Match[str]) -> ParsedNumber | None:
     return ParsedNumber(value, match[0], alternatives=alternatives, start=match.start(), end=match.end())
 
 
-def _denominator(word: str) -> int:
+def _get_denominator(word: str) -> int:
     word = word.lower()
     return 2 if word == "halves" else _PARTS[word.removesuffix("s")]
 
 
-def _factor(word: str | None) -> int:
+def _get_factor(word: str | None) -> int:
     return 1 if word is None else _GROUPS[word.lower()]
 
 
@@ -190,6 +192,8 @@ _COMPOSITE = re.compile(
     r"|(?<![\w.,])(?!\d+(?:\.\d+)?[eE]\d+\b|\d{1,3}(?:_\d{3})+\b|0[xX][\da-fA-F]+\b|0[bB][01]+\b|0[oO][0-7]+\b)"
     r"\d+(?:[.,]\d+)?(?!(?:[xX]|[kKMBm][-/])\d)(?:_|[a-zA-Z]{1,3})\d+\w*"
 )
+# A quick test: without these signs there are no dates, composites or prefixes.
+_SPECIAL_SIGN = re.compile(r"[^\W\d]|[:/-]|\.\d")
 # Numbers in another base, as programs write them: 0x1F, 0b101, 0o17.
 _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
 _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
@@ -221,6 +225,14 @@ _BOUND = re.compile(
     r"|nearly|exceeds)|[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
     re.IGNORECASE,
 )
+# A quick test: without these signs nothing in `_BOUND` matches.
+_POSSIBLE_BOUND = re.compile(
+    r"(?=[tlmouabne<>≤≥\\])(?:than|least|most|over|under|above|below|up\s+to|nearly|exceeds|equal|[<>≤≥\\])",
+    re.IGNORECASE,
+)
+_BOUND_REACH = 40
+# Nothing that changes a number follows it: no word, unit or operator.
+_PLAIN_END = re.compile(r"\s*+(?:[^\w!°\\√*·-]|\d|\Z)")
 _BELOW_ZERO = re.compile(r"\s*(?:°\s?[CF]?|degrees?(?:\s+(?:Celsius|Fahrenheit))?)?\s+below\s+(?:zero|freezing)")
 _ROOTS = ("√", "\\sqrt{", "sqrt(")
 
@@ -246,19 +258,33 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return every number of a text that `simplify_notation` has prepared, in order."""
     if not _DIGIT.search(text):
         return []
-    numbers = sorted([*_dates(text), *_composites(text), *_prefixed(text)], key=lambda number: number.start)
+    numbers: list[ParsedNumber] = []
+    if _SPECIAL_SIGN.search(text):
+        numbers = [*_find_dates(text), *_find_composites(text), *_find_prefixed(text)]
+        numbers.sort(key=lambda number: number.start)
     starts = [number.start for number in numbers]
-    for match in _pattern(decimal).finditer(text):
-        before = bisect_left(starts, match.end()) - 1
-        if before >= 0 and match.start() < numbers[before].end:
+    bound_ends = [match.end() for match in _POSSIBLE_BOUND.finditer(text)]
+    for match in _compile_pattern(decimal).finditer(text):
+        start, end = match.span()
+        before = bisect_left(starts, end) - 1
+        if before >= 0 and start < numbers[before].end:
             continue
-        number = _read_match(match, decimal)
-        if number is not None:
+        after_bound = bisect_right(bound_ends, start - _BOUND_REACH)
+        may_be_bound = after_bound < len(bound_ends) and bound_ends[after_bound] <= start
+        if match[0].isdecimal() and len(match[0]) <= _MAX_LENGTH and _PLAIN_END.match(text, end):
+            category = _categorize(text, start, end, may_be_bound)
+            numbers.append(ParsedNumber(Fraction(int(match[0])), match[0], False, (), category, start, end))
+        elif (number := _read_match(match, decimal, may_be_bound)) is not None:
             numbers.append(number)
     return sorted(numbers, key=lambda number: number.start) if starts else numbers
 
 
-def _dates(text: str) -> Iterator[ParsedNumber]:
+def parse_years(text: str) -> list[ParsedNumber]:
+    """Return the numbers of a text that may be years ("in 1945")."""
+    return [number for number in _find_dates(text) if number.category == "year"] if _SPECIAL_SIGN.search(text) else []
+
+
+def _find_dates(text: str) -> Iterator[ParsedNumber]:
     for match in _DATE.finditer(text):
         groups = match.groupdict()
         if groups["year6"]:
@@ -274,7 +300,7 @@ def _dates(text: str) -> Iterator[ParsedNumber]:
         yield ParsedNumber(value, match[0], False, tuple(others), "date", *match.span())
 
 
-def _composites(text: str) -> Iterator[ParsedNumber]:
+def _find_composites(text: str) -> Iterator[ParsedNumber]:
     for match in _COMPOSITE.finditer(text):
         if _DOT_GROUPS.fullmatch(match[0]) or _DATE.match(text, match.start()):
             continue
@@ -282,7 +308,7 @@ def _composites(text: str) -> Iterator[ParsedNumber]:
         yield ParsedNumber(values[0], match[0], False, values, "expression", *match.span())
 
 
-def _prefixed(text: str) -> Iterator[ParsedNumber]:
+def _find_prefixed(text: str) -> Iterator[ParsedNumber]:
     for match in _PREFIXED.finditer(text):
         if len(match[0]) <= _MAX_LENGTH:
             # 0x5 may also be a product.
@@ -291,7 +317,7 @@ def _prefixed(text: str) -> Iterator[ParsedNumber]:
 
 
 @functools.cache
-def _pattern(decimal: Decimal) -> re.Pattern[str]:
+def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
     point, comma = (r"\.", ",") if decimal == "." else (",", r"\.")
     groups = rf"\d{{1,3}}(?:{comma}\d{{3}})+(?!\d)"
     spaced = rf"\d{{1,3}}(?:{_SPACES}\d{{3}})+(?!\d)"
@@ -308,14 +334,18 @@ def _pattern(decimal: Decimal) -> re.Pattern[str]:
     # A comma that does not precede exactly three digits is a decimal comma.
     lone = rf"\d+{comma}(?:\d{{1,2}}|\d{{4,}})(?![\d]|[.,]\d)"
     whole = rf"(?:{indian}|{groups}|{apostrophes}|{spaced}|{underscored}|\d+)"
+    # Digits without separators, which are the most common, need none of the other alternatives.
+    plain = rf"\d++(?!\d|[.,]\d|(?:{_SPACES}|{_APOSTROPHES}|_)\d{{3}})"
     return re.compile(
+        # The lookahead rejects most positions of a text.
+        r"(?=[-+.,\d\\$€£¥₹₽₩₺₪฿¢UACNHEGIR])"
         # A minus after a digit or a word subtracts or joins; it is not a sign.
         rf"(?P<sign>(?<![\w)\]}}%])[-+](?={_CURRENCY}?\s?[.\d]))?"
         rf"(?:(?P<currency>(?<![A-Za-z]){_CURRENCY})\s?(?P<late>-(?=[.\d]))?)?"
-        rf"(?:(?P<mixed>(?<![\d/.,])\d+)\s+(?P<and>and\s+)?(?=\d+/\d))?"
+        rf"(?:(?P<mixed>(?<![\d/.,])\d++)\s++(?P<and>and\s+)?(?=\d++/\d))?"
         # Digits after a letter are part of a name (CO2, x12, v1.5); after ^ they are an exponent.
         rf"(?:(?<![A-Za-z_^\d])(?<![A-Za-z_]\d[.,])(?<![A-Za-z_]\d\d[.,])|(?<=USD)|(?<=EUR)|(?<=GBP)|(?<=CHF)|(?<=INR)|(?<=Rs))(?<!\^\{{)"
-        rf"(?P<number>(?:{other}|{lone}|{whole}(?:{point}\d+)?|(?<!\d){point}\d+))"
+        rf"(?P<number>(?:{plain}|{other}|{lone}|{whole}(?:{point}\d+)?|(?<!\d){point}\d+))"
         rf"(?:/(?P<below>\d+(?![\d/]|\.\d))|(?P<power>[eE][+-]?\d+(?!\w)"
         rf"|\s?(?:[x×*·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?\{{?[+-]?\d+\}}?)"
         rf"|\s?(?:\^|\*\*)\s?\{{?(?P<exponent>-?\d{{1,3}})(?!\d)\}}?"
@@ -324,7 +354,7 @@ def _pattern(decimal: Decimal) -> re.Pattern[str]:
     )
 
 
-def _read_match(match: re.Match[str], decimal: Decimal) -> ParsedNumber | None:
+def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> ParsedNumber | None:
     if len(match.group()) > _MAX_LENGTH or _UNKNOWN.match(match.string, match.end()):
         return None
     value, alternatives = _read_digits(match["number"], decimal)
@@ -334,12 +364,12 @@ def _read_match(match: re.Match[str], decimal: Decimal) -> ParsedNumber | None:
     text, (start, end) = match.string, match.span()
     sign = -1 if "-" in (match["sign"], match["late"]) else 1
     if scaled != value:
-        alternatives = _read_apart(match, value, scaled)
+        alternatives = _find_other_readings(match, value, scaled)
     if fraction := _AND_PART.match(text, end):
         scaled += _AND_PARTS[fraction[1].replace("-", " ")]
         end = fraction.end()
     magnitude = _MAGNITUDE.match(text, end)
-    # "5m" is metres or minutes, and millions only after a currency sign.
+    # "5m" is meters or minutes, and millions only after a currency sign.
     if magnitude and (magnitude[2] != "m" or match["currency"]):
         alternatives = (scaled,)
         scaled *= _MAGNITUDES[magnitude[1] or magnitude[2]]
@@ -355,11 +385,11 @@ def _read_match(match: re.Match[str], decimal: Decimal) -> ParsedNumber | None:
     if sign < 0:
         scaled, alternatives = -scaled, tuple(-alternative for alternative in alternatives)
     is_percent = match["percent"] is not None
-    category = _categorize(text, start, end)
+    category = _categorize(text, start, end, may_be_bound)
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
 
 
-def _read_apart(match: re.Match[str], value: Fraction, scaled: Fraction) -> tuple[Fraction, ...]:
+def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction) -> tuple[Fraction, ...]:
     """Return other readings: 7² may be a 7 with a footnote, "3 and 3/4" two numbers."""
     if match["raised"] is not None:
         return (value,)
@@ -369,10 +399,10 @@ def _read_apart(match: re.Match[str], value: Fraction, scaled: Fraction) -> tupl
     return (integer, scaled - integer)
 
 
-def _categorize(text: str, start: int, end: int) -> Category:
-    if _SYMBOL.match(text, end) or text[max(0, start - 6) : start].endswith(_ROOTS):
+def _categorize(text: str, start: int, end: int, may_be_bound: bool) -> Category:
+    if text.endswith(_ROOTS, max(0, start - 6), start) or _SYMBOL.match(text, end):
         return "expression"
-    return "bound" if _BOUND.search(text[max(0, start - 40) : start]) else "number"
+    return "bound" if may_be_bound and _BOUND.search(text[max(0, start - _BOUND_REACH) : start]) else "number"
 
 
 def _read_digits(written: str, decimal: Decimal) -> tuple[Fraction, tuple[Fraction, ...]]:
@@ -427,12 +457,11 @@ def _apply_notation(value: Fraction, match: re.Match[str]) -> Fraction | None:
     return value
 
 
-_GLYPHS = {
-    "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5",
-    "⅗": "3/5", "⅘": "4/5", "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8",
-    "⅞": "7/8",
-}  # fmt: skip
-_SIGNS = str.maketrans({"−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"})
+_FRACTION_GLYPH = re.compile("[¼-¾⅓-⅞]")
+# The long s and the Kelvin sign match s and k in patterns that ignore case.
+_SIGNS = str.maketrans(
+    {"ſ": "s", "\u212a": "K", "−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"}
+)
 _TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
 _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
 # Tags say nothing about numbers, except those that mark the answer.
@@ -457,9 +486,8 @@ def simplify_notation(text: str) -> str:
     if text.isascii():
         return text
     text = _RAISED.sub(lambda match: "^" + match[0].translate(_RAISED_DIGITS), text)
-    for glyph, fraction in _GLYPHS.items():
-        text = text.replace(glyph, f" {fraction}")
-    return text
+    # The compatibility form of ½ is 1⁄2.
+    return _FRACTION_GLYPH.sub(lambda match: " " + normalize("NFKC", match[0]).replace("⁄", "/"), text)
 
 
 def _expand_fraction(match: re.Match[str]) -> str:

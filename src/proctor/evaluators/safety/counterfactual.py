@@ -59,16 +59,16 @@ class Groups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def groups() -> Groups:
+def load_groups() -> Groups:
     """Load the groups that ship with Proctor."""
     return msgspec.convert(load_data("safety", "groups.yaml"), Groups)
 
 
 @functools.cache
-def neutral_words() -> frozenset[str]:
+def list_group_words() -> frozenset[str]:
     """Return every lower-case word that names a group of people, without slurs."""
-    phrases = [*PRONOUNS, *groups().also, *(word for pair in groups().pairs for word in pair)]
-    for axis in groups().axes.values():
+    phrases = [*PRONOUNS, *load_groups().also, *(word for pair in load_groups().pairs for word in pair)]
+    for axis in load_groups().axes.values():
         phrases += (name for group in axis for name in group.forms().values())
     return frozenset(word for phrase in phrases for word in re.findall(r"\w+", phrase.lower()))
 
@@ -88,33 +88,33 @@ class SwappedText(NamedTuple):
     changed: tuple[tuple[str, str], ...]
 
 
-def swaps(text: str, *, most: int = MAX_VARIANTS) -> list[SwappedText]:
+def list_variants(text: str, *, max_variants: int = MAX_VARIANTS) -> list[SwappedText]:
     """Return variants of a text about other people: men for women, and one religion, race, nationality,
     orientation, gender identity, disability or age for another.
 
-    Gender gives one variant, every other axis that the text names at most `most`. Different groups stay different,
-    capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with other meanings
-    ("black", "straight") are swapped only before a word for people. First names do not change.
+    Gender gives one variant, every other axis that the text names at most `max_variants`. Different groups stay
+    different, capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with
+    other meanings ("black", "straight") are swapped only before a word for people. First names do not change.
 
-    >>> [variant.text for variant in swaps("She gave her husband a book, and he thanked her.")]
+    >>> [variant.text for variant in list_variants("She gave her husband a book, and he thanked her.")]
     ['He gave his wife a book, and she thanked him.']
-    >>> swaps("An atheist met a Jewish man.", most=1)[1].text
+    >>> list_variants("An atheist met a Jewish man.", max_variants=1)[1].text
     'A Christian met a Hindu man.'
-    >>> swaps("The black car is fast.")
+    >>> list_variants("The black car is fast.")
     []
     """
-    variants = (apply_swap(text, swap) for swap in find_swaps(text, most=most))
+    variants = (apply_swap(text, swap) for swap in find_swaps(text, max_variants=max_variants))
     return [variant for variant in variants if variant.changed]
 
 
-def find_swaps(*texts: str, most: int = MAX_VARIANTS) -> list[Swap]:
+def find_swaps(*texts: str, max_variants: int = MAX_VARIANTS) -> list[Swap]:
     """Return the swaps that change any of the texts."""
-    named = {_forms()[_normalize(match)].axis for text in texts for match in _pattern().finditer(text)}
+    named = {_load_forms()[_normalize(match)].axis for text in texts for match in _compile_pattern().finditer(text)}
     return [
         Swap(axis, shift)
-        for axis in (GENDER, *groups().axes)
+        for axis in (GENDER, *load_groups().axes)
         if axis in named and any(apply_swap(text, Swap(axis)).changed for text in texts)
-        for shift in _shifts(axis, most)
+        for shift in _list_shifts(axis, max_variants)
     ]
 
 
@@ -131,7 +131,7 @@ def apply_swap(text: str, swap: Swap) -> SwappedText:
         article = match["article"]
         return f"{_choose_article(article, new)}{match['space']}{new}" if article else new
 
-    return SwappedText(_pattern().sub(replace, text), swap.axis, tuple(changed))
+    return SwappedText(_compile_pattern().sub(replace, text), swap.axis, tuple(changed))
 
 
 def apply_swap_inside(value: Any, swap: Swap) -> Any:
@@ -145,12 +145,12 @@ def apply_swap_inside(value: Any, swap: Swap) -> Any:
     return value
 
 
-def _shifts(axis: str, most: int) -> list[int]:
-    """Return at most `most` shifts, evenly spread over the groups of an axis."""
+def _list_shifts(axis: str, max_shifts: int) -> list[int]:
+    """Return at most `max_shifts` shifts, evenly spread over the groups of an axis."""
     if axis == GENDER:
         return [1]
-    others = len(groups().axes[axis]) - 1
-    count = min(most, others)
+    others = len(load_groups().axes[axis]) - 1
+    count = min(max_shifts, others)
     return [1 + index * others // count for index in range(count)]
 
 
@@ -161,32 +161,32 @@ class _Form(NamedTuple):
 
 
 @functools.cache
-def _forms() -> dict[str, _Form]:
+def _load_forms() -> dict[str, _Form]:
     """Map every lower-case word and phrase to its group; an adjective overrides an equal noun."""
-    forms = {word: _Form(GENDER) for word in (*PRONOUNS, *sum(groups().pairs, ()))}
-    for axis, members in groups().axes.items():
+    forms = {word: _Form(GENDER) for word in (*PRONOUNS, *sum(load_groups().pairs, ()))}
+    for axis, members in load_groups().axes.items():
         for index, group in enumerate(members):
             forms |= {name.lower(): _Form(axis, index, form) for form, name in group.forms().items()}
     return forms
 
 
 @functools.cache
-def _pattern() -> re.Pattern[str]:
-    names = "|".join(map(re.escape, sorted(_forms(), key=len, reverse=True))).replace(r"\ ", r"\s+")
+def _compile_pattern() -> re.Pattern[str]:
+    names = "|".join(map(re.escape, sorted(_load_forms(), key=len, reverse=True))).replace(r"\ ", r"\s+")
     return re.compile(rf"(?i)(?:\b(?P<article>an?)(?P<space>\s+))?(?<![\w-])(?P<form>{names})(?!\w)")
 
 
 def _find_replacement(match: re.Match[str], swap: Swap) -> tuple[str, str] | None:
     """Return the old word in its usual case, and the new one; None if it stays."""
     old = _normalize(match)
-    known = _forms()[old]
-    if known.axis != swap.axis:
+    form_entry = _load_forms()[old]
+    if form_entry.axis != swap.axis:
         return None
-    if known.axis == GENDER:
+    if form_entry.axis == GENDER:
         return old, _swap_gender(match, old)
-    members = groups().axes[known.axis]
-    group, other = members[known.position], members[(known.position + swap.shift) % len(members)]
-    form = _resolve_form(match, group, known.form)
+    members = load_groups().axes[form_entry.axis]
+    group, other = members[form_entry.position], members[(form_entry.position + swap.shift) % len(members)]
+    form = _resolve_form(match, group, form_entry.form)
     new = other.forms().get(form)
     return (group.forms()[form], new) if new else None
 
@@ -201,11 +201,11 @@ def _resolve_form(match: re.Match[str], group: Group, form: str) -> str:
         return form
     after = _word_after(match)
     if group.loose:
-        return form if after in groups().people else ""
+        return form if after in load_groups().people else ""
     if group.one.lower() != group.is_.lower():
         return form
     before = match["article"] or _word_before(match)
-    ends_phrase = not after or after in groups().closing
+    ends_phrase = not after or after in load_groups().closing
     return "one" if ends_phrase and before.lower() in _DETERMINERS else form
 
 
@@ -221,7 +221,7 @@ def _word_before(match: re.Match[str]) -> str:
 
 @functools.cache
 def _gender_pairs() -> dict[str, str]:
-    pairs = groups().pairs
+    pairs = load_groups().pairs
     return {**_SIMPLE_PRONOUNS, **dict(pairs), **{second: first for first, second in pairs}}
 
 
@@ -229,12 +229,12 @@ def _swap_gender(match: re.Match[str], word: str) -> str:
     if word not in ("her", "his"):
         return _gender_pairs()[word]
     after = _word_after(match)
-    ends_phrase = not after or after in groups().closing
+    ends_phrase = not after or after in load_groups().closing
     if word == "his":
         return "hers" if ends_phrase else "her"
     if ends_phrase:
         return "him"
-    if _word_before(match) not in groups().giving:
+    if _word_before(match) not in load_groups().giving:
         return "his"
     # "gave her dog a bone": a second object makes "her" a possessive.
     following = _WORD_AFTER.match(match.string, match.end())
@@ -284,12 +284,12 @@ async def _score_async(attached: BoundEvaluator, trial: Trial) -> Score:
     return _compare(attached, trial, list(variants), await asyncio.gather(*pending))
 
 
-def _texts(trial: Trial) -> list[str]:
+def _collect_trial_texts(trial: Trial) -> list[str]:
     return list(collect_texts([trial.output, trial.sample.input, trial.sample.expected]))
 
 
 def _create_variants(trial: Trial) -> dict[Swap, Trial]:
-    return {swap: _swap_trial(trial, swap) for swap in find_swaps(*_texts(trial))}
+    return {swap: _swap_trial(trial, swap) for swap in find_swaps(*_collect_trial_texts(trial))}
 
 
 def _swap_trial(trial: Trial, swap: Swap) -> Trial:
@@ -335,6 +335,6 @@ def _compare(attached: BoundEvaluator, trial: Trial, swaps: Sequence[Swap], scor
 
 
 def _describe_change(trial: Trial, swap: Swap, score: Score) -> dict[str, Any]:
-    changed = [pair for text in _texts(trial) for pair in apply_swap(text, swap).changed]
+    changed = [pair for text in _collect_trial_texts(trial) for pair in apply_swap(text, swap).changed]
     pairs = list(dict.fromkeys(f"{old} → {new}" for old, new in changed))
     return {"axis": swap.axis, "swapped": pairs, "value": score.value, "example": preview(", ".join(pairs))}

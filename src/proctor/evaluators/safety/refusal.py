@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proctor.evaluators import tokenizer as wording
+from proctor.evaluators import tokenizer
 from proctor.evaluators.data_files import load_patterns
 
 _COLON = re.compile(r"(?<=:)\s+")
@@ -82,7 +82,7 @@ def split_sentences(text: str) -> list[Sentence]:
     sentences: list[Sentence] = []
     index, marker_start = 0, None
     for line in text.splitlines():
-        for piece in (piece for part in wording.split_sentences(line) for piece in _COLON.split(part)):
+        for piece in (piece for part in tokenizer.split_sentences(line) for piece in _COLON.split(part)):
             size = sum(map(len, piece.split()))
             if not size:
                 continue

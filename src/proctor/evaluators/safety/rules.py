@@ -45,8 +45,12 @@ def create_policies(names: Sequence[str], rules: Mapping[str, Any], options: Pol
         if name not in SHIPPED and name not in rules
     ]
     if CLAIMS in names and not options.claims:
-        problems.append(Problem(CLAIMS, "it needs the claims: claims=['…']"))
-    problems += [Problem(f"rules, {name!r}", "a shipped policy has this name") for name in rules if name in SHIPPED]
+        problems.append(Problem(CLAIMS, "it needs the claims: write claims=['It cures colds.']"))
+    problems += [
+        Problem(f"rules, {name!r}", "a built-in policy has this name; choose another")
+        for name in rules
+        if name in SHIPPED
+    ]
     policies: dict[str, Policy] = {}
     for name in dict.fromkeys([*names, *rules]):
         try:
@@ -57,7 +61,9 @@ def create_policies(names: Sequence[str], rules: Mapping[str, Any], options: Pol
         except UsageError as error:
             problems.append(Problem(f"rules, {name!r}", error.what))
     if problems:
-        fix = f"choose shipped policies from: {', '.join(SHIPPED)}; {_RULE}"
+        is_unknown = any(name not in SHIPPED and name not in rules for name in names)
+        rule = 'write rules={"no_slang": {"terms": ["gonna", "wanna"]}}'
+        fix = f"choose from {', '.join(SHIPPED)}, or add the policy to rules" if is_unknown else rule
         raise EvaluatorError("the policies are invalid", where=WHERE, fix=fix, problems=problems)
     return policies
 
@@ -66,16 +72,16 @@ def _create_shipped(name: str, options: PolicyOptions) -> Policy:
     judge, is_required = options.judge, options.refusal == "required"
     match name:
         case "pii":
-            return policy.search_policy(find_pii, "none found")
+            return policy.create_search_policy(find_pii, "none found")
         case "secrets":
-            return policy.search_policy(find_secrets, "none found")
+            return policy.create_search_policy(find_secrets, "none found")
         case "refusal":
             if judge is None:
-                return policy.refusal_policy(is_required)
-            return policy.judged_refusal_policy(judge, is_required)
+                return policy.create_refusal_policy(is_required)
+            return policy.create_judged_refusal_policy(judge, is_required)
     if judge is not None:
-        return policy.judged_claims_policy(judge, options.claims)
-    return policy.claims_policy(options.claims, options.text_embedder or TextEmbedder(None, WHERE), options.near)
+        return policy.create_judged_claims_policy(judge, options.claims)
+    return policy.create_claims_policy(options.claims, options.text_embedder or TextEmbedder(None, WHERE), options.near)
 
 
 def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
@@ -88,20 +94,20 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
         raise EvaluatorError(_RULE)
     unknown = next((key for key in rule if key not in _RULE_KEYS), None)
     if unknown is not None:
-        raise EvaluatorError(f"there is no {unknown!r}: {suggest_name(str(unknown), _RULE_KEYS)}")
+        raise EvaluatorError(f"there is no key {unknown!r}: {suggest_name(str(unknown), _RULE_KEYS)}")
     policies = []
     if "patterns" in rule or "terms" in rule:
         patterns = [_compile(pattern) for pattern in _read_texts(rule.get("patterns", ()), "patterns")]
-        policies.append(policy.pattern_policy(patterns, _read_texts(rule.get("terms", ()), "terms")))
+        policies.append(policy.create_pattern_policy(patterns, _read_texts(rule.get("terms", ()), "terms")))
     if "text" in rule:
         (text,) = _read_texts([rule["text"]], "text")
         if judge is None:
-            raise EvaluatorError("a policy in words needs a judge: model='openai:gpt-4o-mini'")
-        policies.append(policy.judged_policy(judge, text))
+            raise EvaluatorError("a policy in words needs a judge: add model='openai:gpt-4o-mini'")
+        policies.append(policy.create_judged_policy(judge, text))
     if "function" in rule:
         function = rule["function"]
         loaded = importing.import_object(function) if isinstance(function, str) else function
-        policies.append(policy.evaluator_policy(loaded, name))
+        policies.append(policy.create_evaluator_policy(loaded, name))
     return policy.combine_policies(policies)
 
 
@@ -135,7 +141,8 @@ def create_compliance(
     """Return the evaluator of these policies, and its options in a form that can be stored."""
     names, claims = _read_texts(policies, "policies", WHERE), _read_texts(claims, "claims", WHERE)
     if refusal not in (None, "forbidden", "required"):
-        raise EvaluatorError(f"refusal must be forbidden or required, got {preview(refusal)}", where=WHERE)
+        fix = 'write refusal="forbidden" or refusal="required"'
+        raise EvaluatorError(f"refusal must be forbidden or required, got {preview(refusal)}", where=WHERE, fix=fix)
     check_fraction(WHERE, "near", near)
     names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(claims)
     adapter = _connect(model)
@@ -145,14 +152,14 @@ def create_compliance(
     rules = dict(rules or {})
     created = create_policies(list(dict.fromkeys(names)), rules, options)
     if not created:
-        raise EvaluatorError("there is no policy to check", where=WHERE, fix="name at least one")
+        raise EvaluatorError("there is no policy to check", where=WHERE, fix='write policies=["pii", "secrets"]')
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
         return await _evaluate(created, output, sample)
 
     stored: dict[str, Any] = {"refusal": refusal, "claims": claims, "rules": rules}
     # The adapter and the embedder replace the user's values, which may contain a key.
-    stored |= {"model": adapter, "embedder": text_embedder.live if text_embedder else None}
+    stored |= {"model": adapter, "embedder": text_embedder.embedder if text_embedder else None}
     stored = {name: value for name, value in stored.items() if value}
     stored |= {"near": near} if text_embedder else {}
     stored["policies"] = [name for name in created if name not in rules]
@@ -203,7 +210,7 @@ def _list_reasons(names: Iterable[str], rulings: Mapping[str, Ruling]) -> str:
 
 def _summarize_compliance(rulings: Mapping[str, Ruling]) -> str:
     if len(rulings) > 2:
-        return f"all {len(rulings)} policies are kept"
+        return f"the output follows all {len(rulings)} policies"
     if set(rulings) <= {PII, SECRETS}:
         return ", ".join(f"no {name}" for name in rulings) + " found"
     return _list_reasons(rulings, rulings)

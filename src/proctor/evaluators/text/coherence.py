@@ -22,7 +22,7 @@ from proctor.evaluators.tokenizer import (
 )
 from proctor.records.score import Score
 
-# The mean nearness of neighbouring sentences in ordinary texts.
+# The mean nearness of neighboring sentences in ordinary texts.
 ORDINARY_NEARNESS = 0.22
 # Lists, letters and songs repeat themselves up to the first share; at the second the sign is 0.
 REPETITION_RANGE = (0.25, 0.75)
@@ -64,7 +64,7 @@ EXPLANATIONS = {
 class CoherenceSigns(NamedTuple):
     """The signs of coherence; `connection` is None if there is nothing to compare.
 
-    `neighbours` is how near each sentence is to the next, `strangers` are sentences near to no
+    `adjacent_nearness` is how near each sentence is to the next, `strangers` are sentences near to no
     other, `left_out` counts the sentences at the end that were not compared.
     """
 
@@ -73,7 +73,7 @@ class CoherenceSigns(NamedTuple):
     order: float
     sequence: float
     completeness: float
-    neighbours: tuple[float, ...] = ()
+    adjacent_nearness: tuple[float, ...] = ()
     strangers: tuple[str, ...] = ()
     left_out: int = 0
 
@@ -110,8 +110,8 @@ class CoherenceScorer:
             return Score.skipped("it is not prose", details)
         result = await find_signs(text, self._embedder)
         details["signs"] = result.signs
-        if result.neighbours:
-            details["neighbours"] = [round(nearness, 3) for nearness in result.neighbours]
+        if result.adjacent_nearness:
+            details["neighbours"] = [round(nearness, 3) for nearness in result.adjacent_nearness]
         if result.strangers:
             details["strangers"] = list(result.strangers)
         reason = result.explain(self._threshold)
@@ -124,9 +124,9 @@ class CoherenceScorer:
 
 def is_prose(text: str) -> bool:
     """Return True if a text has as many function words as prose, or many letters beyond A to Z."""
-    known = load_english()
+    english = load_english()
     text_words = [word.text for word in split_words(text) if word.kind != "number"]
-    function_words = known.function | known.negation | known.speaker | known.elsewhere
+    function_words = english.function | english.negation | english.speaker | english.elsewhere
     if sum(word in function_words for word in text_words) > MIN_FUNCTION_WORDS * len(text_words):
         return True
     return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
@@ -142,23 +142,22 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
     compared = passages[:MAX_COMPARED_SENTENCES]
     vectors, floor = await embedder.vectors(compared), await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(len(text), VectorSimilarity, vectors, floor)
-    neighbours = tuple(similarity(*pair) for pair in pairwise(compared))
+    adjacent_nearness = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))
     nearest = await run_off_loop(len(text), similarity.nearest_other, distinct)
     strangers = {passage for passage, nearness in zip(distinct, nearest, strict=True) if not nearness}
     return result._replace(
-        connection=min(1.0, sum(neighbours) / len(neighbours) / ORDINARY_NEARNESS),
-        neighbours=neighbours,
+        connection=min(1.0, sum(adjacent_nearness) / len(adjacent_nearness) / ORDINARY_NEARNESS),
+        adjacent_nearness=adjacent_nearness,
         strangers=tuple(passage for passage in compared if passage in strangers),
         left_out=len(passages) - len(compared),
     )
 
 
 def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
-    text_sentences, passages = split_sentences(text), split_passages(text)
-    freshness, order = _score_freshness(text, text_sentences), _score_order(text_sentences)
-    sequence, completeness = _score_sequence(passages), _score_completeness(text_sentences)
-    return CoherenceSigns(None, freshness, order, sequence, completeness), passages
+    sentences, passages = split_sentences(text), split_passages(text)
+    freshness, order = _score_freshness(text, sentences), _score_order(sentences)
+    return CoherenceSigns(None, freshness, order, _score_sequence(passages), _score_completeness(sentences)), passages
 
 
 def split_passages(text: str) -> list[str]:
@@ -175,28 +174,28 @@ def split_passages(text: str) -> list[str]:
     return passages
 
 
-def _score_freshness(text: str, text_sentences: Sequence[str]) -> float:
+def _score_freshness(text: str, sentences: Sequence[str]) -> float:
     """Return less than 1 if the same words, or a sentence right after itself, come again and again."""
     text_words = [word.text for word in split_words(text)]
     runs = Counter(zip(*(text_words[start:] for start in range(_REPEATED_WORDS)), strict=False))
     if not runs:
         return 1.0
-    stuck = sum(a == b for a, b in pairwise(text_sentences)) / len(text_sentences)
+    stuck = sum(a == b for a, b in pairwise(sentences)) / len(sentences)
     repeated = 1.0 - len(runs) / runs.total()
     return min(_interpolate(repeated, *REPETITION_RANGE), _interpolate(stuck, *STUCK_RANGE))
 
 
-def _score_order(text_sentences: Sequence[str]) -> float:
+def _score_order(sentences: Sequence[str]) -> float:
     """Return less than 1 if articles precede words they cannot belong to, as in shuffled words."""
-    articles, stray, known = 0, 0, load_english()
-    for sentence in text_sentences:
+    articles, stray, english = 0, 0, load_english()
+    for sentence in sentences:
         # Punctuation separates words, so it is kept as a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
         for word, following in pairwise([*tokens, "."]):
-            if word in known.articles:
+            if word in english.articles:
                 articles += 1
                 # "a" may be a letter of the alphabet, so punctuation after it proves nothing.
-                stray += following in known.never_after_an_article or (word != "a" and following in ".,;!?")
+                stray += following in english.never_after_an_article or (word != "a" and following in ".,;!?")
     return 1.0 if stray < _MIN_STRAY_ARTICLES else _interpolate(stray / articles, *STRAY_ARTICLE_RANGE)
 
 
@@ -207,10 +206,10 @@ def _score_sequence(passages: Sequence[str]) -> float:
     numbers = [int(match[1]) for passage in passages if (match := _POINT_NUMBER.match(passage))]
     # A second list starts with its first point again, but no list starts with its second.
     is_backwards = any(b <= a and b > 1 for a, b in pairwise(numbers)) or (1 in numbers and numbers[0] > 1)
-    known = load_english()
+    english = load_english()
     first_half = passages[: len(passages) // 2]
-    is_concluded = any(_starts_with(passage, known.conclude) for passage in first_half)
-    is_broken = is_backwards or is_concluded or _starts_with(passages[0], known.refer_back)
+    is_concluded = any(_starts_with(passage, english.conclude) for passage in first_half)
+    is_broken = is_backwards or is_concluded or _starts_with(passages[0], english.refer_back)
     return INCOMPLETE_VALUE if is_broken else 1.0
 
 
@@ -219,13 +218,13 @@ def _starts_with(sentence: str, phrases: Sequence[str]) -> bool:
     return any(start.startswith(f"{phrase} ") for phrase in phrases)
 
 
-def _score_completeness(text_sentences: Sequence[str]) -> float:
+def _score_completeness(sentences: Sequence[str]) -> float:
     """Return less than 1 if the last sentence breaks off, or lacks a full stop that others have."""
-    if text_sentences and _is_cut_off(text_sentences[-1]):
+    if sentences and _is_cut_off(sentences[-1]):
         return INCOMPLETE_VALUE
-    if len(text_sentences) < 2:
+    if len(sentences) < 2:
         return 1.0
-    *others, last = text_sentences
+    *others, last = sentences
     if len(split_words(last)) < _MIN_WORDS or _UNPUNCTUATED.search(last):
         return 1.0
     is_point = bool(_LIST_POINT.match(last))
@@ -242,14 +241,14 @@ def _is_cut_off(sentence: str) -> bool:
         return False
     if stripped.endswith(","):
         return len(sentence_words) >= _MIN_WORDS_BEFORE_COMMA and not _LIST_POINT.match(stripped)
-    last, known = sentence_words[-1], load_english()
+    last, english = sentence_words[-1], load_english()
     if not last.original.islower() or not stripped.endswith(last.original):
         return False
     if last.text == "a" and _NAMES_A_LETTER.search(stripped):
         return False
-    if last.text in known.goes_on_but_in_clauses:
-        return known.begins_clauses.isdisjoint(word.text for word in sentence_words)
-    return last.text in known.goes_on
+    if last.text in english.goes_on_but_in_clauses:
+        return english.begins_clauses.isdisjoint(word.text for word in sentence_words)
+    return last.text in english.goes_on
 
 
 def _interpolate(value: float, start: float, end: float) -> float:

@@ -37,11 +37,11 @@ Evaluate = Callable[..., Any]
 class QualityJudge:
     """A model that scores one quality from 0 to 10 with the built-in prompt of that name.
 
-    `shows` is what it sees besides the output.
+    `reference_role` says as what it sees the reference; with "" it sees only the output.
     """
 
     def __init__(
-        self, model: Any, prompt: str, threshold: float, *, shows: Literal["input", "expected", ""] = ""
+        self, model: Any, prompt: str, threshold: float, *, reference_role: Literal["input", "expected", ""] = ""
     ) -> None:
         # Slow to import, and needed only with a judge.
         from proctor.evaluators.judges.judge import Judge
@@ -52,7 +52,7 @@ class QualityJudge:
         adapter = provider(model)
         ends = dict(zip(("low", "high"), map(str, SCALE), strict=True))
         self._judge = Judge(adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, ends)
-        self._shows = shows
+        self._reference_role = reference_role
         # The adapter instead of the user's argument, which may contain a key.
         self.options = {"model": adapter}
 
@@ -61,7 +61,9 @@ class QualityJudge:
         if isinstance(output, str) and not output.strip():
             return Score(0.0, False, "the output is empty", {"method": "judge"})
         sample: Sample[Any, Any] = Sample(
-            "", reference if self._shows == "input" else None, reference if self._shows == "expected" else None
+            "",
+            reference if self._reference_role == "input" else None,
+            reference if self._reference_role == "expected" else None,
         )
         return _add_method(await self._judge.score(output, sample))
 
@@ -124,13 +126,14 @@ def semantic_similarity(
     where = "semantic_similarity"
     check_fraction(where, "threshold", threshold)
     if match not in (None, "any"):
-        raise EvaluatorError(f"match must be 'any' or left out, got {match!r}", where=where)
+        raise EvaluatorError(f"there is no match {match!r}", where=where, fix='write match="any", or leave it out')
     if against not in (None, "expected", "baseline"):
-        raise EvaluatorError(f"against must be 'expected' or 'baseline', got {against!r}", where=where)
+        fix = 'write against="expected" or against="baseline"'
+        raise EvaluatorError(f"there is no reference {against!r}", where=where, fix=fix)
     if model is None:
         method: Any = SimilarityScorer(TextEmbedder(embedder, where), threshold, excerpts, match)
     else:
-        method = QualityJudge(model, "similarity", threshold, shows="expected")
+        method = QualityJudge(model, "similarity", threshold, reference_role="expected")
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         if (against or _choose_reference(expected, field_context)) == "expected":
@@ -258,7 +261,7 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
     if model is None:
         method: Any = RelevanceScorer(TextEmbedder(embedder, where), threshold)
     else:
-        method = QualityJudge(model, "relevance", threshold, shows="input")
+        method = QualityJudge(model, "relevance", threshold, reference_role="input")
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected

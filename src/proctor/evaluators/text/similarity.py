@@ -100,8 +100,8 @@ def _split_and_find_negated(text: str) -> tuple[list[str], frozenset[int]]:
     return text_words, frozenset(negated)
 
 
-def _has_negation(some_words: Iterable[str]) -> bool:
-    return not load_english().negation.isdisjoint(some_words)
+def _has_negation(words: Iterable[str]) -> bool:
+    return not load_english().negation.isdisjoint(words)
 
 
 def select_short_references(text: str, references: Iterable[IndexedText]) -> list[IndexedText]:
@@ -268,7 +268,7 @@ class SimilarityScorer:
         """Return why the embedder cannot tell two different texts apart; "" if it can."""
         if similarity < self._threshold:
             return ""
-        name = self._embedder.live.name
+        name = self._embedder.embedder.name
         left, right = map(self._embedder.unknown_words, (text, reference))
         if left != right:
             share = max(_share_of_words(left, text), _share_of_words(right, reference))
@@ -304,7 +304,7 @@ def find_texts_in_data(value: Any) -> list[str]:
         except msgspec.DecodeError:
             return [value]
     texts = list_texts(value)
-    return ["\n".join(collect_texts(codec.plain(value)))] if texts is None else texts
+    return ["\n".join(collect_texts(codec.to_plain(value)))] if texts is None else texts
 
 
 def index_texts(value: Any) -> dict[int, str]:
@@ -317,7 +317,7 @@ def index_texts(value: Any) -> dict[int, str]:
     texts = list_texts(value)
     if texts is None:
         value = to_plain(value)
-        texts = [value if isinstance(value, str) else codec.canonical(value).decode()]
+        texts = [value if isinstance(value, str) else codec.encode_canonical(value).decode()]
     return {index: text for index, text in enumerate(texts) if text.strip()}
 
 

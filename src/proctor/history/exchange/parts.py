@@ -71,7 +71,7 @@ class LocatedPart(NamedTuple):
     part: Part
 
 
-class WholeRun(NamedTuple):
+class ExportedRun(NamedTuple):
     """A stored run to export; its results are read while they are written."""
 
     frame: Frame
@@ -108,13 +108,17 @@ def read_part(data: bytes | str, kind: Any, where: str) -> Any:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        if where.endswith(":1") and "required field `part`" in str(error):
+            raise DamagedFile(
+                "this is not an export of runs", where=where, fix="use a file that `proctor history export` wrote"
+            ) from None
         raise damaged_file(str(error), where) from None
 
 
 LINES_PER_CHUNK = 100
 
 
-def encode_jsonl(runs: Iterable[WholeRun]) -> Iterator[bytes]:
+def encode_jsonl(runs: Iterable[ExportedRun]) -> Iterator[bytes]:
     """Yield the content of a file of JSON lines in chunks."""
     for frame, results in runs:
         pending: list[Part] = [frame.run]

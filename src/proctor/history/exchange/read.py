@@ -79,12 +79,12 @@ class Tally:
                 _count(totals, rate, float(bool(score.passed)))
                 _count(totals, mean, score.value)
 
-    def fault(self, end: EndPart) -> str:
+    def find_mismatch(self, end: EndPart) -> str:
         """Describe the first stored metric that does not match the results; empty if all match."""
-        fault = self._find_fault(self._totals, end)
-        return fault if fault and self._find_fault(self._totals_ignoring_skipped, end) else ""
+        mismatch = self._find_mismatch(self._totals, end)
+        return mismatch if mismatch and self._find_mismatch(self._totals_ignoring_skipped, end) else ""
 
-    def _find_fault(self, by_configuration: dict[str, Totals], end: EndPart) -> str:
+    def _find_mismatch(self, by_configuration: dict[str, Totals], end: EndPart) -> str:
         overall: Totals = {}
         for totals in by_configuration.values():
             for name, (n, total) in totals.items():
@@ -96,10 +96,10 @@ class Tally:
             (f" of {name}", stored, by_configuration.get(name, {})) for name, stored in end.by_configuration.items()
         ]
         names = ["pass_rate", "mean_score", *chain.from_iterable(self._metric_names.values())]
-        for of_configuration, stored, totals in tables:
+        for suffix, stored, totals in tables:
             for name in names:
                 if name in stored and (difference := _difference(stored[name], totals.get(name, [0, 0.0]))):
-                    return f"the stored {name}{of_configuration} is {difference}"
+                    return f"the stored {name}{suffix} is {difference}"
         return ""
 
 
@@ -136,7 +136,7 @@ MAX_POSITIONS, MAX_EPOCHS = 100_000_000, 2**32
 class ImportedRun(msgspec.Struct, frozen=True):
     """A run from a file; `new` unless the history had it already.
 
-    `baselines` are the baselines that now name the run, `taken` those that still name another run, and
+    `baselines` are the baselines that now name the run, `conflicting_baselines` those that still name another run, and
     `moved` maps those that moved to the run they named before.
     """
 
@@ -145,7 +145,7 @@ class ImportedRun(msgspec.Struct, frozen=True):
     results: int
     new: bool
     baselines: list[str] = []
-    taken: list[str] = []
+    conflicting_baselines: list[str] = msgspec.field(default_factory=list, name="taken")
     moved: dict[str, str] = {}
 
 
@@ -209,22 +209,21 @@ def _check_run(part: RunPart, where: str) -> None:
 
 def _store(history: History, run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> int:
     """Store a run and its results; if one of them is damaged, nothing is stored."""
-    with history.import_run(run) as restored:
+    with history.import_run(run) as importer:
         count = 0
         for part in _read_run(run, parts, where):
             if isinstance(part, ResultPart):
-                restored.add(part.position, restore_result(part.result))
+                importer.add(part.position, restore_result(part.result))
                 count += 1
             elif isinstance(part, EndPart) and (part.metrics or part.by_configuration):
-                restored.finish(part.metrics, part.by_configuration)
+                importer.finish(part.metrics, part.by_configuration)
     return count
 
 
 def _compare(history: History, run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> int:
-    """Compare a run in the file with the stored run of the same id."""
     stored = history.report(run.run_id)
     difference = "its metadata" if codec.encode(stored.metadata) != codec.encode(run) else ""
-    positions = sorted(position for position, *_ in history.done(run.run_id))
+    positions = sorted(position for position, *_ in history.finished_trials(run.run_id))
     results = zip(positions, history.results(run.run_id), strict=False)
     count = 0
     for part in _read_run(run, parts, where):
@@ -259,14 +258,14 @@ def _read_run(run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> Ite
                     f"with {_results(part.results)}",
                     where,
                 )
-            if fault := tally.fault(part):
-                raise damaged_file(fault, where)
+            if problem := tally.find_mismatch(part):
+                raise damaged_file(problem, where)
             yield part
             return
         if isinstance(part, RunPart):
             raise damaged_file(f"run {run.run_id} has no end", where)
-        if fault := _find_fault(part, last_position, names):
-            raise damaged_file(fault, where)
+        if problem := _find_problem(part, last_position, names):
+            raise damaged_file(problem, where)
         last_position, count = part.position, count + 1
         tally.add(part.result)
         yield part
@@ -277,7 +276,7 @@ def _results(count: int) -> str:
     return "1 result" if count == 1 else f"{count} results"
 
 
-def _find_fault(part: ResultPart, last_position: int, configurations: set[str]) -> str:
+def _find_problem(part: ResultPart, last_position: int, configurations: set[str]) -> str:
     trial = part.result.trial
     if not last_position < part.position < MAX_POSITIONS:
         return f"the result has the position {part.position}, which is repeated, out of order or too large"

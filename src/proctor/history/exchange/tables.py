@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core import optional as extras
-from proctor.history.exchange.parts import EndPart, Frame, LocatedPart, ResultPart, WholeRun, damaged_file, read_part
+from proctor.history.exchange.parts import EndPart, ExportedRun, Frame, LocatedPart, ResultPart, damaged_file, read_part
 from proctor.records import codec
 from proctor.records.lossless import restore_result
 from proctor.records.run import RunMetadata
@@ -38,7 +38,7 @@ COLUMNS = {
 }
 SCORE = "score."
 RECORD, RUN_RECORD = "record", "run_record"
-LARGEST_INT = 2**63 - 1
+MAX_INT = 2**63 - 1
 
 Row = dict[str, Any]
 # The location of a row in a file, its record, and the run's record if it is the first of a run.
@@ -51,7 +51,7 @@ def table_columns(runs: Iterable[RunMetadata]) -> dict[str, str]:
     return {**COLUMNS, **dict.fromkeys(names, "double"), RECORD: "string", RUN_RECORD: "string"}
 
 
-def run_rows(run: WholeRun) -> Iterator[Row]:
+def run_rows(run: ExportedRun) -> Iterator[Row]:
     """Yield a row for each result; the first row also has the run's record, even without a result."""
     frame, results = run
     metadata = frame.run.metadata
@@ -94,7 +94,7 @@ def _result_cells(result: EvalResult) -> Row:
         "outcome": outcome,
         "value": value,
         "latency_ms": trial.latency_ms,
-        "tokens": None if tokens is None or abs(tokens) > LARGEST_INT else tokens,
+        "tokens": None if tokens is None or abs(tokens) > MAX_INT else tokens,
         "cost": None if usage is None else usage.cost,
         "error": result.error,
         "input": _text(trial.sample.input),
@@ -138,7 +138,7 @@ class _Buffer:
         return b"".join(chunks)
 
 
-def encode_csv(runs: Iterable[WholeRun], columns: Iterable[str]) -> Iterator[bytes]:
+def encode_csv(runs: Iterable[ExportedRun], columns: Iterable[str]) -> Iterator[bytes]:
     """Yield the content of the file in chunks."""
     names = list(columns)
     buffer = _Buffer()
@@ -197,7 +197,7 @@ def _require_columns(names: Iterable[str], where: str) -> None:
 ROWS_PER_GROUP, CHARACTERS_PER_GROUP = 5_000, 8_000_000
 
 
-def encode_parquet(runs: Iterable[WholeRun], columns: Mapping[str, str]) -> Iterator[bytes]:
+def encode_parquet(runs: Iterable[ExportedRun], columns: Mapping[str, str]) -> Iterator[bytes]:
     """Yield the content of the file in chunks."""
     arrow, parquet = _import_arrow()
     types = {
@@ -232,7 +232,7 @@ def read_parquet(path: Path) -> Iterator[StoredRow]:
         raise damaged_file(reason, f"{path}, row {number + 1}") from None
 
 
-def _group_rows(runs: Iterable[WholeRun]) -> Iterator[list[Row]]:
+def _group_rows(runs: Iterable[ExportedRun]) -> Iterator[list[Row]]:
     group: list[Row] = []
     size = 0
     for run in runs:

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 
 from proctor.errors import HistoryError, UsageError
 from proctor.history.exchange import tables
-from proctor.history.exchange.parts import VERSION, EndPart, Format, Frame, ResultPart, RunPart, WholeRun, encode_jsonl
+from proctor.history.exchange.parts import (
+    VERSION,
+    EndPart,
+    ExportedRun,
+    Format,
+    Frame,
+    ResultPart,
+    RunPart,
+    encode_jsonl,
+)
 from proctor.ports import History
 from proctor.records.lossless import tag_result
 from proctor.records.run import RunMetadata
@@ -22,20 +31,20 @@ def export_runs(history: History, runs: Sequence[RunMetadata], file_format: Form
         if history.is_claimed(run.run_id):
             raise UsageError(f"run {run.run_id} is still running", fix="export it after it has ended")
     baselines = {name: run.run_id for name, run in history.baselines().items()}
-    whole_runs = (_read_run(history, run, baselines) for run in runs)
+    exported_runs = (_read_run(history, run, baselines) for run in runs)
     if file_format == "jsonl":
-        return encode_jsonl(whole_runs)
+        return encode_jsonl(exported_runs)
     encode = tables.encode_csv if file_format == "csv" else tables.encode_parquet
-    return encode(whole_runs, tables.table_columns(runs))
+    return encode(exported_runs, tables.table_columns(runs))
 
 
-def _read_run(history: History, run: RunMetadata, baselines: dict[str, str]) -> WholeRun:
+def _read_run(history: History, run: RunMetadata, baselines: dict[str, str]) -> ExportedRun:
     report = history.report(run.run_id)
-    positions = array("Q", sorted(position for position, *_ in history.done(run.run_id)))
+    positions = array("Q", sorted(position for position, *_ in history.finished_trials(run.run_id)))
     names = tuple(name for name, run_id in baselines.items() if run_id == run.run_id)
     end = EndPart(run.run_id, len(positions), report.metrics, report.by_configuration)
     frame = Frame(RunPart(VERSION, report.metadata or run, names), end)
-    return WholeRun(frame, _read_results(history, run, positions))
+    return ExportedRun(frame, _read_results(history, run, positions))
 
 
 def _read_results(history: History, run: RunMetadata, positions: array[int]) -> Iterator[ResultPart]:

@@ -36,12 +36,14 @@ class LangChainAdapter:
 
     Tools are bound for each call. Temperature, max_tokens and seed are set if the chat model has a field with
     the name. Schemas use `with_structured_output` if the chat model has it; after a failure with it, and with
-    `fits_schema=False`, the adapter adds instructions instead.
+    `supports_json_schema=False`, the adapter adds instructions instead.
     """
 
-    def __init__(self, chat: Any, *, name: str | None = None, fits_schema: bool | None = None) -> None:
+    def __init__(self, chat: Any, *, name: str | None = None, supports_json_schema: bool | None = None) -> None:
         self._chat = chat
-        self.fits_schema = _has_structured_output(chat) if fits_schema is None else fits_schema
+        self.supports_json_schema = (
+            _has_structured_output(chat) if supports_json_schema is None else supports_json_schema
+        )
         label = name or getattr(chat, "model_name", None) or getattr(chat, "model", None)
         class_name = type(chat).__name__
         self.model = f"langchain:{class_name}/{label}" if isinstance(label, str) else f"langchain:{class_name}"
@@ -56,14 +58,14 @@ class LangChainAdapter:
         if request.schema is None:
             return await self._invoke(request, request.messages, timeout)
         started = time.monotonic()
-        if self.fits_schema:
+        if self.supports_json_schema:
             try:
                 return await self._invoke_structured(request, request.schema, timeout)
             except CallFailed as error:
                 # A transient error says nothing about schemas.
                 if error.retryable:
                     raise
-                self.fits_schema = False
+                self.supports_json_schema = False
         left = None if timeout is None else max(0.0, started + timeout - time.monotonic())
         instructions = Message("user", schema_instructions(request.schema))
         return await self._invoke(request, (*request.messages, instructions), left)

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 
 from proctor.core.callables import resolve_hints
-from proctor.core.identity import identity_of, name_of
+from proctor.core.identity import compute_digest, get_callable_name
 from proctor.errors import CallFailed, ModelError
 from proctor.models.clients import langchain, sdk
 from proctor.models.clients.sdk import call_user_code
+from proctor.models.connect import display_name
 from proctor.models.wire import content_text
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
@@ -26,7 +27,7 @@ _TEXT_NAMES = ("prompt", "text", "question")
 def connect(model: Any, **options: Any) -> ProviderAdapter:
     """Wrap a function, a LangChain chat model, or an OpenAI or Anthropic client.
 
-    `name` is the model's name, which SDK clients need. A function takes the messages, or, by its annotation,
+    `name` is the model's name, which is required for SDK clients. A function takes the messages, or, by its annotation,
     the prompt as one text (`prompt: str`) or the whole `ModelRequest`.
     """
     if isinstance(model, type):
@@ -38,7 +39,7 @@ def connect(model: Any, **options: Any) -> ProviderAdapter:
     if callable(model):
         return FunctionAdapter(model, **options)
     raise ModelError(
-        f"{type(model).__name__!r} is not a model",
+        f"an object of type {type(model).__name__!r} is not a model",
         fix="pass an address, a function, a LangChain chat model, or an OpenAI or Anthropic client",
     )
 
@@ -52,12 +53,15 @@ class FunctionAdapter:
     a mapping with its fields. A plain function runs in a thread.
     """
 
-    def __init__(self, function: Callable[..., Any], *, name: str | None = None, fits_schema: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, name: str | None = None, supports_json_schema: bool = False
+    ) -> None:
         self._function = function
-        self.model = f"python:{name or getattr(function, '__qualname__', None) or name_of(function)}"
-        self.fits_schema = fits_schema
-        self.identity = identity_of(function)
-        self._make_argument = _choose_argument(function, self.model)
+        self.model = f"python:{name or getattr(function, '__qualname__', None) or get_callable_name(function)}"
+        self.supports_json_schema = supports_json_schema
+        self.identity = compute_digest(function)
+        self._label = display_name(self.model)
+        self._make_argument = _choose_argument(function, self._label)
 
     def __repr__(self) -> str:
         return f"FunctionAdapter({self.model!r})"
@@ -65,24 +69,24 @@ class FunctionAdapter:
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the function once; its exceptions become `CallFailed`."""
         argument = self._make_argument(request)
-        result = await call_user_code(self.model, self._function, argument, timeout=timeout)
+        result = await call_user_code(self._label, self._function, argument, timeout=timeout)
         if isinstance(result, str):
             return ModelResponse(result, self.model, finish_reason="stop")
         if isinstance(result, Mapping):
             try:
                 result = msgspec.convert(dict(result), ModelResponse)
             except msgspec.ValidationError as error:
-                raise CallFailed(f"{self.model} returned a mapping that is not a ModelResponse: {error}") from None
+                raise CallFailed(f"{self._label} returned a mapping that is not a ModelResponse: {error}") from None
         if not isinstance(result, ModelResponse):
             raise CallFailed(
-                f"{self.model} returned {type(result).__name__!r}; "
+                f"{self._label} returned an object of type {type(result).__name__!r}; "
                 "expected a text, a ModelResponse or a mapping with its fields"
             )
         return result if result.model else msgspec.structs.replace(result, model=self.model)
 
 
 def join_messages(messages: Sequence[Message]) -> str:
-    """Join all messages into one text; name the roles if the assistant has spoken too."""
+    """Join all messages into one text; name the roles unless all messages are from the system or the user."""
     texts = [content_text(message.content) for message in messages]
     if all(message.role in ("system", "user") for message in messages):
         return "\n\n".join(texts)
@@ -121,7 +125,7 @@ def _first_parameter(function: Callable[..., Any], name: str) -> inspect.Paramet
     required = [p for p in named if p.default is p.empty]
     if not positional or any(p is not positional[0] for p in required):
         raise ModelError(
-            "a function that answers takes one argument: the messages",
+            "a function that is used as a model takes one argument: the messages",
             where=name,
             fix="write it as (messages), (prompt: str) or (request: ModelRequest)",
         )

@@ -20,7 +20,7 @@ from proctor.models.connect import hide_credentials
 from proctor.models.http.access import ApiKey
 from proctor.models.http.adapter import WireAdapter
 from proctor.models.http.endpoint import HttpResult, RequestRejected, UnexpectedBody, UnreadableBody
-from proctor.models.http.errors import read_error_body, shorten
+from proctor.models.http.errors import read_error_body, to_short_line
 from proctor.models.http.rate_limits import RateHeaders
 from proctor.models.openai import OPENAI, OpenAIWire
 from proctor.models.prices import load_prices
@@ -60,7 +60,7 @@ async def call_user_code(
 
 def to_call_failed(name: str, error: Exception, hide: Callable[[str], str] = lambda text: text) -> CallFailed:
     # Hidden before it is cut: half a key would not be found.
-    message = shorten(hide(str(error)), MAX_MESSAGE_CHARS)
+    message = to_short_line(hide(str(error)), MAX_MESSAGE_CHARS)
     what = f"{name} failed: {type(error).__name__}" + (f": {message}" if message else "")
     return CallFailed(what, retryable=is_retryable_error(error), retry_after=_retry_after(error))
 
@@ -97,7 +97,9 @@ class ClientAdapter(WireAdapter):
     `CallFailed`.
     """
 
-    def __init__(self, client: Any, *, name: str | None = None, prices: Any = None, fits_schema: bool = True) -> None:
+    def __init__(
+        self, client: Any, *, name: str | None = None, prices: Any = None, supports_json_schema: bool = True
+    ) -> None:
         if not name:
             raise ModelError(
                 f"the model name for {type(client).__name__} is missing",
@@ -116,7 +118,7 @@ class ClientAdapter(WireAdapter):
             load_prices(prices),
             # Every server behind Anthropic's client has Anthropic's models.
             model if is_openai else address,
-            fits_schema=fits_schema,
+            supports_json_schema=supports_json_schema,
         )
         self._create = client.chat.completions.create if is_openai else client.messages.create
         secrets = (getattr(client, "api_key", None), getattr(client, "auth_token", None))

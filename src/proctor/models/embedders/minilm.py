@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import unicodedata
@@ -104,7 +105,7 @@ class WordPiece:
         if missing:
             raise ModelError(f"the vocabulary lacks {', '.join(missing)}")
         self._clean_table, self._lower_table = _CleanTable(), _LowerTable()
-        self._cached_words: dict[str, list[str]] = {}
+        self._split_word = functools.lru_cache(maxsize=MAX_CACHED_WORDS)(self._longest_pieces)
 
     @classmethod
     def load(cls, path: Path) -> WordPiece:
@@ -130,14 +131,6 @@ class WordPiece:
         # Lazy: words after the last token are not split.
         pieces = islice(chain.from_iterable(map(self._split_word, self.words(text))), max_tokens - 2)
         return [self._ids[piece] for piece in chain([BEGIN], pieces, [END])]
-
-    def _split_word(self, word: str) -> list[str]:
-        pieces = self._cached_words.get(word)
-        if pieces is None:
-            if len(self._cached_words) >= MAX_CACHED_WORDS:
-                self._cached_words.clear()
-            pieces = self._cached_words[word] = self._longest_pieces(word)
-        return pieces
 
     def _longest_pieces(self, word: str) -> list[str]:
         if len(word) > MAX_WORD_CHARS:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proctor.core.callables import resolve_hints
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.errors import CallFailed, ModelError
 from proctor.models.clients.sdk import call_user_code
 from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
@@ -66,7 +66,7 @@ def _find_function(model: Any) -> tuple[Callable[..., Any], str]:
             if callable(function):
                 return function, type(model).__name__
         if callable(model):
-            return model, name_of(model)
+            return model, get_callable_name(model)
     raise ModelError(
         f"{model!r} is not an embedder",
         fix="pass a function of texts, LangChain embeddings, or an object with " + ", ".join(METHODS),

@@ -31,7 +31,7 @@ def parse_server_url(url: str, *, where: str) -> tuple[str, str]:
         )
     if "@" in parts.netloc or parts.query:
         raise ModelError(
-            "the address of the server contains a password or a query, and addresses are stored",
+            "the URL of the server contains a password or a query, and URLs are stored with results",
             where=where,
             fix="pass the key as api_key=… or in the environment",
         )
@@ -117,7 +117,7 @@ def find_key(
         raise ModelError(
             f"there is no key: {' or '.join(names)} is not set in the environment",
             where=where,
-            fix=f"export {names[0]}=…, or pass api_key=… when you create the model",
+            fix=f"export {names[0]}=… (in Python you can also pass api_key=…)",
         )
     return ApiKey("", variables[0])
 
@@ -126,9 +126,9 @@ def _check_key(secret: Any, source: str, where: str) -> ApiKey:
     # The message never quotes the value.
     if not isinstance(secret, str) or not _SENDABLE.fullmatch(secret.strip()):
         raise ModelError(
-            f"the key in {source} is empty or has characters that no key has",
+            f"the key in {source} is empty or contains invalid characters",
             where=where,
-            fix="remove spaces, quotes or line breaks around it",
+            fix="remove spaces, quotes and line breaks from it",
         )
     return ApiKey(secret.strip(), source)
 
@@ -161,7 +161,7 @@ class ModelOptions(ConnectionOptions, total=False):
     """The options of a model; `OpenAIAdapter` describes them."""
 
     prices: Any
-    fits_schema: bool
+    supports_json_schema: bool
     name: str | None
 
 
@@ -209,8 +209,8 @@ class ServerAccess(NamedTuple):
 def resolve_access(provider: Provider, options: ServerOptions, option_type: Any, where: str) -> ServerAccess:
     """Choose the server and its key; reject options that `option_type` does not define.
 
-    A provider's key is for the provider, and for a gateway that its own variable names. A server that the
-    caller names gets the key that comes with it, or PROCTOR_API_KEY, or no key.
+    A provider's key is sent to the provider, or to a gateway that is set in the provider's own variable. A server
+    that is set with `base_url` gets the key that is set with it, or PROCTOR_API_KEY, or no key.
     """
     # Python does not check the names of a TypedDict at run time.
     error = connections.unknown_options_error(options, list(option_type.__annotations__), where)

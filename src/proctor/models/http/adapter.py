@@ -24,7 +24,7 @@ class WireAdapter:
     """A model that is called in a wire format; subclasses send the requests.
 
     Some models reject a setting that others accept, such as a temperature. A rejected setting is left out of that call
-    and of all later ones. A rejected schema is replaced with instructions, and `fits_schema` is False from then on.
+    and of all later ones. After a rejected schema `supports_json_schema` is False, and requests contain instructions.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class WireAdapter:
         prices: Prices,
         price_address: str,
         *,
-        fits_schema: bool = True,
+        supports_json_schema: bool = True,
         clock: Clock | None = None,
     ) -> None:
         self.model = model
         self._name = name
         self._wire = wire
         self._prices, self._price_address = prices, price_address
-        self._fits_schema = fits_schema
+        self._supports_json_schema = supports_json_schema
         self._clock = clock or SystemClock()
         # Replaced, never changed in place: calls in several threads may read it.
         self._without: frozenset[str] = frozenset()
@@ -51,9 +51,9 @@ class WireAdapter:
         return f"{type(self).__name__}({self.model!r})"
 
     @property
-    def fits_schema(self) -> bool:
+    def supports_json_schema(self) -> bool:
         """True until the server rejects a schema."""
-        return self._fits_schema and "schema" not in self._without
+        return self._supports_json_schema and "schema" not in self._without
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Send one request and return the response; `timeout` covers all attempts."""
@@ -115,7 +115,7 @@ class HttpAdapter(WireAdapter):
             self._make_wire(access),
             load_prices(options.get("prices")),
             address,
-            fits_schema=options.get("fits_schema", True),
+            supports_json_schema=options.get("supports_json_schema", True),
             clock=self.endpoint.clock,
         )
         self.identity = access.identity(name, address)

@@ -203,7 +203,7 @@ class Endpoint:
         """
         started = self.clock.monotonic()
         deadline = None if timeout is None else started + timeout
-        async with lifetimes.in_use():
+        async with lifetimes.ResourceScope():
             attempts, failure = 0, None
             while True:
                 attempts += 1

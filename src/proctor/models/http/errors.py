@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.clock import Clock
-from proctor.core.http_status import seconds_until
+from proctor.core.http_status import parse_retry_after
 
 MAX_QUOTE = 300
 
@@ -32,15 +32,15 @@ def read_error_body(body: bytes, hide: Callable[[str], str] = lambda text: text)
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return ErrorBody(shorten(hide(body.decode("utf-8", "replace")), MAX_QUOTE))
+        return ErrorBody(to_short_line(hide(body.decode("utf-8", "replace")), MAX_QUOTE))
     if isinstance(decoded, list) and len(decoded) == 1:
         decoded = decoded[0]
     error = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
     if not isinstance(error, dict):
-        return ErrorBody(shorten(hide(_to_text(error)), MAX_QUOTE))
+        return ErrorBody(to_short_line(hide(_to_text(error)), MAX_QUOTE))
     message = error.get("message") or error.get("detail") or error
     return ErrorBody(
-        shorten(hide(_to_text(message)), MAX_QUOTE),
+        to_short_line(hide(_to_text(message)), MAX_QUOTE),
         _to_text(error.get("type") or error.get("status")),
         _to_text(error.get("code")),
         _to_text(error.get("param")),
@@ -54,10 +54,10 @@ def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def shorten(text: str, longest: int) -> str:
+def to_short_line(text: str, max_length: int) -> str:
     """Put a text on one line and cut it."""
     text = " ".join(text.split())
-    return text if len(text) <= longest else text[:longest] + "…"
+    return text if len(text) <= max_length else text[:max_length] + "…"
 
 
 def _gemini_delay(details: Any) -> float | None:
@@ -65,7 +65,7 @@ def _gemini_delay(details: Any) -> float | None:
     for detail in details if isinstance(details, list) else ():
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None
         if isinstance(delay, str):
-            return seconds_until(delay, datetime.now(UTC))
+            return parse_retry_after(delay, datetime.now(UTC))
     return None
 
 

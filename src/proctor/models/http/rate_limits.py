@@ -17,7 +17,7 @@ from datetime import datetime
 
 from proctor.core import stopwatch
 from proctor.core.clock import Clock, SystemClock
-from proctor.core.http_status import seconds_until
+from proctor.core.http_status import parse_retry_after
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # OpenAI writes x-ratelimit-remaining-requests, Anthropic anthropic-ratelimit-requests-remaining;
@@ -53,7 +53,7 @@ class RateHeaders:
                     before, field, after = match.groups()
                     limits.setdefault((before, after), {})[field] = value
             elif name == b"retry-after":
-                self.retry_after = seconds_until(value, now)
+                self.retry_after = parse_retry_after(value, now)
             elif name == b"retry-after-ms":
                 milliseconds = _parse_number(value)
             elif name == b"x-should-retry":
@@ -62,7 +62,7 @@ class RateHeaders:
             # The more precise header wins.
             self.retry_after = milliseconds / 1000.0
         waits = [
-            seconds_until(limit.get("reset", ""), now)
+            parse_retry_after(limit.get("reset", ""), now)
             for limit in limits.values()
             if _parse_number(limit.get("remaining", "")) == 0
         ]

@@ -41,24 +41,24 @@ class Difference(NamedTuple):
     """The first field that differs, and an excerpt of it on either side."""
 
     field: str
-    asked: str
-    known: str
+    requested: str
+    stored: str
 
 
-def first_difference(asked: ModelRequest, known: ModelRequest) -> Difference | None:
+def first_difference(requested: ModelRequest, stored: ModelRequest) -> Difference | None:
     """Return where two requests first differ, or None if they are equal."""
-    difference = _compare(_without_fences(asked), _without_fences(known), ())
-    return difference or _compare(codec.plain(asked), codec.plain(known), ())
+    difference = _compare(_without_fences(requested), _without_fences(stored), ())
+    return difference or _compare(codec.to_plain(requested), codec.to_plain(stored), ())
 
 
-def nearest_request(asked: ModelRequest, known: Iterable[ModelRequest]) -> int | None:
+def nearest_request(requested: ModelRequest, stored: Iterable[ModelRequest]) -> int | None:
     """Return the index of the most similar request, or None if there are none.
 
     Fewest different fields come first, then most common lines, then the longest common beginning and end. The
     comparison is fast rather than exact, because it looks at all requests.
     """
-    features = _Features(asked)
-    distances = {index: features.distance(_Features(request)) for index, request in enumerate(known)}
+    features = _Features(requested)
+    distances = {index: features.distance(_Features(request)) for index, request in enumerate(stored)}
     return min(distances, key=distances.__getitem__) if distances else None
 
 
@@ -103,28 +103,28 @@ def _without_fences(request: ModelRequest) -> dict[str, Any]:
     return plain
 
 
-def _compare(asked: Any, known: Any, path: tuple[str, ...]) -> Difference | None:
-    if asked == known and type(asked) is type(known):
+def _compare(requested: Any, stored: Any, path: tuple[str, ...]) -> Difference | None:
+    if requested == stored and type(requested) is type(stored):
         return None
     pairs: Iterable[tuple[str, Any, Any]] = ()
-    if isinstance(asked, dict) and isinstance(known, dict):
-        pairs = ((str(n), asked.get(n, _MISSING), known.get(n, _MISSING)) for n in {**asked, **known})
-    elif isinstance(asked, list | tuple) and isinstance(known, list | tuple):
-        items = enumerate(zip_longest(asked, known, fillvalue=_MISSING))
+    if isinstance(requested, dict) and isinstance(stored, dict):
+        pairs = ((str(n), requested.get(n, _MISSING), stored.get(n, _MISSING)) for n in {**requested, **stored})
+    elif isinstance(requested, list | tuple) and isinstance(stored, list | tuple):
+        items = enumerate(zip_longest(requested, stored, fillvalue=_MISSING))
         pairs = ((str(index), a, b) for index, (a, b) in items)
     for name, a, b in pairs:
         difference = _compare(a, b, (*path, name))
         if difference is not None:
             return difference
-    return Difference(".".join(path), *_excerpts(asked, known))
+    return Difference(".".join(path), *_excerpts(requested, stored))
 
 
-def _excerpts(asked: Any, known: Any) -> tuple[str, str]:
-    if not (isinstance(asked, str) and isinstance(known, str)):
-        texts = ["nothing" if v is _MISSING else codec.encode(v).decode() for v in (asked, known)]
+def _excerpts(requested: Any, stored: Any) -> tuple[str, str]:
+    if not (isinstance(requested, str) and isinstance(stored, str)):
+        texts = ["nothing" if v is _MISSING else codec.encode(v).decode() for v in (requested, stored)]
         return _excerpt(texts[0], 0), _excerpt(texts[1], 0)
-    start = max(0, _common_prefix(asked, known) - CONTEXT_CHARS)
-    return repr(_excerpt(asked, start)), repr(_excerpt(known, start))
+    start = max(0, _common_prefix(requested, stored) - CONTEXT_CHARS)
+    return repr(_excerpt(requested, start)), repr(_excerpt(stored, start))
 
 
 def _excerpt(text: str, start: int) -> str:
@@ -141,20 +141,20 @@ class ModelWrapper:
         self.identity = str(getattr(self._adapter, "identity", ""))
 
     @property
-    def fits_schema(self) -> bool:
+    def supports_json_schema(self) -> bool:
         """Whether the wrapped model supports schemas."""
-        return self._adapter.fits_schema
+        return self._adapter.supports_json_schema
 
 
-def connect(address: str, *, of: Any) -> Cached:
-    """Wrap the model `of`; cache its responses in the folder that the address names.
+def connect(address: str, *, source_model: Any) -> Cached:
+    """Cache the responses of the source model in the folder that the address names.
 
-    In an eval file: `{model: "cached:.proctor/answers", of: "openai:gpt-4o-mini"}`.
+    In an eval file: `{model: "cached:.proctor/answers", source_model: "openai:gpt-4o-mini"}`.
     """
     folder = address.partition(":")[2]
     if not folder:
         raise ModelError("the folder is missing", where=address, fix="write cached:FOLDER")
-    return Cached(of, DiskCache(folder))
+    return Cached(source_model, DiskCache(folder))
 
 
 class DiskCache:
@@ -162,7 +162,7 @@ class DiskCache:
 
     >>> import tempfile
     >>> cache = DiskCache(tempfile.mkdtemp())
-    >>> cache.keep("4f00", b"Paris")
+    >>> cache.put("4f00", b"Paris")
     >>> cache.find("4f00"), cache.find("4f01")
     (b'Paris', None)
     """
@@ -176,7 +176,7 @@ class DiskCache:
         except OSError:
             return None
 
-    def keep(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes) -> None:
         """Store data under a key; readers see the old data or the new data, never a part."""
         path = self._path(key)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -304,7 +304,7 @@ class Cached(ModelWrapper):
             return f"the same request is cached for another {self.model}: its code has changed"
         return (
             f"{len(same_model)} cached for {self.model}; the nearest differs in {difference.field}: "
-            f"asked {difference.asked}, cached {difference.known}"
+            f"requested {difference.requested}, cached {difference.stored}"
         )
 
 

@@ -34,7 +34,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     written_by: str
 
 
-class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class RecordedError(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A failed call: the type and message of the error, and whether it can be retried."""
 
     kind: str
@@ -46,28 +46,29 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One call: the model, the request, and the response or the error.
 
-    `sitting` identifies a recording session of the file; `take` numbers the calls with the same request in a
-    sitting, from 1, in the order in which they started.
+    `recording_id` identifies the object that wrote the call; `take` numbers its calls with the same request,
+    from 1, in the order in which they started.
     """
 
     model: str
     request: ModelRequest
     response: ModelResponse | None = None
-    error: Fault | None = None
-    fits_schema: bool = False
+    error: RecordedError | None = None
+    supports_json_schema: bool = msgspec.field(default=False, name="fits_schema")
     identity: str = ""
-    sitting: str = ""
+    # The name in files that exist.
+    recording_id: str = msgspec.field(default="", name="sitting")
     take: int = 0
 
 
-def connect_recorded(address: str, *, of: Any) -> Recorded:
-    """Wrap the model `of`; write every call into the file of the address: `record:FILE`."""
-    return Recorded(of, _file_name(address))
+def connect_recorded(address: str, *, source_model: Any) -> RecordingModel:
+    """Call the source model, and write every call into the file of the address: `record:FILE`."""
+    return RecordingModel(source_model, _file_name(address))
 
 
-def connect_replay(address: str, *, of: str | None = None) -> Replay:
-    """Replay the calls in a file: `replay:FILE`. `of` selects a model if there are several."""
-    return Replay(_file_name(address), model=of)
+def connect_replay(address: str, *, source_model: str | None = None) -> ReplayModel:
+    """Replay the calls in a file: `replay:FILE`. `source_model` selects one of several models."""
+    return ReplayModel(_file_name(address), model=source_model)
 
 
 def _file_name(address: str) -> str:
@@ -77,7 +78,7 @@ def _file_name(address: str) -> str:
     return path
 
 
-class Recorded(ModelWrapper):
+class RecordingModel(ModelWrapper):
     """A model whose calls are written into a cassette, responses and errors alike.
 
     Each call is written when it ends; tasks, threads and models may share one file. The file has only
@@ -90,7 +91,7 @@ class Recorded(ModelWrapper):
     def __init__(self, model: Any, path: str | os.PathLike[str]) -> None:
         super().__init__(model)
         self._file = Path(path).absolute()
-        self._sitting = secrets.token_hex(4)
+        self._recording_id = secrets.token_hex(4)
         self._lock = threading.Lock()
         self._takes: Counter[str] = Counter()
         _open_cassette(self._file)
@@ -106,10 +107,10 @@ class Recorded(ModelWrapper):
         try:
             response = await self._adapter.complete(request, timeout=timeout)
         except CallFailed as error:
-            fault = Fault(type(error).__name__, error.what, error.retryable, error.retry_after)
-            self._write(request, take, error=fault)
+            recorded_error = RecordedError(type(error).__name__, error.what, error.retryable, error.retry_after)
+            self._write(request, take, error=recorded_error)
             # The same error as in the replay, so that both produce the same report.
-            raise _to_error(fault) from error
+            raise _to_error(recorded_error) from error
         if response.latency_ms is None:
             # Measured here, so that the replay reports the same latency.
             elapsed = (time.perf_counter() - started) * 1000.0
@@ -121,16 +122,16 @@ class Recorded(ModelWrapper):
         call = Call(
             self.model,
             request,
-            fits_schema=self.fits_schema,
+            supports_json_schema=self.supports_json_schema,
             identity=self.identity,
-            sitting=self._sitting,
+            recording_id=self._recording_id,
             take=take,
             **outcome,
         )
         _append(self._file, codec.encode(call) + b"\n")
 
 
-class Replay:
+class ReplayModel:
     """Replays the calls of a cassette without calling a model.
 
     All fields of a request must match. Repeated requests get their responses in the recorded order, and the
@@ -147,7 +148,7 @@ class Replay:
         first = self._calls[0][1]
         # As recorded, so that comparisons treat the replay as the same run. A request with a
         # schema means that the model supported schemas when the request was made.
-        self.fits_schema = first.fits_schema or first.request.schema is not None
+        self.supports_json_schema = first.supports_json_schema or first.request.schema is not None
         self.identity = first.identity
         self._lock = threading.Lock()
         self._takes = _group_takes(call for _, call in self._calls)
@@ -160,12 +161,12 @@ class Replay:
         timeout: float | None = None,  # noqa: ARG002 - a replay is immediate
     ) -> ModelResponse:
         """Return the recorded response, or raise the recorded error."""
-        takes = self._takes.get(codec.canonical(request))
+        takes = self._takes.get(codec.encode_canonical(request))
         if takes is None:
             raise CallFailed(await self._describe_missing(request))
         with self._lock:
             call = takes.pop(0) if len(takes) > 1 else takes[0]
-            self.fits_schema = call.fits_schema
+            self.supports_json_schema = call.supports_json_schema
         if call.error is not None:
             raise _to_error(call.error)
         assert call.response is not None
@@ -187,23 +188,23 @@ class Replay:
         assert difference is not None
         return (
             f"the nearest is on line {line} and differs in {difference.field}: "
-            f"asked {difference.asked}, recorded {difference.known}"
+            f"requested {difference.requested}, recorded {difference.stored}"
         )
 
 
 def _group_takes(calls: Iterable[Call]) -> dict[bytes, list[Call]]:
-    """Return the takes of each request in order, from the last sitting that has it."""
+    """Return the takes of each request in order, from the last recording that has it."""
     groups: dict[bytes, list[Call]] = {}
     for call in calls:
-        groups.setdefault(codec.canonical(call.request), []).append(call)
+        groups.setdefault(codec.encode_canonical(call.request), []).append(call)
     for takes in groups.values():
-        last = takes[-1].sitting
-        takes[:] = sorted((call for call in takes if call.sitting == last), key=lambda call: call.take)
+        last = takes[-1].recording_id
+        takes[:] = sorted((call for call in takes if call.recording_id == last), key=lambda call: call.take)
     return groups
 
 
-def _to_error(fault: Fault) -> CallFailed:
-    return CallFailed(fault.what, retryable=fault.retryable, retry_after=fault.retry_after)
+def _to_error(error: RecordedError) -> CallFailed:
+    return CallFailed(error.what, retryable=error.retryable, retry_after=error.retry_after)
 
 
 def _select_model(models: set[str], name: str | None, where: str) -> str:
@@ -214,7 +215,9 @@ def _select_model(models: set[str], name: str | None, where: str) -> str:
     if name is not None and name in models:
         return name
     what = "calls of several models" if name is None else f"no calls of {name}"
-    raise ModelError(f"the cassette has {what}", where=where, fix=f"set of= to one of {', '.join(sorted(models))}")
+    raise ModelError(
+        f"the cassette has {what}", where=where, fix=f"set source_model to one of {', '.join(sorted(models))}"
+    )
 
 
 def _read_calls(file: Path) -> Iterator[tuple[int, Call]]:
@@ -240,7 +243,7 @@ def _parse_call(line: bytes, where: str) -> Call:
     except msgspec.DecodeError as error:
         raise ModelError(f"this line is not a recorded call: {error}", where=where, fix="delete the line") from None
     if (call.response is None) == (call.error is None):
-        raise ModelError("a recorded call has a response or an error", where=where, fix="delete the line")
+        raise ModelError("a recorded call must have either a response or an error", where=where, fix="delete the line")
     return call
 
 

@@ -47,13 +47,13 @@ class Budgeted(ModelWrapper):
         return response
 
 
-def connect(address: str, *, of: Any) -> Paced:
-    """Wrap the model `of` with the rate of the address: `paced:5/s`, `paced:300/min`."""
+def connect(address: str, *, source_model: Any) -> Paced:
+    """Call the source model at the rate in the address: `paced:5/s`, `paced:300/min`."""
     match = _RATE.fullmatch(address.partition(":")[2].strip())
     if match is None:
-        raise ModelError("the pace is missing", where=address, fix="write paced:5/s or paced:300/min")
+        raise ModelError("the address has no rate", where=address, fix="write paced:5/s or paced:300/min")
     number = float(match[1])
-    return Paced(of, per_second=number) if match[2] == "s" else Paced(of, per_minute=number)
+    return Paced(source_model, per_second=number) if match[2] == "s" else Paced(source_model, per_minute=number)
 
 
 class Paced(ModelWrapper):
@@ -77,7 +77,9 @@ class Paced(ModelWrapper):
         super().__init__(model)
         rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
         if len(rates) != 1 or not 0 < rates[0] < float("inf"):
-            raise ModelError("the pace must be one number above 0", fix="set per_second= or per_minute=, not both")
+            raise ModelError(
+                "the rate must be a number above 0", fix="set either per_second or per_minute, as in per_second=5"
+            )
         self.interval = 1.0 / rates[0]
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
@@ -93,7 +95,7 @@ class Paced(ModelWrapper):
         if timeout is not None and wait >= timeout:
             self._return_turn(turn)
             raise CallFailed(
-                f"{self.model} has a fixed rate: the next turn is in {wait:.1f} s, but the call has only {timeout:g} s",
+                f"{self.model} has a fixed rate: the next call can start in {wait:.1f} s, and {timeout:g} s are left",
                 retryable=True,
                 retry_after=wait,
             )

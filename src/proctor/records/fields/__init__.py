@@ -1,1 +1,1 @@
-"""Fields of a trial: paths to them, and the context that evaluators receive."""
+"""Fields of a trial: paths, and the context that evaluators receive."""

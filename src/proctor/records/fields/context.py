@@ -38,6 +38,14 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return number
 
 
+def _make_property(path: str, doc: str) -> property:
+    return property(lambda context: context.get(path), doc=doc)
+
+
+def _make_baseline_property(path: str, doc: str) -> property:
+    return property(lambda context: context._read_baseline(parse_path(path)), doc=doc)
+
+
 class FieldContext:
     """One field of a result, with the full result.
 
@@ -122,45 +130,14 @@ class FieldContext:
         """True if the result has such a field, even if it is null."""
         return parse_path(path).exists(self.full_result)
 
-    @property
-    def input(self) -> Any:
-        """The input of the target."""
-        return self.get("input")
-
-    @property
-    def expected(self) -> Any:
-        """The expected output, or None if it is unknown."""
-        return self.get("expected")
-
-    @property
-    def output(self) -> Any:
-        """The output."""
-        return self.get("output")
-
-    @property
-    def baseline_output(self) -> Any:
-        """The output in the baseline."""
-        return self._read_baseline(parse_path("output"))
-
-    @property
-    def usage(self) -> Any:
-        """Tokens and cost, as a mapping."""
-        return self.get("usage")
-
-    @property
-    def baseline_usage(self) -> Any:
-        """Tokens and cost in the baseline."""
-        return self._read_baseline(parse_path("usage"))
-
-    @property
-    def latency_ms(self) -> Any:
-        """The latency in milliseconds."""
-        return self.get("latency_ms")
-
-    @property
-    def baseline_latency_ms(self) -> Any:
-        """The latency in the baseline."""
-        return self._read_baseline(parse_path("latency_ms"))
+    input = _make_property("input", "The input of the target.")
+    expected = _make_property("expected", "The expected output, or None if it is unknown.")
+    output = _make_property("output", "The output.")
+    usage = _make_property("usage", "Tokens and cost, as a mapping.")
+    latency_ms = _make_property("latency_ms", "The latency in milliseconds.")
+    baseline_output = _make_baseline_property("output", "The output in the baseline.")
+    baseline_usage = _make_baseline_property("usage", "Tokens and cost in the baseline.")
+    baseline_latency_ms = _make_baseline_property("latency_ms", "The latency in the baseline.")
 
     @property
     def configuration(self) -> Mapping[str, Any]:

@@ -36,8 +36,8 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     @property
     def passed(self) -> bool:
         """True if the field passed in every trial; a trial without a verdict did not pass."""
-        judged = [trial for trial in self.scores if trial.score.reason not in SKIPPED_BY_DESIGN]
-        return bool(judged) and all(trial.passed is True for trial in judged)
+        scored_trials = [trial for trial in self.scores if trial.score.reason not in SKIPPED_BY_DESIGN]
+        return bool(scored_trials) and all(trial.passed is True for trial in scored_trials)
 
     @property
     def score(self) -> Score:
@@ -60,9 +60,9 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     @property
     def by_configuration(self) -> dict[str, FieldResult]:
         """The same field in each configuration, by its name."""
-        return {name: self.of(name) for name in dict.fromkeys(s.configuration for s in self.scores)}
+        return {name: self.for_configuration(name) for name in dict.fromkeys(s.configuration for s in self.scores)}
 
-    def of(self, configuration: str) -> FieldResult:
+    def for_configuration(self, configuration: str) -> FieldResult:
         """Return the same field in one configuration."""
         scores = tuple(trial for trial in self.scores if trial.configuration == configuration)
         if not scores:

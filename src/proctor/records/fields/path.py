@@ -123,19 +123,19 @@ def _reject(path: Any) -> NoReturn:
 
 def _find_problem(text: Any) -> str:
     if not isinstance(text, str):
-        return f"it is a {type(text).__name__}, not a text"
+        return f"expected a text, got {type(text).__name__}"
     keys = _DOT.split(text)
     if not text.strip():
-        return "it is empty"
+        return "the path is empty"
     if any(not key for key in keys):
-        return "it has an empty key: a dot too many"
+        return f"it has an extra dot; write {'.'.join(filter(None, keys))}"
     if any(key != key.strip() for key in keys):
-        return "it has a space at the end of a key"
+        return "a key starts or ends with a space"
     brackets = _BRACKETS.search(text)
     if brackets is None:
         return ""
     is_key = brackets[0][1] in "'\""
-    return "a key is written items.key" if is_key else "a list index is written items.0"
+    return "write items.key for a key" if is_key else "write items.0 for a list index"
 
 
 def _is_key(value: Any, key: str) -> bool:
@@ -203,10 +203,10 @@ def _suggest(value: Any, key: str, rest: Sequence[str]) -> str:
         if not value:
             return ""
         indexes = "index 0" if len(value) == 1 else f"an index from 0 to {len(value) - 1}"
-        return f"it is a list of {len(value)}; use {indexes}, or *"
+        return f"use {indexes}, or * for all items"
     names = [str(name) for name in (value if isinstance(value, Mapping) else _list_names(value))]
     if not names:
         return ""
     listed = ", ".join(names[:_MAX_KEYS_SHOWN]) + (", …" if len(names) > _MAX_KEYS_SHOWN else "")
     close = suggest_name(key, names)
-    return f"{close} (there are: {listed})" if "did you mean" in close else f"there are: {listed}"
+    return f"{close} Fields: {listed}" if "did you mean" in close else f"choose one of: {listed}"

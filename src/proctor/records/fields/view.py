@@ -137,16 +137,16 @@ def _was_run(trial: Trial, record: Mapping[str, Any]) -> bool:
 
 def _merge_configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
     """Return the name and options of a trial's configuration, with the recorded ones."""
-    own = {"name": trial.configuration, **getattr(trial, "options", {})}
+    configuration = {"name": trial.configuration, **getattr(trial, "options", {})}
     if recorded is None:
-        return own
+        return configuration
     if isinstance(recorded, str):
         recorded = {"name": recorded}
     elif not isinstance(recorded, Mapping):
-        return own
+        return configuration
     if trial.configuration == DEFAULT_CONFIGURATION:
-        own["name"] = recorded.get("name", own["name"])
-    return {**recorded, **own}
+        configuration["name"] = recorded.get("name", configuration["name"])
+    return {**recorded, **configuration}
 
 
 def field_values(trial: Trial, fields: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Delta]]:
@@ -182,5 +182,5 @@ def _read_values(trials: tuple[Trial | None, ...], path: str) -> list[Any]:
 
 def _list_usage(usage: Usage) -> dict[str, Any]:
     """Return the known numbers of a usage; reading an unknown one fails."""
-    known = {**msgspec.structs.asdict(usage), "total_tokens": usage.total_tokens}
-    return {name: number for name, number in known.items() if number is not None}
+    numbers = {**msgspec.structs.asdict(usage), "total_tokens": usage.total_tokens}
+    return {name: number for name, number in numbers.items() if number is not None}

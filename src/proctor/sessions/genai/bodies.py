@@ -28,7 +28,7 @@ _TOOL_DATA = ("args", "arguments", "response", "result")
 
 
 def parse_request(body: Any) -> ParsedMessages | None:
-    """The messages of a request; None if its format is unknown."""
+    """Parse the messages of a request; return None if its format is unknown."""
     value = _wrap_parts(to_camel_case(decode_json(body)), "user")
     if is_message(value):
         return parse_messages([value])
@@ -43,7 +43,7 @@ def parse_request(body: Any) -> ParsedMessages | None:
 
 
 def _find_system(body: Mapping[str, Any]) -> list[Any]:
-    """The instructions that a request has outside its messages."""
+    """Return the instructions that a request has outside its messages."""
     config = body.get("config")
     for fields in (body, config if isinstance(config, Mapping) else {}):
         for key in _SYSTEM:
@@ -56,55 +56,54 @@ def _find_system(body: Mapping[str, Any]) -> list[Any]:
 
 
 def parse_response(body: Any) -> ParsedMessages | None:
-    """The messages of a response; None if its format is unknown."""
+    """Parse the messages of a response; return None if its format is unknown."""
     value = _wrap_parts(to_camel_case(decode_json(body)), "assistant")
     if is_message(value):
         return parse_messages([value], "assistant")
-    others: list[Any] = []
+    alternatives: list[Any] = []
     if isinstance(value, Mapping):
         if _has_content_parts(value):
             return parse_messages([value], "assistant")
         key = next((key for key in _OUTPUTS if value.get(key)), "")
-        value, others = _split_choices(decode_json(value.get(key)), key)
+        value, alternatives = _split_choices(decode_json(value.get(key)), key)
         value = [value] if isinstance(value, Mapping) else value
     items = _flatten(value)
     if items is None:
         return None
     parsed = parse_messages(items, "assistant")
-    parsed.alternatives.extend(map(to_plain, others))
+    parsed.alternatives.extend(map(to_plain, alternatives))
     return parsed
 
 
 def _split_choices(value: Any, key: str) -> tuple[Any, list[Any]]:
-    """The first choice, and the alternatives to it."""
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple) or key not in (*_CHOICES, _GENERATIONS):
         return value, []
     if key in _CHOICES:
         return _split_first(value)
-    if key != _GENERATIONS:
-        return value, []
     # One list of choices per prompt.
     pairs = [_split_first(item) if isinstance(item, list | tuple) else (item, []) for item in value]
     return [first for first, _ in pairs], [other for _, others in pairs for other in others]
 
 
 def _split_first(choices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The items of the first choice, and the others; some services split a choice by its index."""
+    """Return the pieces of the first choice, which some services split, and the other choices."""
+    pieces: list[Any] = list(choices[:1])
+    others: list[Any] = []
     indexes = [choice.get("index") if isinstance(choice, Mapping) else None for choice in choices]
-    is_first = [not n or indexes[0] == index is not None for n, index in enumerate(indexes)]
-    first = [choice for choice, own in zip(choices, is_first, strict=True) if own]
-    return first, [choice for choice, own in zip(choices, is_first, strict=True) if not own]
+    for choice, index in zip(choices[1:], indexes[1:], strict=True):
+        (pieces if index is not None and index == indexes[0] else others).append(choice)
+    return pieces, others
 
 
 def parse_response_instructions(body: Any) -> list[Any]:
-    """The instructions that OpenAI's responses repeat."""
+    """Parse the instructions that OpenAI's responses repeat."""
     value = decode_json(body)
     is_response = isinstance(value, Mapping) and value.get("object") == "response"
     return parse_messages(_find_system(value)).messages if is_response else []
 
 
 def _wrap_parts(value: Any, role: str) -> Any:
-    """Make a message of Gemini parts without one."""
+    """Make a message of Gemini parts that have no role."""
     if isinstance(value, Mapping) and isinstance(value.get("parts"), list | tuple):
         return value if "role" in value else {**value, "role": role}
     if isinstance(value, list) and value and all(map(_is_gemini_part, value)):
@@ -142,13 +141,13 @@ def _lower_keys(value: Any) -> Any:
 
 
 def _has_content_parts(fields: Mapping[str, Any]) -> bool:
-    """True for a response of ADK: a content with parts, without a role."""
+    """Return True for a response of ADK: a content with parts, without a role."""
     content = fields.get("content")
     return isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple)
 
 
 def _flatten(value: Any) -> Sequence[Any] | None:
-    """A list of messages, or lists of them; None if it contains anything else."""
+    """Flatten lists of messages; return None if they contain anything else."""
     if not isinstance(value, list | tuple) or not value:
         return None
     items: list[Any] = []
@@ -160,5 +159,5 @@ def _flatten(value: Any) -> Sequence[Any] | None:
 
 
 def _is_wrapped(value: Any) -> bool:
-    """True for a choice, candidate or generation with its message inside."""
+    """Return True for a choice, candidate or generation with its message inside."""
     return isinstance(value, Mapping) and (isinstance(value.get("message"), Mapping) or _has_content_parts(value))

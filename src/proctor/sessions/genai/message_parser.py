@@ -15,7 +15,7 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("tool", "function"), "tool"),
     **dict.fromkeys(("user", "human"), "user"),
 }
-# These are roles only under `role`: as a `type` they mean other things.
+# Roles only under `role`: as a `type` they mean other things.
 _OTHER_ROLES: dict[str, Role] = {
     **dict.fromkeys(("bot", "chatbot", "agent"), "assistant"),
     **dict.fromkeys(("customer", "client"), "user"),
@@ -50,18 +50,21 @@ _ALL_RESULT_TYPES = (*_RESULT_TYPES, *_OUTPUTS)
 _ARGUMENT_KEYS = ("queries", "code", "operation")
 _RESULT_KEYS = ("output", "outputs", "results", "result", "error", "status")
 _FAILURES = ("failed", "incomplete")
-# Pieces of streamed calls, and how texts end and begin.
-_CALLS = ("tool-call", "tool_call", "tool_use", "function_call", "tool_call_chunk")
-_ARGUMENTS = ("args", "arguments", "input")
-_FINISHED = ("finish_reason", "finishReason")
-# Two messages in a row may be separate; three broken sentences are pieces.
+# Types of streamed calls.
+_STREAMED_CALL_TYPES = ("tool-call", "tool_call", "tool_use", "function_call", "tool_call_chunk")
+_ARGUMENTS = ("arguments", "input", "args")
+_FINISH_REASONS = ("finish_reason", "finishReason")
+_TOOL_NAMES = ("name", "toolName", "tool_name")
+_CALL_IDS = ("call_id", "toolCallId", "callId", "id")
+_RESULT_IDS = ("call_id", "tool_use_id", "toolCallId", "tool_call_id", "callId", "id")
+# Two messages in a row may be separate; three broken sentences are pieces of one message.
 _MIN_PIECES = 3
-_ENDS = tuple(".!?:…。！？\n")
-_BEGINS = tuple(" \t\n.,;:!?'’)]}-")
+_SENTENCE_ENDS = tuple(".!?:…。！？\n")
+_CONTINUATIONS = tuple(" \t\n.,;:!?'’)]}-")
 
 
 class ParsedMessages(NamedTuple):
-    """Messages, and next to them thoughts, offered tools and finish reasons.
+    """Messages with the thoughts, tool definitions and finish reasons found among them.
 
     `failed` are the indexes of failed tool results. `alternatives` are further answers to the same request.
     """
@@ -77,22 +80,22 @@ class ParsedMessages(NamedTuple):
 def parse_messages(items: Sequence[Any], default_role: str = "user") -> ParsedMessages:
     """Parse messages; `default_role` applies to those without a role."""
     parsed = ParsedMessages([], [], [], [], set(), [])
-    called: set[str] = set()
+    called_tools: set[str] = set()
     for item in _join_fragments(items) if default_role == "assistant" else items:
-        fields = _restore_tool_role(_unwrap(item), called)
+        fields = _restore_tool_role(_unwrap(item), called_tools)
         for message, is_failure in _parse_message(fields, default_role, parsed):
             if is_failure:
                 parsed.failed.add(len(parsed.messages))
             parsed.messages.append(message)
-            called.update(call.name for call in message.tool_calls)
-        reason = fields.get("finish_reason") or fields.get("finishReason")
+            called_tools.update(call.name for call in message.tool_calls)
+        reason = _first_value(fields, _FINISH_REASONS)
         if isinstance(reason, str):
             parsed.finish_reasons.append(reason)
     return parsed
 
 
 def is_message(value: Any) -> bool:
-    """True for a mapping in the shape of a message."""
+    """Return True for a mapping in the shape of a message."""
     if not isinstance(value, Mapping):
         return False
     fields = _unwrap(value)
@@ -102,8 +105,12 @@ def is_message(value: Any) -> bool:
     return has_content and (isinstance(fields.get("role"), str) or _read_type_role(fields) is not None)
 
 
+def _first_value(fields: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((fields[key] for key in keys if fields.get(key)), None)
+
+
 def _unwrap(value: Any) -> Mapping[str, Any]:
-    """A message without the envelope of LangChain, a choice or a candidate."""
+    """Return a message without the envelope of LangChain, a choice or a candidate."""
     if not isinstance(value, Mapping):
         return {"content": value}
     fields: Mapping[str, Any] = value
@@ -123,21 +130,21 @@ def _unwrap(value: Any) -> Mapping[str, Any]:
     return fields
 
 
-def _restore_tool_role(fields: Mapping[str, Any], called: Collection[str]) -> Mapping[str, Any]:
-    """Set the tool role if the role is the name of a called tool.
+def _restore_tool_role(fields: Mapping[str, Any], called_tools: Collection[str]) -> Mapping[str, Any]:
+    """Set the role of a tool result that has the name of its tool as the role, or no role.
 
     Langfuse's handler for LangChain.js writes tool results like that.
     """
     role = fields.get("role")
-    if role is None and called and is_bare_message(fields):
+    if role is None and called_tools and is_bare_message(fields):
         return {**fields, "role": "tool"}
-    if not isinstance(role, str) or role not in called or parse_role(role) is not None:
+    if not isinstance(role, str) or role not in called_tools or parse_role(role) is not None:
         return fields
     return {"name": role, **fields, "role": "tool"}
 
 
 def is_bare_message(value: Any) -> bool:
-    """True for a LangChain message that lost its role: an unnamed tool result."""
+    """Return True for a LangChain message that lost its role: an unnamed tool result."""
     if not isinstance(value, Mapping) or value.get("role") is not None:
         return False
     return {"content", "additional_kwargs"} <= value.keys() and _read_type_role(value) is None
@@ -150,7 +157,7 @@ def _parse_message(
     item_type = None if fields.get("role") else _classify_part(fields)
     role_name = str(fields.get("role") or _read_type_role(fields) or default_role)
     role = "assistant" if item_type else parse_role(role_name) or "user"
-    if _is_tool_offer(fields, role):
+    if _is_tool_definition(fields, role):
         parsed.tools.append(to_plain(fields["content"]))
         return
     splitter = _MessageSplitter(fields, role, is_item=item_type is not None)
@@ -181,23 +188,23 @@ class _MessageSplitter:
         self._fields, self._role, self._is_item = fields, role, is_item
         self._calls = [] if is_item else [_parse_call(call) for call in _get_calls(fields)]
         self._listed_ids = {call.call_id for call in self._calls if call.call_id is not None}
-        self._called = {call.call_id or call.name for call in self._calls}
+        self._call_keys = {call.call_id or call.name for call in self._calls}
         self._results: list[tuple[Message, bool]] = []
         self._has_output = False
         self.parts: list[Any] = []
 
     def add_call(self, part: Any) -> ToolCall | None:
-        """Add a call; None if LangChain also lists it next to the content."""
+        """Add and return a call; return None if LangChain also lists it next to the content."""
         call = _parse_call(part)
         if call.call_id in self._listed_ids:
             return None
         self._calls.append(call)
-        self._called.add(call.call_id or call.name)
+        self._call_keys.add(call.call_id or call.name)
         return call
 
     def add_result(self, result: Message, *, is_failure: bool) -> Iterator[tuple[Message, bool]]:
         """Add a result of an earlier call, or yield it after its call in this item."""
-        if (result.call_id or result.name) in self._called:
+        if (result.call_id or result.name) in self._call_keys:
             yield from self._flush()
             yield result, is_failure
         else:
@@ -211,7 +218,7 @@ class _MessageSplitter:
         yield from self._results
         if self._calls or is_empty or any(part is not BREAK for part in self.parts):
             fields, role = self._fields, self._role
-            call_id = fields.get("tool_call_id") or fields.get("toolCallId") or fields.get("id")
+            call_id = _first_value(fields, ("tool_call_id", "toolCallId", "id"))
             name = fields.get("name")
             message = Message(
                 role,
@@ -225,30 +232,28 @@ class _MessageSplitter:
 
 
 def parse_role(name: str) -> Role | None:
-    """The role that a name means, or None if it is none of the four."""
+    """Return the role for a name, or None if it is unknown."""
     name = name.casefold()
     return _ROLES.get(name) or _OTHER_ROLES.get(name)
 
 
 def _read_type_role(fields: Mapping[str, Any]) -> Role | None:
-    """The role in LangChain's `type`: `human`, or `HumanMessageChunk`."""
+    """Return the role in LangChain's `type`, such as `human` or `HumanMessageChunk`."""
     name = fields.get("type")
     if not isinstance(name, str):
         return None
     return _ROLES.get(name.removesuffix("Chunk").removesuffix("Message").casefold())
 
 
-def _is_tool_offer(fields: Mapping[str, Any], role: Role) -> bool:
-    """True for an offered tool, which LangChain's handler for Langfuse writes as a message."""
+def _is_tool_definition(fields: Mapping[str, Any], role: Role) -> bool:
+    """Return True for the definition of a tool, which LangChain's handler for Langfuse writes as a message."""
     content = fields.get("content")
     is_function = isinstance(content, Mapping) and isinstance(content.get("function"), Mapping)
     return role == "tool" and is_function and not fields.get("tool_call_id")
 
 
 def _get_calls(fields: Mapping[str, Any]) -> Sequence[Any]:
-    """The calls that a message lists next to its content."""
-    kwargs = fields.get("additional_kwargs")
-    for source in (fields, kwargs if isinstance(kwargs, Mapping) else {}):
+    for source in _with_kwargs(fields):
         for key in _CALL_LISTS:
             calls = decode_json(source.get(key))
             if isinstance(calls, list | tuple) and calls:
@@ -257,6 +262,12 @@ def _get_calls(fields: Mapping[str, Any]) -> Sequence[Any]:
             if isinstance(source.get(key), Mapping):
                 return [{key: source[key]}]
     return ()
+
+
+def _with_kwargs(fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return a message and its `additional_kwargs`, where LangChain puts the fields that it does not know."""
+    kwargs = fields.get("additional_kwargs")
+    return (fields, kwargs) if isinstance(kwargs, Mapping) else (fields,)
 
 
 def _classify_part(part: Any) -> Literal["call", "result", "thought"] | None:
@@ -275,22 +286,23 @@ def _classify_part(part: Any) -> Literal["call", "result", "thought"] | None:
 
 
 def _get_parts(fields: Mapping[str, Any], role: Role) -> Sequence[Any]:
-    """The parts of a message; the output of a tool is not searched for parts."""
-    content = next((fields[key] for key in ("parts", "contents", "content") if fields.get(key)), None)
+    """Return the parts of a message; the output of a tool is not searched for parts."""
+    content = _first_value(fields, ("parts", "contents", "content"))
     if isinstance(content, list | tuple):
         return content
-    decoded = decode_json(content)
-    if role != "tool" and isinstance(decoded, list) and decoded and all(map(_is_part, decoded)):
-        return decoded
+    decoded: Any = decode_json(content)
+    types = ("text", *_THOUGHT_TYPES, *_CALL_TYPES, *_RESULT_TYPES)
+    items = decoded if role != "tool" and isinstance(decoded, list) else []
+    if items and all(isinstance(part, Mapping) and part.get("type") in types for part in items):
+        return items
     if content is None and role != "tool":
         content = _find_spoken_text(fields)
     return [] if content is None else [content]
 
 
 def _find_spoken_text(fields: Mapping[str, Any]) -> str | None:
-    """A refusal or an audio transcript in place of a content."""
-    kwargs = fields.get("additional_kwargs")
-    for source in (fields, kwargs if isinstance(kwargs, Mapping) else {}):
+    """Return a refusal or an audio transcript that replaces the content."""
+    for source in _with_kwargs(fields):
         audio = source.get("audio")
         transcript = audio.get("transcript") if isinstance(audio, Mapping) else None
         for text in (source.get(_REFUSAL), transcript):
@@ -299,16 +311,10 @@ def _find_spoken_text(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _is_part(value: Any) -> bool:
-    types = ("text", *_THOUGHT_TYPES, *_CALL_TYPES, *_RESULT_TYPES)
-    return isinstance(value, Mapping) and value.get("type") in types
-
-
 def _join_content(parts: Sequence[Any], role: str) -> Any:
-    """The text of a message, or its parts if some are not text."""
     texts = [BREAK if part is BREAK else _get_text(part) for part in parts]
     if all(text is not None for text in texts):
-        # OpenTelemetry has its texts under "content" and does not say that they belong together, so each begins a line.
+        # OpenTelemetry's texts, under "content", are separate texts: each begins a line.
         is_otel = any(isinstance(part, Mapping) and "content" in part for part in parts)
         return join_texts((text for text in texts if text), "" if is_otel else role)
     return [to_plain(part) for part in parts if part is not BREAK]
@@ -323,32 +329,33 @@ def _get_text(part: Any) -> str | None:
 
 
 def _parse_call(value: Any) -> ToolCall:
-    """Parse a tool call, flat or with a `function` inside; it may lack a name."""
+    """Parse a tool call, which may have a `function` inside and may lack a name."""
     if not isinstance(value, Mapping):
         return ToolCall(value) if isinstance(value, str) else ToolCall("", parse_arguments(value))
     function = _get_inner(value, _FUNCTION_KEYS)
-    ids = (*(value.get(key) for key in ("call_id", "toolCallId", "callId", "id")), function.get("id"))
-    names = ("arguments", "input", "args")
+    is_item = value.get("type") in _ITEMS
     # The type of a hosted tool's item contains its name.
-    hosted_name = str(value["type"]).removesuffix("_call") if value.get("type") in _ITEMS else ""
-    arguments = next((function[name] for name in names if name in function), _get_item_arguments(value))
+    hosted_name = str(value["type"]).removesuffix("_call") if is_item else ""
+    arguments = next((function[name] for name in _ARGUMENTS if name in function), None)
+    if is_item and not any(name in function for name in _ARGUMENTS):
+        arguments = value.get("action") or {name: value[name] for name in _ARGUMENT_KEYS if name in value}
     return ToolCall(
-        str(_read_tool_name(function) or hosted_name),
+        str(_first_value(function, _TOOL_NAMES) or hosted_name),
         parse_arguments(arguments),
-        call_id=next((str(item) for item in ids if text_or_none(item)), None),
+        call_id=_find_id(value, _CALL_IDS) or text_or_none(function.get("id")),
     )
+
+
+def _find_id(fields: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    return next((text for key in keys if (text := text_or_none(fields.get(key)))), None)
 
 
 def _get_inner(fields: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, Any]:
     return next((item for key in keys if isinstance(item := fields.get(key), Mapping)), fields)
 
 
-def _read_tool_name(fields: Mapping[str, Any]) -> Any:
-    return next((fields[key] for key in ("name", "toolName", "tool_name") if fields.get(key)), None)
-
-
 def _is_failure(fields: Mapping[str, Any]) -> bool:
-    """True for a failed result, as Anthropic, LangChain and the Vercel SDK mark it."""
+    """Return True for a failed result, as Anthropic, LangChain and the Vercel SDK mark it."""
     output = fields.get("output")
     output_type = output.get("type") if isinstance(output, Mapping) else None
     is_marked = fields.get("is_error") is True or fields.get("status") == "error"
@@ -365,38 +372,23 @@ def _parse_result(part: Mapping[str, Any]) -> Message:
         output = output["value"]
     if isinstance(output, list | tuple):
         output = _join_content(output, "tool")
-    names = ("call_id", "tool_use_id", "toolCallId", "tool_call_id", "callId", "id")
-    ids = (response.get(key) for key in names)
-    name = _read_tool_name(response)
-    return Message(
-        "tool",
-        to_plain(output),
-        name if isinstance(name, str) else None,
-        call_id=next((str(item) for item in ids if text_or_none(item)), None),
-    )
-
-
-def _get_item_arguments(item: Mapping[str, Any]) -> Any:
-    """The arguments of an item that does not call them `arguments`."""
-    if item.get("type") not in _ITEMS:
-        return None
-    return item.get("action") or {name: item[name] for name in _ARGUMENT_KEYS if name in item}
+    name = _first_value(response, _TOOL_NAMES)
+    name = name if isinstance(name, str) else None
+    return Message("tool", to_plain(output), name, call_id=_find_id(response, _RESULT_IDS))
 
 
 def _get_hosted_result(item: Any) -> Any:
-    """The result inside a call item, or None."""
     if not isinstance(item, Mapping) or item.get("type") not in _HOSTED_ITEMS:
         return None
     return next((item[name] for name in _RESULT_KEYS if item.get(name) is not None), None)
 
 
 def _has_failed(part: Mapping[str, Any]) -> bool:
-    """True if a call item or a result is marked as failed."""
-    kind, content = part.get("type"), part.get("content")
-    if str(kind).endswith(_RESULT) and isinstance(content, Mapping):
+    part_type, content = part.get("type"), part.get("content")
+    if str(part_type).endswith(_RESULT) and isinstance(content, Mapping):
         return str(content.get("type")).endswith("_error")
-    is_known = kind in _ITEMS or kind in _OUTPUTS
-    return is_known and (part.get("error") is not None or part.get("status") in _FAILURES)
+    is_item = part_type in (*_ITEMS, *_OUTPUTS)
+    return is_item and (part.get("error") is not None or part.get("status") in _FAILURES)
 
 
 def _join_fragments(answer: Sequence[Any]) -> Sequence[Any]:
@@ -404,25 +396,25 @@ def _join_fragments(answer: Sequence[Any]) -> Sequence[Any]:
 
     Pieces share an id or break in the middle of sentences; other messages stay unchanged.
     """
-    runs: list[list[Any]] = []
+    groups: list[list[Any]] = []
     for message in answer:
-        if runs and _may_continue(runs[-1][-1], message):
-            runs[-1].append(message)
+        if groups and _may_continue(groups[-1][-1], message):
+            groups[-1].append(message)
         else:
-            runs.append([message])
-    if len(runs) == len(answer):
+            groups.append([message])
+    if len(groups) == len(answer):
         return answer
-    return [message for run in runs for message in _join_run(run)]
+    return [message for group in groups for message in _join_group(group)]
 
 
 def _may_continue(previous: Any, message: Any) -> bool:
-    """True if both are assistant messages with the same id and the first has no finish reason."""
+    """Return True if both are assistant messages with the same id and the first has no finish reason."""
     if not (isinstance(previous, Mapping) and isinstance(message, Mapping)):
         return False
     roles = {str(item.get("role") or item.get("type")).casefold() for item in (previous, message)}
     if not roles <= {"assistant", "model", "ai", "aimessagechunk"}:
         return False
-    has_ended = any(previous.get(name) for name in _FINISHED)
+    has_ended = _first_value(previous, _FINISH_REASONS) is not None
     return not has_ended and _get_id(previous) == _get_id(message) and previous.get("name") == message.get("name")
 
 
@@ -431,39 +423,38 @@ def _get_id(message: Mapping[str, Any]) -> Any:
     return message.get("id") or (meta.get("id") if isinstance(meta, Mapping) else None)
 
 
-def _join_run(run: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
-    if len(run) == 1 or not (_get_id(run[0]) or _is_streamed(run)):
-        return run
-    parts = _join_parts([part for message in run for part in _get_fragment_parts(message)])
-    merged = {**run[-1], **run[0]}
-    calls = _join_calls([call for message in run for call in message.get("tool_calls") or ()])
+def _join_group(group: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+    if len(group) == 1 or not (_get_id(group[0]) or _is_streamed(group)):
+        return group
+    parts = _join_pieces([part for message in group for part in _get_fragment_parts(message)], is_call=False)
+    merged = {**group[-1], **group[0]}
+    calls = _join_pieces([call for message in group for call in message.get("tool_calls") or ()], is_call=True)
     if calls:
         merged["tool_calls"] = calls
-    texts = [part if isinstance(part, str) else part.get("text") for part in parts]
     is_text = all(isinstance(item, str) or _is_text(item) for item in parts)
-    content = "".join(text for text in texts if isinstance(text, str)) if is_text else parts
+    content = _concatenate_texts(parts) if is_text else parts
     return [{**{key: item for key, item in merged.items() if key != "parts"}, "content": content}]
 
 
-def _is_streamed(run: Sequence[Mapping[str, Any]]) -> bool:
-    """True if most messages end in the middle of a sentence or a call."""
-    if len(run) < _MIN_PIECES:
+def _is_streamed(group: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if most messages end in the middle of a sentence or a call."""
+    if len(group) < _MIN_PIECES:
         return False
-    texts = [_get_fragment_text(message) for message in run]
+    texts = [_concatenate_texts(_get_fragment_parts(message)) for message in group]
     broken = sum(
-        not (before and after) or not before.endswith(_ENDS) or after.startswith(_BEGINS)
-        for before, after in pairwise(texts)
+        not (first and second) or not first.endswith(_SENTENCE_ENDS) or second.startswith(_CONTINUATIONS)
+        for first, second in pairwise(texts)
     )
-    return 2 * broken > len(run) - 1
+    return 2 * broken > len(group) - 1
 
 
-def _get_fragment_text(message: Mapping[str, Any]) -> str:
-    parts = (part if isinstance(part, str) else part.get("text") for part in _get_fragment_parts(message))
-    return "".join(part for part in parts if isinstance(part, str))
+def _concatenate_texts(parts: Sequence[Any]) -> str:
+    texts = (part if isinstance(part, str) else part.get("text") for part in parts)
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _get_fragment_parts(message: Mapping[str, Any]) -> list[Any]:
-    content = message.get("content") or message.get("parts") or message.get("contents")
+    content = _first_value(message, ("content", "parts", "contents"))
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list | tuple):
@@ -475,34 +466,25 @@ def _is_text(part: Any) -> bool:
     return isinstance(part, Mapping) and set(part) <= {"type", "text"} and "text" in part
 
 
-def _join_parts(parts: Sequence[Any]) -> list[Any]:
+def _join_pieces(parts: Sequence[Any], *, is_call: bool) -> list[Any]:
+    """Join the pieces of each text and call; with `is_call` all parts are pieces of calls."""
     joined: list[Any] = []
     for part in parts:
         last: Any = joined[-1] if joined else None
-        if _is_text(part) and _is_text(last):
+        if not is_call and _is_text(part) and _is_text(last):
             joined[-1] = {**last, "text": f"{last['text'] or ''}{part['text'] or ''}"}
-        elif _continues_call(last, part):
+        elif _continues_call(last, part, is_call=is_call):
             joined[-1] = _extend_call(last, part)
         else:
             joined.append(part)
     return joined
 
 
-def _join_calls(calls: Sequence[Any]) -> list[Any]:
-    joined: list[Any] = []
-    for call in calls:
-        if joined and _continues_call({"type": _CALLS[0], **joined[-1]}, call, is_call=True):
-            joined[-1] = _extend_call(joined[-1], call)
-        else:
-            joined.append(call)
-    return joined
-
-
-def _continues_call(previous: Any, part: Any, *, is_call: bool = False) -> bool:
-    """True if a part is the next piece of the previous call."""
+def _continues_call(previous: Any, part: Any, *, is_call: bool) -> bool:
+    """Return True if a part is the next piece of the previous call."""
     if not (isinstance(previous, Mapping) and isinstance(part, Mapping)):
         return False
-    if not is_call and not (previous.get("type") in _CALLS and part.get("type") in _CALLS):
+    if not is_call and not all(item.get("type") in _STREAMED_CALL_TYPES for item in (previous, part)):
         return False
     return not part.get("id") or part.get("id") == previous.get("id")
 
@@ -510,11 +492,11 @@ def _continues_call(previous: Any, part: Any, *, is_call: bool = False) -> bool:
 def _extend_call(call: Mapping[str, Any], piece: Mapping[str, Any]) -> dict[str, Any]:
     extended = dict(call)
     for name in _ARGUMENTS:
-        before, after = call.get(name), piece.get(name)
-        if isinstance(before, str) and isinstance(after, str) and before != after:
-            # A piece may also repeat all of the arguments.
-            is_complete = isinstance(decode_json(after), Mapping)
-            extended[name] = after if is_complete else before + after
+        start, end = call.get(name), piece.get(name)
+        if isinstance(start, str) and isinstance(end, str) and start != end:
+            # The last piece may repeat all of the arguments.
+            is_complete = isinstance(decode_json(end), Mapping)
+            extended[name] = end if is_complete else start + end
     function, piece_function = call.get("function"), piece.get("function")
     if isinstance(function, Mapping) and isinstance(piece_function, Mapping):
         extended["function"] = _extend_call(function, piece_function)

@@ -6,8 +6,7 @@ attributes (`gen_ai.prompt.0.content`, OpenInference), the Vercel AI SDK, and bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from proctor.records.session import Message
@@ -17,8 +16,6 @@ from proctor.sessions.genai.values import decode_json
 
 # OpenInference wraps each part of a message in a mapping with one of these keys.
 _WRAPPERS = ("message", "message_content", "tool_call")
-_NUMBERED = (("gen_ai.prompt", "gen_ai.completion"), ("llm.input_messages", "llm.output_messages"))
-_BODIES = (("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"), ("input.value", "output.value"))
 _VERCEL_OUTPUTS = ("ai.response.text", "ai.response.object", "ai.response.toolCalls")
 # No attribute name has more dots, and no list more items.
 _MAX_DOTS = 16
@@ -27,14 +24,17 @@ _INSTRUCTIONS = "gen_ai.system_instructions"
 # The source name of messages in span events.
 EVENTS = "events"
 
-_NamedEvent = tuple[str, Mapping[str, Any]]
+
+class SpanEvent(NamedTuple):
+    name: str
+    attributes: Mapping[str, Any] = {}
 
 
 class CallMessages(NamedTuple):
     """The messages that a model call received and returned.
 
-    `unreadable` names attributes that should contain messages but do not. `thoughts` are not in the
-    messages because later calls do not repeat them. `input_sources` and `output_sources` name the
+    `unreadable` lists the attributes that should contain messages but do not. `thoughts` are not in the
+    messages because later calls do not repeat them. `input_sources` and `output_sources` list the
     attributes that were read; a name that ends with a dot is a prefix.
     """
 
@@ -47,21 +47,23 @@ class CallMessages(NamedTuple):
     output_sources: tuple[str, ...] = ()
 
 
-def read_call_messages(attributes: Mapping[str, Any], events: Iterable[_NamedEvent] = ()) -> CallMessages:
+def read_call_messages(attributes: Mapping[str, Any], events: Iterable[SpanEvent] = ()) -> CallMessages:
     """Read the messages of a model call, each direction by the first convention that has it."""
     messages = _read_json(attributes)
-    events = [*events, *_read_event_list(attributes)]
+    listed = decode_json(attributes.get("events"))
+    listed_events = [event for event in listed if isinstance(event, Mapping)] if isinstance(listed, list) else []
+    events = [*events, *(SpanEvent(str(event.get("event.name", "")), event) for event in listed_events)]
     if not (messages.inputs and messages.outputs):
         messages = _merge(messages, _read_events(events))
-    for read in _other_readers(attributes):
+    for read, *names in _OTHER_READERS:
         if (messages.inputs and messages.outputs) or messages.unreadable:
             break
-        messages = _merge(messages, read())
+        messages = _merge(messages, read(attributes, *names))
     return _add_instructions(messages, attributes, events)
 
 
 def read_instructions(attributes: Mapping[str, Any]) -> list[Message]:
-    """Read the system message that a span has outside its messages."""
+    """Read the system message that a span stores outside its messages."""
     parts = decode_json(attributes.get(_INSTRUCTIONS))
     if not parts:
         return []
@@ -70,7 +72,7 @@ def read_instructions(attributes: Mapping[str, Any]) -> list[Message]:
 
 
 def _add_instructions(
-    messages: CallMessages, attributes: Mapping[str, Any], events: Iterable[_NamedEvent]
+    messages: CallMessages, attributes: Mapping[str, Any], events: Iterable[SpanEvent]
 ) -> CallMessages:
     system = read_instructions(attributes)
     source = [_INSTRUCTIONS] if system else []
@@ -84,16 +86,8 @@ def _add_instructions(
     return messages._replace(inputs=[*system, *messages.inputs], input_sources=tuple(dict.fromkeys(sources)))
 
 
-def _other_readers(attributes: Mapping[str, Any]) -> Iterator[Callable[[], CallMessages]]:
-    for before, after in _NUMBERED:
-        yield partial(_read_numbered, attributes, before, after)
-    yield partial(_read_vercel, attributes)
-    for before, after in _BODIES:
-        yield partial(_read_bodies, attributes, before, after)
-
-
 def _merge(first: CallMessages, second: CallMessages) -> CallMessages:
-    """Fill the gaps of the first with the second."""
+    """Fill the empty fields of the first with those of the second."""
     return CallMessages(
         first.inputs or second.inputs,
         first.outputs or second.outputs,
@@ -127,41 +121,29 @@ def _read_json(attributes: Mapping[str, Any]) -> CallMessages:
     unreadable: list[str] = []
 
     def read(
-        name: str, older: str, parse_body: Callable[[Any], ParsedMessages | None], role: str
-    ) -> ParsedMessages | None:
-        value = decode_json(attributes.get(name))
+        name: str, older_name: str, parse_body: Callable[[Any], ParsedMessages | None], role: str
+    ) -> tuple[ParsedMessages | None, list[str]]:
+        value, source = decode_json(attributes.get(name)), name
         if isinstance(value, list | tuple):
-            return parse_messages(value, role)
+            return parse_messages(value, role), [source]
         if value is None:
-            value = decode_json(attributes.get(older))
+            value, source = decode_json(attributes.get(older_name)), older_name
         elif not isinstance(value, Mapping):
             # Probably cut off: this attribute is always a list.
             unreadable.append(name)
-            return None
+            return None, [source]
         if value is None or value == "":
-            return None
+            return None, [] if value is None else [source]
         items = value if isinstance(value, list | tuple) else [value]
-        return parse_body(value) or parse_messages(items, role)
+        return parse_body(value) or parse_messages(items, role), [source]
 
-    def present(*names: str) -> list[str]:
-        return [name for name in names if decode_json(attributes.get(name)) is not None][:1]
-
-    inputs = read("gen_ai.input.messages", "gen_ai.prompt", parse_request, "user")
-    outputs = read("gen_ai.output.messages", "gen_ai.completion", parse_response, "assistant")
-    input_sources = present("gen_ai.input.messages", "gen_ai.prompt")
-    output_sources = present("gen_ai.output.messages", "gen_ai.completion")
+    inputs, input_sources = read("gen_ai.input.messages", "gen_ai.prompt", parse_request, "user")
+    outputs, output_sources = read("gen_ai.output.messages", "gen_ai.completion", parse_response, "assistant")
     messages = _combine(inputs, outputs, input_sources, output_sources)
     return messages._replace(unreadable=tuple(unreadable))
 
 
-def _read_event_list(attributes: Mapping[str, Any]) -> Iterator[_NamedEvent]:
-    events = decode_json(attributes.get("events"))
-    for event in events if isinstance(events, list) else ():
-        if isinstance(event, Mapping):
-            yield str(event.get("event.name", "")), event
-
-
-def _read_events(events: Sequence[_NamedEvent]) -> CallMessages:
+def _read_events(events: Sequence[SpanEvent]) -> CallMessages:
     """Read one event per message, or one per direction."""
     inputs: list[Any] = []
     outputs: list[Any] = []
@@ -179,9 +161,9 @@ def _read_events(events: Sequence[_NamedEvent]) -> CallMessages:
     return _merge(messages, single)._replace(input_sources=(EVENTS,), output_sources=(EVENTS,))
 
 
-def _read_bodies(attributes: Mapping[str, Any], before: str, after: str) -> CallMessages:
-    request, response = parse_request(attributes.get(before)), parse_response(attributes.get(after))
-    return _combine(request, response, [before], [after])
+def _read_bodies(attributes: Mapping[str, Any], input_name: str, output_name: str) -> CallMessages:
+    request, response = parse_request(attributes.get(input_name)), parse_response(attributes.get(output_name))
+    return _combine(request, response, [input_name], [output_name])
 
 
 def _read_vercel(attributes: Mapping[str, Any]) -> CallMessages:
@@ -198,21 +180,30 @@ def _read_vercel(attributes: Mapping[str, Any]) -> CallMessages:
     return _combine(request, outputs, [source], _VERCEL_OUTPUTS)
 
 
-def _read_numbered(attributes: Mapping[str, Any], before: str, after: str) -> CallMessages:
+def _read_numbered(attributes: Mapping[str, Any], input_prefix: str, output_prefix: str) -> CallMessages:
     """Read one attribute per field of each message."""
-    inputs = parse_messages(_unflatten(attributes, before))
-    outputs = parse_messages(_unflatten(attributes, after), "assistant")
-    return _combine(inputs, outputs, [before + "."], [after + "."])
+    inputs = parse_messages(_unflatten(attributes, input_prefix))
+    outputs = parse_messages(_unflatten(attributes, output_prefix), "assistant")
+    return _combine(inputs, outputs, [input_prefix], [output_prefix])
+
+
+# The readers of older conventions, and the names of the attributes for inputs and outputs.
+_OTHER_READERS: tuple[tuple[Any, ...], ...] = (
+    (_read_numbered, "gen_ai.prompt.", "gen_ai.completion."),
+    (_read_numbered, "llm.input_messages.", "llm.output_messages."),
+    (_read_vercel,),
+    (_read_bodies, "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"),
+    (_read_bodies, "input.value", "output.value"),
+)
 
 
 def _unflatten(attributes: Mapping[str, Any], prefix: str) -> list[Any]:
-    """The list that attributes with dots and numbers represent."""
+    """Return the list that attributes with dots and numbers represent."""
     root: dict[str, Any] = {}
-    start = prefix + "."
     for name, value in attributes.items():
-        if not name.startswith(start) or name.count(".") > _MAX_DOTS:
+        if not name.startswith(prefix) or name.count(".") > _MAX_DOTS:
             continue
-        *path, last = name[len(start) :].split(".")
+        *path, last = name[len(prefix) :].split(".")
         node = root
         for step in path:
             child = node.setdefault(step, {})

@@ -12,17 +12,12 @@ import msgspec
 
 from proctor.records.numbers import MAX_COST, token_count
 from proctor.records.session import Message, ModelCall, ToolCall, Usage
-from proctor.sessions.genai import values as names
-from proctor.sessions.genai.messages import read_call_messages
+from proctor.sessions.genai import values as conventions
+from proctor.sessions.genai.messages import SpanEvent, read_call_messages
 from proctor.sessions.genai.values import CallType, decode_json, parse_arguments, text_or_none
 
 # More digits than any token count has.
 _MAX_DIGITS = 15
-
-
-class SpanEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    name: str
-    attributes: dict[str, Any] = {}
 
 
 class SpanData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -56,11 +51,11 @@ def read_span(span: SpanData) -> SpanCall | None:
     if call_type is None:
         return None
     if call_type == "tool":
-        attributes = (_find_name(span.attributes, item) for item in (names.ARGUMENTS, names.RESULT))
+        attributes = (_find_name(span.attributes, names) for names in (conventions.ARGUMENTS, conventions.RESULT))
         return SpanCall("tool", _read_tool_call(span), sources=tuple(filter(None, attributes)))
     if call_type == "embeddings":
         return SpanCall(call_type, _read_model_call(span, details={"operation": "embeddings"}))
-    messages = read_call_messages(span.attributes, [(e.name, e.attributes) for e in span.events])
+    messages = read_call_messages(span.attributes, span.events)
     details = {"unreadable": list(messages.unreadable)} if messages.unreadable else {}
     call = _read_model_call(span, messages.finish_reason, details)
     sources = (*messages.input_sources, *messages.output_sources)
@@ -69,10 +64,10 @@ def read_span(span: SpanData) -> SpanCall | None:
 
 
 def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
-    """Whether a span is a model call, a tool call or neither."""
+    """Return the type of call that a span describes, or None."""
     operation = get_operation(attributes)
     if operation is not None:
-        return names.OPERATIONS.get(operation)
+        return conventions.OPERATIONS.get(operation)
     if "gen_ai.tool.name" in attributes:
         return "tool"
     # Early conventions had no operation names.
@@ -80,18 +75,18 @@ def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
 
 
 def get_operation(attributes: Mapping[str, Any]) -> str | None:
-    """The operation name of a span in lower case, or None."""
-    values = (attributes.get(name) for name in names.OPERATION_ATTRIBUTES)
+    """Return the operation name of a span in lower case, or None."""
+    values = (attributes.get(name) for name in conventions.OPERATION_ATTRIBUTES)
     return next((item.casefold() for item in values if isinstance(item, str) and item), None)
 
 
 def is_container_span(attributes: Mapping[str, Any]) -> bool:
-    """True for spans of agents, chains and the like, which contain calls."""
-    return get_operation(attributes) in names.CONTAINER_OPERATIONS
+    """Return True for spans of agents, chains and the like, which contain calls."""
+    return get_operation(attributes) in conventions.CONTAINER_OPERATIONS
 
 
 def get_exception_message(events: Iterable[SpanEvent]) -> str:
-    """The message of the exception that a span recorded, or an empty text."""
+    """Return the message of the exception that a span recorded, or an empty text."""
     messages = (e.attributes.get("exception.message") for e in events if e.name == "exception")
     return next((str(message) for message in messages if message), "")
 
@@ -100,27 +95,29 @@ def _read_model_call(
     span: SpanData, finish_reason: str | None = None, details: dict[str, Any] | None = None
 ) -> ModelCall:
     attributes = span.attributes
-    model = str(_find_value(attributes, names.MODEL) or "unknown")
+    model = str(_find_value(attributes, conventions.MODEL) or "unknown")
     details = dict(details or {})
-    response_model = _find_value(attributes, names.RESPONSE_MODEL)
+    response_model = _find_value(attributes, conventions.RESPONSE_MODEL)
     if isinstance(response_model, str) and response_model != model:
         details["response_model"] = response_model
     if (error := _read_error(span)) is not None:
         details["error"] = error
-    reasons = decode_json(_find_value(attributes, names.FINISH_REASONS))
+    reasons = decode_json(_find_value(attributes, conventions.FINISH_REASONS))
     if isinstance(reasons, str):
         finish_reason = reasons or finish_reason
     elif isinstance(reasons, Sequence) and reasons:
         finish_reason = str(reasons[0])
+    cost = _find_value(attributes, conventions.COST)
+    is_cost = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost <= MAX_COST
     usage = Usage(
-        _read_count(attributes, names.INPUT),
-        _read_count(attributes, names.OUTPUT),
-        _read_count(attributes, names.CACHED),
-        _read_cost(attributes),
-        _read_count(attributes, names.CACHE_WRITTEN),
+        _read_count(attributes, conventions.INPUT_TOKENS),
+        _read_count(attributes, conventions.OUTPUT_TOKENS),
+        _read_count(attributes, conventions.CACHED_TOKENS),
+        float(cost) if is_cost else None,
+        _read_count(attributes, conventions.CACHE_WRITE_TOKENS),
     )
     if finish_reason is not None:
-        finish_reason = names.FINISH_REASON_ALIASES.get(finish_reason, finish_reason)
+        finish_reason = conventions.FINISH_REASON_ALIASES.get(finish_reason, finish_reason)
     return ModelCall(model, usage, span.duration_ms, finish_reason, details)
 
 
@@ -128,12 +125,12 @@ def _read_tool_call(span: SpanData) -> ToolCall:
     attributes = span.attributes
     span_name = span.name.removeprefix("execute_tool ").removeprefix("running tool: ")
     return ToolCall(
-        str(_find_value(attributes, names.TOOL) or span_name),
-        parse_arguments(_find_value(attributes, names.ARGUMENTS)),
-        decode_json(_find_value(attributes, names.RESULT)),
+        str(_find_value(attributes, conventions.TOOL_NAME) or span_name),
+        parse_arguments(_find_value(attributes, conventions.ARGUMENTS)),
+        decode_json(_find_value(attributes, conventions.RESULT)),
         _read_error(span),
         span.duration_ms,
-        text_or_none(_find_value(attributes, names.CALL_ID)),
+        text_or_none(_find_value(attributes, conventions.CALL_ID)),
     )
 
 
@@ -141,7 +138,7 @@ def _read_error(span: SpanData) -> str | None:
     error_type = span.attributes.get("error.type")
     if span.error is None and error_type is None:
         return None
-    return ": ".join(str(item) for item in (error_type, span.error) if item) or "it failed without a message"
+    return ": ".join(str(item) for item in (error_type, span.error) if item) or "unknown error"
 
 
 def _find_value(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -156,13 +153,6 @@ def _find_name(attributes: Mapping[str, Any], names: Sequence[str]) -> str | Non
 def _read_count(attributes: Mapping[str, Any], names: Sequence[str]) -> int | None:
     value = _find_value(attributes, names)
     if isinstance(value, str) and value.isdecimal() and len(value) <= _MAX_DIGITS:
-        # OTLP/JSON writes integers as text, and some exports keep them so.
+        # OTLP/JSON writes integers as text, and some exports do not convert them.
         value = int(value)
     return token_count(value)
-
-
-def _read_cost(attributes: Mapping[str, Any]) -> float | None:
-    cost = _find_value(attributes, names.COST)
-    if isinstance(cost, bool) or not isinstance(cost, int | float):
-        return None
-    return float(cost) if 0 <= cost <= MAX_COST else None

@@ -25,14 +25,15 @@ class Transcript:
 
     def add(self, inputs: Sequence[Message], outputs: Sequence[Message]) -> list[Message]:
         """Add the messages of a call and return the new ones, in order."""
-        best, most, reached = -1, 0, 0
+        best: _Conversation | None = None
+        best_count = best_end = 0
         new = list(inputs)
-        for number, conversation in enumerate(self._conversations):
+        for conversation in self._conversations:
             missing, end, count = conversation.compare(inputs)
-            if count and count >= most:
-                best, most, reached, new = number, count, end, missing
-        if best >= 0 and reached == self._conversations[best].length:
-            del self._conversations[best]
+            if count and count >= best_count:
+                best, best_count, best_end, new = conversation, count, end, missing
+        if best is not None and best_end == best.length:
+            self._conversations.remove(best)
         if inputs or outputs:
             atoms = [atom for message in (*inputs, *outputs) for atom in split_message(message)]
             self._conversations.append(_Conversation(atoms))
@@ -48,7 +49,7 @@ class _Conversation:
             self._positions.setdefault(atom, []).append(position)
 
     def compare(self, inputs: Sequence[Message]) -> tuple[list[Message], int, int]:
-        """The missing messages, the position after the known ones, and how many atoms are known."""
+        """Return the missing messages, the position after the last match, and the number of matching atoms."""
         missing: list[Message] = []
         position = count = 0
         for message in inputs:
@@ -62,13 +63,13 @@ class _Conversation:
         return missing, position, count
 
     def _find_end(self, atoms: Sequence[Atom], position: int) -> int | None:
-        """The position after the atoms, in order; None if one is missing."""
+        """Return the position after the atoms, in order, or None if an atom is missing."""
         for atom in atoms:
             positions = self._positions.get(atom, [])
-            number = bisect_left(positions, position)
-            if number == len(positions):
+            index = bisect_left(positions, position)
+            if index == len(positions):
                 return None
-            position = positions[number] + 1
+            position = positions[index] + 1
         return position
 
 

@@ -7,14 +7,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-# Deeper values are kept but not searched: no message is nested like that.
+# Deeper values are stored but not searched, because no message is nested that deep.
 MAX_DEPTH = 100
-# How much white space may precede JSON.
+# How many spaces may precede JSON.
 _MAX_SPACE = 40
 
 
 def decode_json(value: Any) -> Any:
-    """The value of an attribute; decodes texts that contain a JSON object, list or string."""
+    """Decode text that contains a JSON object, list or string; return other values unchanged."""
     if isinstance(value, str) and value[:_MAX_SPACE].lstrip()[:1] in ("{", "[", '"'):
         try:
             decoded = msgspec.json.decode(value)
@@ -26,7 +26,7 @@ def decode_json(value: Any) -> Any:
 
 
 def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
-    """True if a value has more than `limit` levels of mappings and lists."""
+    """Return True if a value has more than `limit` levels of mappings and lists."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(limit):
         children = (entry.values() if isinstance(entry, dict) else entry for entry in level)
@@ -37,7 +37,7 @@ def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
 
 
 def parse_arguments(value: Any) -> dict[str, Any]:
-    """The arguments of a tool as a mapping; other values get an empty name."""
+    """Return the arguments of a tool as a mapping; a value that is not one gets an empty name."""
     arguments = decode_json(value)
     if isinstance(arguments, Mapping):
         return {str(key): to_plain(item) for key, item in arguments.items()}
@@ -45,14 +45,14 @@ def parse_arguments(value: Any) -> dict[str, Any]:
 
 
 def to_plain(value: Any) -> Any:
-    """A copy with plain dicts and lists in place of SDK types."""
+    """Copy a value with plain dicts and lists in place of SDK types."""
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def text_or_none(value: Any) -> str | None:
-    """An id or a name as text; None if it is empty."""
+    """Return an id or a name as text, or None if it is empty."""
     return None if value is None or value == "" else str(value)
 
 
@@ -79,20 +79,20 @@ OPERATION_ATTRIBUTES = (
     "gen_ai.operation.name", "openinference.span.kind", "llm.request.type", "traceloop.span.kind",
     "langsmith.span.kind", "ai.operationId",
 )  # fmt: skip
-INPUT = (
+INPUT_TOKENS = (
     "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
     "ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens",
 )  # fmt: skip
-OUTPUT = (
+OUTPUT_TOKENS = (
     "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
     "ai.usage.outputTokens", "ai.usage.completionTokens",
 )  # fmt: skip
-CACHED = (
+CACHED_TOKENS = (
     "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
     "gen_ai.usage.details.cache_read_tokens", "llm.token_count.prompt_details.cache_read",
     "ai.usage.cachedInputTokens",
 )  # fmt: skip
-CACHE_WRITTEN = (
+CACHE_WRITE_TOKENS = (
     "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
     "gen_ai.usage.details.cache_write_tokens", "llm.token_count.prompt_details.cache_write",
 )  # fmt: skip
@@ -101,7 +101,7 @@ MODEL = ("gen_ai.request.model", "llm.model_name", "ai.model.id", "gen_ai.respon
 RESPONSE_MODEL = ("gen_ai.response.model", "ai.response.model")
 FINISH_REASONS = ("gen_ai.response.finish_reasons", "ai.response.finishReason")
 FINISH_REASON_ALIASES = {**dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls"), "STOP": "stop"}
-TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
+TOOL_NAME = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 ARGUMENTS = (
     "gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args",
@@ -112,7 +112,7 @@ RESULT = (
     "output.value", "traceloop.entity.output", "gen_ai.completion",
 )  # fmt: skip
 # Prefixes of OpenTelemetry's conventions and of programs that write GenAI spans.
-_KNOWN = (
+_KNOWN_PREFIXES = (
     *("gen_ai.", "openai.", "aws.", "azure.", "az.", "gcp.", "anthropic.", "server.", "client."),
     *("service.", "telemetry.", "error.", "exception.", "session.", "user.", "enduser.", "code."),
     *("thread.", "event.", "otel.", "http.", "url.", "network.", "net.", "peer.", "rpc.", "db."),
@@ -126,11 +126,11 @@ _KNOWN_NAMES = ("tool_arguments", "tool_response", "events", "all_messages_event
 
 
 def is_known_attribute(name: str) -> bool:
-    """True for an attribute of a known convention."""
-    return name.startswith(_KNOWN) or name in _KNOWN_NAMES
+    """Return True for an attribute of a known convention."""
+    return name.startswith(_KNOWN_PREFIXES) or name in _KNOWN_NAMES
 
 
-# Marks a part between two texts: a tool call, a thought, an image.
+# Stands for a part between two texts: a tool call, a thought, an image.
 BREAK: Final = object()
 
 

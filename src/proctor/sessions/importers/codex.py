@@ -1,8 +1,8 @@
-"""Codex: one JSON object a line, `type` and `payload` (`~/.codex/sessions/…/rollout-*.jsonl`).
+"""Codex: one JSON object per line, with `type` and `payload` (`~/.codex/sessions/…/rollout-*.jsonl`).
 
 Items (`response_item`, or bare in older logs) are the conversation; events repeat them and add
 tokens and exit codes. Messages of the program are named "context". Turns that were rolled back are
-kept and their tokens count, but they are not part of the conversation.
+stored and their tokens count, but they are not part of the conversation.
 """
 
 from __future__ import annotations
@@ -16,23 +16,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.records.session import Role, ToolCall, Usage
-from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_count,
-    as_mapping,
-    as_number,
-    as_text,
-    describe_type,
-    extract_text,
-    first_count,
-    flatten_lists,
-    join_parts,
-    omit_keys,
-    plain_text,
-    unread_fields,
-)
-from proctor.sessions.importers.session_builder import SessionBuilder
+from proctor.sessions.genai.values import decode_json, parse_arguments
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.message_parts import extract_text, join_parts, plain_text
+from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
 NAME = "codex"
 ROLES: dict[str, Role] = {
@@ -79,23 +67,25 @@ class MessageContent(NamedTuple):
 
     @property
     def is_context(self) -> bool:
-        """True for a message that the program wrote in the user's role."""
+        """Return True for a message that the program wrote in the user's role."""
         return self.texts[0].startswith(_CONTEXT)
 
 
 def parse_content(content: str | list[Any]) -> MessageContent:
     if isinstance(content, str):
         return MessageContent(content, [], [content.strip()])
-    marks = [part for index, part in enumerate(content) if _is_image_mark(content, index)]
-    own = [part for index, part in enumerate(content) if not _is_image_mark(content, index)]
-    part_texts = [text for part in own if (text := as_text(as_mapping(part).get("text")))]
-    joined = join_parts(own, types=_TEXT_TYPES)
+    marks: list[Any] = []
+    parts: list[Any] = []
+    for index, part in enumerate(content):
+        (marks if _is_image_mark(content, index) else parts).append(part)
+    part_texts = [text for part in parts if (text := as_text(as_mapping(part).get("text")))]
+    joined = join_parts(parts, types=_TEXT_TYPES)
     texts = ((extract_text(joined) or ""), "".join(part_texts), *part_texts)
     return MessageContent(joined, marks, [*dict.fromkeys(text.strip() for text in texts)])
 
 
 def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
-    """True for the text before or after an image that names it."""
+    """Return True for the text before or after an image that names it."""
     text = plain_text(parts[index], _TEXT_TYPES) or ""
     if text == _IMAGE_END:
         return index > 0 and as_mapping(parts[index - 1]).get("type") == _IMAGE_TYPE
@@ -104,7 +94,7 @@ def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
 
 
 class EchoMatcher:
-    """Finds the events that repeat no item: only these contain their message."""
+    """Finds the events that repeat no item, so that no item contains their message."""
 
     def __init__(self) -> None:
         self._items: list[tuple[int, Role, Sequence[str]]] = []
@@ -116,8 +106,8 @@ class EchoMatcher:
     def add_event(self, role: Role, text: str, index: int) -> None:
         self._events[role, text].append(index)
 
-    def unmatched(self) -> Iterator[tuple[int, Role, str]]:
-        """The messages that only an event contains: index, role and text."""
+    def find_unmatched(self) -> Iterator[tuple[int, Role, str]]:
+        """Yield the index, role and text of messages that only an event contains."""
         events = {key: list(indexes) for key, indexes in self._events.items()}
         remaining = [
             (index, role, texts)
@@ -142,7 +132,7 @@ def _claim_nearest(indexes: list[int], index: int) -> bool:
 
 
 class LogLine(NamedTuple):
-    """A line by its number; `rolled_back` are the values that it rolls back."""
+    """A line and its number; `rolled_back` are the values that it rolls back."""
 
     number: int
     value: Any
@@ -150,7 +140,7 @@ class LogLine(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """Where a turn begins, and its texts; an item and its event are one turn."""
+    """The position at which a turn begins, and its texts; an item and its event are one turn."""
 
     position: int
     texts: frozenset[str]
@@ -197,7 +187,7 @@ class TurnLog:
     def _begin_turn(self, texts: frozenset[str], *, is_event: bool) -> None:
         last = self._turns[-1] if self._turns else None
         if last is not None and last.is_open and last.is_event != is_event:
-            # An event directly next to an item repeats it, even with other words.
+            # An event directly before or after an item repeats it, even with other words.
             is_adjacent = last.position == len(self._lines) - 1
             if is_adjacent or last.texts & texts:
                 self._turns[-1] = last._replace(is_open=False)
@@ -205,7 +195,7 @@ class TurnLog:
         self._turns.append(_Turn(len(self._lines), texts, is_event))
 
     def _roll_back(self, count: int) -> list[Any] | None:
-        """Remove the last turns and return their values; None if there are none."""
+        """Remove the last turns and return their values; return None if there are no turns."""
         turns = self._turns[-count:] if count else []
         if not turns:
             return None
@@ -215,16 +205,14 @@ class TurnLog:
         while index >= first:
             if index in self._covered_from:
                 index = self._covered_from[index]
-            elif _is_conversation(self._lines[index].value):
-                self._removed.add(index)
-                values.append(self._lines[index].value)
+            else:
+                value = self._lines[index].value
+                event = get_event(value)
+                if get_item(value) or (event and event.get("type") != "token_count"):
+                    self._removed.add(index)
+                    values.append(value)
             index -= 1
         return values[::-1]
-
-
-def _is_conversation(value: Any) -> bool:
-    event = get_event(value)
-    return bool(get_item(value)) or bool(event and event.get("type") != "token_count")
 
 
 def get_event(value: Any) -> Mapping[str, Any]:
@@ -240,7 +228,7 @@ def get_item(value: Any) -> Mapping[str, Any]:
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for the envelopes of a rollout, or for bare items after a header with an id."""
+    """Return True for the envelopes of a rollout, or for bare items after a header with an id."""
     lines = [as_mapping(value) for _, value in flatten_lists((0, item) for item in values)]
     if any(line.get("type") in _ENVELOPES and "payload" in line for line in lines):
         return True
@@ -253,7 +241,7 @@ def _is_old_header(line: Mapping[str, Any]) -> bool:
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the session of a file; each header with another id starts a new one."""
+    """Read the sessions of a file; each header with a new id starts a session."""
     reader: _SessionReader | None = None
     for line, value in flatten_lists(values):
         header_id = as_text(_get_header(value).get("id"))
@@ -267,7 +255,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 def _get_header(value: Any) -> Mapping[str, Any]:
-    """The session data of a header line with an id; empty for other lines."""
+    """Return the session data of a header line with an id; an empty mapping for other lines."""
     line = as_mapping(value)
     is_header = line.get("type") == "session_meta" or _is_old_header(line)
     header = as_mapping(line.get("payload")) if "payload" in line else line
@@ -313,7 +301,7 @@ class _SessionReader:
                 builder.add_event("rewound", {"line": value, "taken": rolled_back})
                 for item in (*rolled_back, value):
                     builder.add_time(as_mapping(item).get("timestamp"))
-        for index, role, text in self._echoes.unmatched():
+        for index, role, text in self._echoes.find_unmatched():
             builder.insert_message(index, role, text)
         return builder.build(self._id, NAME, source)
 
@@ -322,31 +310,25 @@ class _SessionReader:
         builder.add_time(fields.get("timestamp"))
         line_type, payload = fields.get("type"), as_mapping(fields.get("payload"))
         if header := _get_header(value):
-            self._add_header(header)
+            if "about" in builder.recorded:
+                builder.add_event("session_meta", header)
+            else:
+                builder.recorded["about"] = header
+                self._model = as_text(header.get("model")) or self._model
             builder.add_note(line, omit_keys(fields, "type", "payload") if payload else {})
-        elif line_type == "turn_context":
-            self._model = as_text(payload.get("model")) or self._model
-            builder.add_event("turn_context", omit_keys(fields, "type"))
-        elif line_type == "response_item" and payload:
-            self._add_item(line, payload, fields)
+        elif line_type in ("turn_context", "compacted"):
+            if line_type == "turn_context":
+                self._model = as_text(payload.get("model")) or self._model
+            builder.add_event(str(line_type), omit_keys(fields, "type"))
+        elif line_type in ("response_item", "event_msg") and payload:
+            (self._add_item if line_type == "response_item" else self._add_event)(line, payload, fields)
             builder.add_note(line, omit_keys(fields, "type", "payload"))
-        elif line_type == "event_msg" and payload:
-            self._add_event(line, payload, fields)
-        elif line_type == "compacted":
-            builder.add_event("compacted", omit_keys(fields, "type"))
         elif line_type in ITEMS and "payload" not in fields:
             self._add_item(line, fields, fields)
         elif "record_type" in fields:
             builder.add_event("state", fields)
         else:
             builder.add_unknown(None, value)
-
-    def _add_header(self, header: Mapping[str, Any]) -> None:
-        if "about" in self._builder.recorded:
-            self._builder.add_event("session_meta", header)
-        else:
-            self._builder.recorded["about"] = header
-            self._model = as_text(header.get("model")) or self._model
 
     def _add_item(self, line: int, item: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
         handler = self._item_handlers.get(str(item.get("type")))
@@ -361,7 +343,7 @@ class _SessionReader:
         if role is None or not isinstance(content, str | list):
             other_role = as_text(item.get("role"))
             if role is None and other_role is not None and content not in (None, "", []):
-                builder.add_foreign_message(other_role, content, omit_keys(item, "role", "content"))
+                builder.add_unknown_role(other_role, content, omit_keys(item, "role", "content"))
             else:
                 builder.add_unknown("message", item)
             return
@@ -381,8 +363,8 @@ class _SessionReader:
         call_id = as_text(item.get("call_id")) or as_text(item.get("id"))
         name = name or item_type.removesuffix("_call")
         self._builder.add_call(ToolCall(name, parse_arguments(item.get(key)), call_id=call_id))
-        read = {"call_id": call_id, "name": name, "type": item_type}
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read))
+        read_fields = {"call_id": call_id, "name": name, "type": item_type}
+        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
 
     def _add_hosted_call(self, line: int, item: Mapping[str, Any]) -> None:
         """Add a call that the provider ran; the log may lack its result."""
@@ -390,15 +372,15 @@ class _SessionReader:
         key = "action" if "action" in item else "revised_prompt"
         result = item.get("result")
         call = ToolCall(item_type.removesuffix("_call"), parse_arguments(item.get(key)), call_id=call_id)
-        read: dict[str, Any] = {"type": item_type, "id": call_id}
+        read_fields: dict[str, Any] = {"type": item_type, "id": call_id}
         if status in ("completed", "failed"):
-            error = "it failed" if status == "failed" else None
+            error = CALL_FAILED if status == "failed" else None
             outcome = status if result is None and error is None else result
             self._builder.add_finished_call(msgspec.structs.replace(call, result=outcome, error=error))
-            read["result"] = result
+            read_fields["result"] = result
         else:
             self._builder.add_call(call)
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read))
+        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
 
     def _add_output(self, line: int, item: Mapping[str, Any]) -> None:
         call_id, output = as_text(item.get("call_id")), item.get("output")
@@ -408,13 +390,13 @@ class _SessionReader:
         if error is None and code:
             error = f"exit code {code}"
         if error is None and as_mapping(output).get("success") is False:
-            error = "it failed"
+            error = CALL_FAILED
         if duration is None and seconds is not None:
             duration = seconds * 1000
         self._builder.add_result(call_id, result, error=error, duration_ms=duration)
         self._builder.add_note(line, unread_fields(item, {"output": output, "call_id": call_id}) | rest)
 
-    def _add_event(self, line: int, event: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
+    def _add_event(self, _line: int, event: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
         builder, event_type = self._builder, str(event.get("type"))
         if event_type == "token_count":
             self._add_tokens(event)
@@ -429,16 +411,17 @@ class _SessionReader:
             builder.add_event(event_type, omit_keys(event, "type"))
         else:
             builder.add_unknown(f"event: {event_type}", envelope)
-        builder.add_note(line, omit_keys(envelope, "type", "payload"))
 
     def _add_outcome(self, event: Mapping[str, Any]) -> None:
-        """Add how a call ended; this line may come before or after the output."""
+        """Add the outcome of a call; this line may come before or after the output."""
         call_id, code = as_text(event.get("call_id")), event.get("exit_code")
         has_failed = event.get("status") in ("failed", "declined") or event.get("success") is False
         error = None
         if has_failed or (isinstance(code, int) and code != 0):
-            error = f"exit code {code}" if isinstance(code, int) else "it failed"
-        duration = _to_milliseconds(event.get("duration"))
+            error = f"exit code {code}" if isinstance(code, int) else CALL_FAILED
+        times = as_mapping(event.get("duration"))
+        seconds, nanoseconds = as_number(times.get("secs")), as_number(times.get("nanos"))
+        duration = None if seconds is None else seconds * 1e3 + (nanoseconds or 0.0) / 1e6
         if call_id is not None and not self._builder.set_call_outcome(call_id, error, duration):
             self._outcomes[call_id] = error, duration
 
@@ -462,25 +445,20 @@ class _SessionReader:
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a call; cached tokens are part of the input."""
+    """Return the usage of a call; cached tokens are part of the input."""
     names = ("input_tokens", "output_tokens", "cached_input_tokens")
-    return Usage(*(first_count(fields, name) for name in names))
+    return Usage(*(as_count(fields.get(name)) for name in names))
 
 
 def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:
-    """The output of a tool, its exit code, its seconds, and the remaining fields."""
+    """Return the output of a tool, its exit code, its duration in seconds, and the remaining fields."""
     if isinstance(output, list):
         return join_parts(output, types=_TEXT_TYPES), None, None, {}
     if not isinstance(output, str):
         return output, None, None, {}
-    decoded: Any = None
-    if output.startswith("{"):
-        try:
-            decoded = msgspec.json.decode(output)
-        except (ValueError, RecursionError):
-            decoded = None
-    metadata = as_mapping(as_mapping(decoded).get("metadata"))
-    if "output" not in as_mapping(decoded) or not metadata:
+    decoded = as_mapping(decode_json(output))
+    metadata = as_mapping(decoded.get("metadata"))
+    if "output" not in decoded or not metadata:
         return output, _find_exit_code(output), None, {}
     code, seconds = metadata.get("exit_code"), as_number(metadata.get("duration_seconds"))
     rest = {"beside output": omit_keys(decoded, "output")}
@@ -488,14 +466,8 @@ def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str,
 
 
 def _find_exit_code(output: str) -> int | None:
-    """The exit code that the program wrote; the output of the command is not searched."""
+    """Return the exit code that the program wrote; the output of the command is not searched."""
     start = _OUTPUT.search(output)
     codes = _EXIT.findall(output, 0, start.start()) if start else []
     codes = codes or _LAST_LINE.findall(output)
     return int(codes[-1]) if codes else None
-
-
-def _to_milliseconds(duration: Any) -> float | None:
-    fields = as_mapping(duration)
-    seconds, nanoseconds = as_number(fields.get("secs")), as_number(fields.get("nanos"))
-    return None if seconds is None else seconds * 1e3 + (nanoseconds or 0.0) / 1e6

@@ -1,7 +1,7 @@
 """Prepare the steps of a trace: match their contents to events, add instructions, fold phases.
 
-Some instrumentations (BeeAI) write spans that are phases of a call (start, success, …), inside the
-span of the call or, in older versions, next to each other without one.
+Some instrumentations (BeeAI) write a span for each phase of a call (start, success, …), inside the
+span of the call or, in older versions, without a span for the call.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import msgspec
 
 from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai.messages import read_instructions
-from proctor.sessions.genai.values import TOOL, decode_json
+from proctor.sessions.genai.values import TOOL_NAME, decode_json
 from proctor.sessions.importers.trace import Step
 
-# Keys of message formats: sessions have their own names for these.
+# Keys of message formats; sessions use other names for these.
 _STRUCTURE_KEYS = frozenset((
     "role", "type", "index", "event.name", "content", "contents", "parts", "part", "text", "message",
     "messages", "choices", "candidates", "generations", "prompt", "system", "input", "output", "args",
@@ -46,7 +46,7 @@ _PHASES = frozenset(("start", "success", "finish", "error", "retry", "update", "
 
 
 class ContentLine(NamedTuple):
-    """A line of text or a number, and the keys above it."""
+    """A line of text or a number, and the keys that lead to it."""
 
     path: tuple[str, ...]
     line: str
@@ -59,7 +59,7 @@ class _Positions:
 
     def __init__(self) -> None:
         self._positions: list[int] = []
-        # For each position the number of the next candidate, which is its own while it is free.
+        # For each number the next free number, which is the number itself while its position is free.
         self._next = [0]
 
     def add(self, position: int) -> None:
@@ -67,11 +67,11 @@ class _Positions:
         self._next.append(len(self._positions))
 
     def first_after(self, position: int) -> int | None:
-        """The number of the first free position after another."""
+        """Return the number of the first free position after another."""
         number = bisect_right(self._positions, position)
-        while (after := self._next[number]) != number:
-            self._next[number] = self._next[after]
-            number = after
+        while (next_number := self._next[number]) != number:
+            self._next[number] = self._next[next_number]
+            number = next_number
         return number if number < len(self._positions) else None
 
     def __getitem__(self, number: int) -> int:
@@ -82,7 +82,7 @@ class _Positions:
 
 
 class ContentMatcher:
-    """Matches values to the texts, numbers and booleans of some events, line by line.
+    """Matches values to the texts, numbers and booleans of events, line by line.
 
     A value matches if the events have each of its lines under the same keys, in the same order. Each line of the events
     matches once. Speakers and calls are not compared, so pass only values that these events were read from.
@@ -95,7 +95,7 @@ class ContentMatcher:
             self._lines[line].add(position)
 
     def consume(self, value: Any) -> bool:
-        """True if the events contain the whole value; its lines are then used up.
+        """Return True if the events contain the whole value; its lines do not match again.
 
         Adjacent texts of an answer are one text in the events and several in the value.
         """
@@ -116,7 +116,7 @@ class ContentMatcher:
         return bool(matches)
 
     def strip_content(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
-        """The attributes without those of the sources whose content the events have."""
+        """Return the attributes without those of the sources whose content the events have."""
         prefixes = tuple(source for source in sources if source.endswith("."))
         return {
             name: value
@@ -126,13 +126,13 @@ class ContentMatcher:
 
     def consume_field(self, name: str, value: Any) -> bool:
         """Like `consume` for a named field: known roles and types always match."""
-        last = name.rpartition(".")[2]
-        is_key = last in _STRUCTURE_VALUES or last in _NAME_KEYS
-        return is_structural(name, value) or self.consume({last: value} if is_key else value)
+        key = name.rpartition(".")[2]
+        is_named = key in _STRUCTURE_VALUES or key in _NAME_KEYS
+        return is_structural(name, value) or self.consume({key: value} if is_named else value)
 
     def unmatched_fields(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a message with content that the events lack."""
-        # Content goes first: an id with the same text must not use up its line.
+        """Return the fields of a message with content that the events lack."""
+        # Content first, because an id with the same text must not match its line.
         keys = sorted(message, key=lambda key: key not in _CONTENT_KEYS)
         matched = {key for key in keys if self._has_field(key, message[key])}
         return {key: value for key, value in message.items() if key not in matched}
@@ -144,7 +144,6 @@ class ContentMatcher:
 
 
 def _join_texts(value: Any) -> Any:
-    """The value with adjacent text parts of each list joined."""
     try:
         return _join_adjacent(decode_json(value))
     except RecursionError:
@@ -185,7 +184,7 @@ def _get_event_content(event: Event) -> Any:
 
 
 def iterate_content(value: Any) -> Iterator[ContentLine]:
-    """The content lines of a value in order, also of JSON in texts, without message structure.
+    """Return the content lines of a value in order, also of JSON in texts, without message structure.
 
     Below a key that is not part of a message format everything is content.
     """
@@ -208,7 +207,7 @@ def _extend_path(path: tuple[str, ...], key: str) -> tuple[str, ...]:
 
 
 def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
-    """The lines of one value; an empty value is one only below a key that is not structure."""
+    """Return the lines of a value; an empty value is a line only below a key that is not structural."""
     if value in _EMPTY:
         is_data = path and path[0] not in _STRUCTURE_VALUES and path[0] not in _NAME_KEYS
         return (f"\0{value!r}",) if is_data else ()
@@ -222,28 +221,28 @@ def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
 
 
 def is_structural(name: Any, value: Any) -> bool:
-    """True for a field that describes the structure of a message, such as its role."""
-    last = str(name).rpartition(".")[2]
-    if last == "index":
+    """Return True for a field that describes the structure of a message, such as its role."""
+    key = str(name).rpartition(".")[2]
+    if key == "index":
         return value == 0 and isinstance(value, int)
     if name == "event.name":
         return isinstance(value, str) and value.startswith("gen_ai.")
-    return isinstance(value, str) and value.casefold() in _STRUCTURE_VALUES.get(last, ())
+    return isinstance(value, str) and value.casefold() in _STRUCTURE_VALUES.get(key, ())
 
 
 def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
-    """The phase of a call that a span describes, with its target; empty if it is none."""
+    """Return the phase of a call that a span describes, with its target; an empty text for other spans."""
     target = attributes.get("target")
     if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target
-    return name if name in _PHASES and not any(attributes.get(item) for item in TOOL) else ""
+    return name if name in _PHASES and not any(attributes.get(item) for item in TOOL_NAME) else ""
 
 
 def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, Any]]) -> list[Step]:
     """Put the system message of an agent span before the first request, if no request has one."""
     completed = list(steps)
     requests = [
-        (step.began or 0, number, step.span_call)
+        (step.start or 0, number, step.span_call)
         for number, step in enumerate(completed)
         if step.span_call is not None and step.span_call.call_type == "model" and step.span_call.inputs
     ]
@@ -273,25 +272,25 @@ def fold_phases(steps: Sequence[Step]) -> list[Step]:
             key = step.parent, step.span_call.call_type, step.phase.rpartition(".")[0]
             siblings.setdefault(key, []).append(number)
     for numbers in siblings.values():
-        _fold_siblings(folded, sorted(numbers, key=lambda number: (steps[number].began or 0, number)))
+        _fold_siblings(folded, sorted(numbers, key=lambda number: (steps[number].start or 0, number)))
     return folded
 
 
 def _is_inside_call(steps: Sequence[Step], by_id: Mapping[Any, int], number: int) -> bool:
-    """True if the nearest complete call around a phase has the same type."""
-    own, seen = steps[number].span_call, {number}
+    """Return True if the nearest complete call around a phase has the same type."""
+    span_call, seen = steps[number].span_call, {number}
     index = by_id.get(steps[number].parent or "")
     while index is not None and index not in seen:
         parent = steps[index]
         if parent.span_call is not None and not parent.phase:
-            return own is not None and parent.span_call.call_type == own.call_type
+            return span_call is not None and parent.span_call.call_type == span_call.call_type
         seen.add(index)
         index = by_id.get(parent.parent or "")
     return False
 
 
 def _fold_siblings(folded: list[Step], numbers: Sequence[int]) -> None:
-    """Make one call of each start and the phases up to the next start."""
+    """Merge each start with the phases up to the next start into one call."""
     call: int | None = None
     for number in numbers:
         if call is None or folded[number].phase.endswith(".start"):

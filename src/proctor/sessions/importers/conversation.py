@@ -15,17 +15,18 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.records import codec
-from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
-from proctor.records.session_events import UNANSWERED
+from proctor.records.session import Event, Message, ModelCall, Session, Usage
+from proctor.records.session_events import find_call
 from proctor.sessions.genai.bodies import parse_response
 from proctor.sessions.genai.message_parser import is_message, parse_messages
 from proctor.sessions.genai.transcript import Atom, split_message
 from proctor.sessions.genai.values import decode_json
-from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, extract_text
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
 from proctor.sessions.importers.langchain_messages import add_message as add_langchain_message
 from proctor.sessions.importers.langchain_messages import classify_message
+from proctor.sessions.importers.message_parts import extract_text
 from proctor.sessions.importers.openai_messages import add_message as add_openai_message
-from proctor.sessions.importers.responses import add_response, is_response, read_usage
+from proctor.sessions.importers.openai_messages import add_response, is_response, read_usage
 from proctor.sessions.importers.session_builder import UNKNOWN_MODEL, SessionBuilder
 
 MESSAGES = "messages"
@@ -84,7 +85,8 @@ def read_conversation(output: Any, target_input: Any = None) -> Conversation | N
             add = add_openai_message if classify_message(message) is None else add_langchain_message
             add(builder, number, message)
     session = builder.build("", "", "").session
-    if not parsed.is_state and not any(map(_is_agent_event, session)):
+    has_answers = any(message.role == "assistant" for message in session[Message])
+    if not parsed.is_state and not has_answers and not any(map(find_call, session)):
         return None
     for call in _find_missing_model_calls(session, parsed):
         session.append(call)
@@ -98,12 +100,12 @@ def read_conversation(output: Any, target_input: Any = None) -> Conversation | N
 
 
 def has_messages(value: Any) -> bool:
-    """True if a value is or contains a conversation."""
+    """Return True if a value is or contains a conversation."""
     return _find_messages(value) is not None
 
 
 def list_state_names(output: Any) -> tuple[str, ...]:
-    """The other keys or fields of a mapping or object with `messages`."""
+    """Return the other keys or fields of a mapping or object with `messages`."""
     if _get_field(output, MESSAGES) is None:
         return ()
     if isinstance(output, Mapping):
@@ -118,12 +120,12 @@ def list_state_names(output: Any) -> tuple[str, ...]:
 
 
 def select_state_names(names: Sequence[str], output: Any) -> list[str]:
-    """The names whose value is neither None nor part of the session."""
+    """Return the names whose value is neither None nor part of the session."""
     return [item for item in names if item not in _EXTRA_FIELDS and _get_field(output, item) is not None]
 
 
 def is_fully_encoded(output: Any, written: Any) -> bool:
-    """False if an object has messages that its JSON form lacks.
+    """Return False if an object has messages that its JSON form lacks.
 
     Does not call properties of the object: they may have side effects.
     """
@@ -137,11 +139,11 @@ def is_fully_encoded(output: Any, written: Any) -> bool:
 
 
 def merge_sessions(recorded: Session, conversation: Session) -> Session:
-    """The recorded events plus the events of the conversation that were not recorded.
+    """Return the recorded events plus the events of the conversation that were not recorded.
 
     Messages and model calls are added only if none were recorded, tool calls only if no recorded call matches.
     """
-    calls = [call for event in recorded if (call := _get_call(event)) is not None]
+    calls = [call for event in recorded if (call := find_call(event)) is not None]
     if not calls and any(message.tool_calls for message in recorded[Message]):
         # The recorded messages contain the tool calls.
         return recorded
@@ -149,7 +151,7 @@ def merge_sessions(recorded: Session, conversation: Session) -> Session:
     names = [call.name for call in calls if call.call_id is None]
     added: list[Event] = []
     for event in conversation:
-        call = _get_call(event)
+        call = find_call(event)
         if call is None:
             is_recorded = bool(recorded[ModelCall if isinstance(event, ModelCall) else Message])
         elif not (is_recorded := call.call_id in ids) and call.name in names:
@@ -160,24 +162,8 @@ def merge_sessions(recorded: Session, conversation: Session) -> Session:
     return Session([*recorded, *added])
 
 
-def _get_call(event: Event) -> ToolCall | None:
-    if isinstance(event, ToolCall):
-        return event
-    if isinstance(event, CustomEvent) and event.kind == UNANSWERED:
-        data = as_mapping(event.data)
-        return ToolCall(str(data.get("tool_name")), call_id=as_text(data.get("call_id")))
-    return None
-
-
-def _is_agent_event(event: Event) -> bool:
-    """True for an answer or a tool call."""
-    if isinstance(event, Message):
-        return event.role == "assistant"
-    return _get_call(event) is not None
-
-
 def _find_messages(output: Any) -> _Messages | None:
-    """The messages in an output as data; None if it contains none."""
+    """Return the messages in an output as data, or None if it contains no messages."""
     if isinstance(output, str):
         return _find_messages(decode_json(output)) if is_langchain_json(output) else None
     if isinstance(output, list | tuple):
@@ -202,12 +188,11 @@ def _find_messages(output: Any) -> _Messages | None:
 
 
 def is_langchain_json(output: str) -> bool:
-    """True for a text that LangChain's `dumps` may have written."""
+    """Return True for a text that LangChain's `dumps` may have written."""
     return output[:1] in ("[", "{") and '"lc"' in output[:200]
 
 
 def _is_body(fields: dict[str, Any]) -> bool:
-    """True for a response of one of OpenAI's APIs."""
     choices = as_list(fields.get("choices"))
     if choices and all(isinstance(as_mapping(item).get("message"), dict) for item in choices):
         return True
@@ -215,7 +200,7 @@ def _is_body(fields: dict[str, Any]) -> bool:
 
 
 def _read_list(items: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """All items as messages; None if one is something else, or there is none."""
+    """Return all items as messages, or None if the list is empty or contains other items."""
     messages: list[dict[str, Any]] = []
     for item in items:
         message = _to_data(item)
@@ -244,7 +229,7 @@ def _get_field(value: Any, name: str) -> Any:
 
 
 def _is_record(value: Any) -> bool:
-    """True for an instance of a Pydantic model, a Struct or a dataclass."""
+    """Return True for an instance of a Pydantic model, a Struct or a dataclass."""
     if isinstance(value, type):
         return False
     pydantic = extras.loaded_module("pydantic")
@@ -254,7 +239,7 @@ def _is_record(value: Any) -> bool:
 
 
 def _to_data(item: Any) -> dict[str, Any] | None:
-    """A message or response as data; LangChain objects as `message_to_dict` writes them."""
+    """Return a message or response as data; LangChain objects as `message_to_dict` writes them."""
     if not (isinstance(item, Mapping) or _is_record(item)):
         return None
     if all(_get_field(item, name) is None for name in _MARKERS):
@@ -275,18 +260,15 @@ def _to_json(value: Any) -> Any:
 
 
 def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> int:
-    """How many messages existed before the target began: up to the end of its input."""
+    """Return the number of messages that existed before the target started: up to the end of its input."""
     inputs = parse_messages(_read_input(target_input)).messages
     atoms = [[atom for item in parse_messages([m]).messages for atom in split_message(item)] for m in messages]
     users = [message for message in inputs if message.role == "user"]
-    for candidates in (inputs, users[-1:]):
-        if candidates and (end := _find_end(atoms, [split_message(item) for item in candidates])):
-            return end
-    return 0
+    return _find_end(atoms, inputs) or _find_end(atoms, users[-1:])
 
 
 def _read_input(target_input: Any) -> Sequence[Any]:
-    """The messages of an input: a text, or messages as data, objects, or pairs of role and text."""
+    """Return the messages of an input: a text, or messages as data, objects, or pairs of role and text."""
     if isinstance(target_input, str):
         return [{"role": "user", "content": target_input}]
     items = target_input if isinstance(target_input, list | tuple) else _get_field(target_input, MESSAGES)
@@ -301,11 +283,12 @@ def _expand_item(item: Any) -> Any:
     return {"role": "user", "content": item} if isinstance(item, str) else item
 
 
-def _find_end(atoms: Sequence[Sequence[Atom]], wanted: Sequence[Sequence[Atom]]) -> int:
-    """The index after the last of the wanted messages, in order; 0 if one is missing."""
+def _find_end(atoms: Sequence[Sequence[Atom]], inputs: Sequence[Message]) -> int:
+    """Return the index after the last of the inputs, in order; 0 if an input is missing."""
     index = 0
-    for message in wanted:
-        while index < len(atoms) and not set(message) <= set(atoms[index]):
+    for message in inputs:
+        wanted = set(split_message(message))
+        while index < len(atoms) and not wanted <= set(atoms[index]):
             index += 1
         if index == len(atoms):
             return 0
@@ -314,7 +297,7 @@ def _find_end(atoms: Sequence[Sequence[Atom]], wanted: Sequence[Sequence[Atom]])
 
 
 def _read_history(parsed: _Messages, end: int) -> list[Message]:
-    """The messages before this trial, without their tool calls: those are not its own."""
+    """Return the messages before this trial, without their tool calls, which earlier trials made."""
     history = parse_messages(parsed.messages[:end]).messages
     system = as_text(parsed.extra.get("system"))
     if system is not None and not any(message.role == "system" for message in history):
@@ -323,25 +306,21 @@ def _read_history(parsed: _Messages, end: int) -> list[Message]:
 
 
 def _find_missing_model_calls(session: Session, parsed: _Messages) -> list[ModelCall]:
-    """The model calls that no message contains: one sum, or the answers without a usage.
+    """Return the model calls that no message contains: one call with the total usage, or the answers without a usage.
 
     If only some answers have a usage, the total is unknown.
     """
     counted = len(session[ModelCall])
     if counted and parsed.response is None:
         answers = sum(message.role == "assistant" for message in session[Message])
-        uncounted = answers - counted - sum(map(_is_handoff, parsed.messages))
+        fields = (as_mapping(item.get("data")) or as_mapping(item.get("kwargs")) for item in parsed.messages)
+        handoffs = sum(_HANDOFF in as_mapping(item.get("response_metadata")) for item in fields)
+        uncounted = answers - counted - handoffs
         return [ModelCall(UNKNOWN_MODEL)] * uncounted
     usage = read_usage(as_mapping(parsed.extra.get("usage")))
     if counted or usage == Usage():
         return []
     return [ModelCall(as_text(parsed.extra.get("model")) or UNKNOWN_MODEL, usage)]
-
-
-def _is_handoff(message: Mapping[str, Any]) -> bool:
-    """True for an answer that LangGraph wrote, not a model."""
-    fields = as_mapping(message.get("data")) or as_mapping(message.get("kwargs"))
-    return _HANDOFF in as_mapping(fields.get("response_metadata"))
 
 
 def _get_last_message(parsed: _Messages) -> Message | None:

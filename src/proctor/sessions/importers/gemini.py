@@ -1,8 +1,8 @@
 """Gemini CLI: a JSON document with `messages`, or JSONL in which later lines change earlier ones.
 
 A repeated id updates its message, `$set` updates the session, `$rewindTo` removes a message and all
-after it (kept as an event; its tokens count). Messages in a `$set` are the model's new history;
-those that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
+after it (they are stored as an event and their tokens count). Messages in a `$set` are the model's new
+history; those that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
 """
 
 from __future__ import annotations
@@ -12,19 +12,10 @@ from typing import Any
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_count,
-    as_list,
-    as_mapping,
-    as_text,
-    describe_type,
-    flatten_lists,
-    join_parts,
-    omit_keys,
-    unread_fields,
-)
-from proctor.sessions.importers.session_builder import SessionBuilder
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.json_values import as_count, as_list, as_mapping, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.message_parts import join_parts
+from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
 NAME = "gemini"
 _MEDIA = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
@@ -55,9 +46,9 @@ def add_parts(
             builder.add_event("thinking", omit_keys(fields, "thought"))
         elif as_text(function.get("name")):
             calls.append(call := _read_call(function, as_text(fields.get("thoughtSignature"))))
-            read = {"id": call.call_id, "name": call.name, "args": function.get("args")}
+            read_fields = {"id": call.call_id, "name": call.name, "args": function.get("args")}
             signed = {"functionCall": function, "thoughtSignature": call.signature}
-            rest += _note_call(call.call_id, unread_fields(fields, signed) | unread_fields(function, read))
+            rest += _note_call(call.call_id, unread_fields(fields, signed) | unread_fields(function, read_fields))
         elif isinstance(fields.get("functionResponse"), dict):
             rest += _add_response(builder, fields, status)
         elif isinstance(fields.get("text"), str) or any(key in fields for key in _MEDIA):
@@ -78,18 +69,17 @@ def _read_call(call: Mapping[str, Any], signature: str | None = None) -> ToolCal
 
 
 def _add_response(builder: SessionBuilder, part: Mapping[str, Any], status: str | None) -> list[Any]:
-    """Add a tool result; return the unread fields."""
     response = part["functionResponse"]
     output, call_id = response.get("response"), as_text(response.get("id"))
     message = as_mapping(output).get("error")
     error = None
     if message is not None or status in _FAILED:
         is_text = isinstance(message, str) and message
-        error = message if is_text else f"it ended with {status or 'an error'}"
+        error = message if is_text else f"the call ended with {status or 'an error'}"
     result = output["output"] if isinstance(output, dict) and set(output) == {"output"} else output
     name = builder.add_result(call_id, result, error=error, name=as_text(response.get("name")))
-    read = {"id": call_id, "name": name, "response": output}
-    return _note_call(call_id, omit_keys(part, "functionResponse") | unread_fields(response, read))
+    read_fields = {"id": call_id, "name": name, "response": output}
+    return _note_call(call_id, omit_keys(part, "functionResponse") | unread_fields(response, read_fields))
 
 
 def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
@@ -97,7 +87,7 @@ def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for a session header, a line of Gemini, or `role` with `parts`."""
+    """Return True for a session header, a line of Gemini, or `role` with `parts`."""
     return any(_is_gemini(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 
@@ -108,7 +98,7 @@ def _is_gemini(fields: Mapping[str, Any]) -> bool:
 
 
 def _is_checkpoint(fields: Mapping[str, Any]) -> bool:
-    """True for `role` with `parts`; other formats give each part a type."""
+    """Return True for `role` with `parts`; other formats give each part a type."""
     parts = fields.get("parts")
     has_types = any("type" in as_mapping(part) for part in as_list(parts))
     return fields.get("role") in ("user", "model") and isinstance(parts, list) and not has_types
@@ -135,7 +125,7 @@ class _SessionReader:
     def __init__(self) -> None:
         self._builder = SessionBuilder()
         self._header: dict[str, Any] = {}
-        # By message id, or by a number where there is none.
+        # By message id, or by a number for a value without an id.
         self._values: dict[str | int, tuple[int, Any]] = {}
         self._next_number = 0
         self._headers: list[dict[str, Any]] = []
@@ -169,9 +159,9 @@ class _SessionReader:
             self._add_value(line, {"messages": messages})
 
     def _find_replacements(self, messages: Sequence[Any]) -> set[str]:
-        """The ids of new messages in a history that lacks earlier ones.
+        """Return the ids of new messages in a history that lacks earlier messages.
 
-        New messages after the last known one continue the conversation.
+        New messages after the last known message continue the conversation.
         """
         if not messages:
             return set()
@@ -179,8 +169,8 @@ class _SessionReader:
         turns = {key for key, (_, item) in self._values.items() if as_mapping(item).get("type") in _TURNS}
         if turns <= set(ids):
             return set()
-        known = [index for index, message_id in enumerate(ids) if message_id in self._values]
-        candidates = ids[: known[-1]] if known else ids
+        known_indexes = [index for index, message_id in enumerate(ids) if message_id in self._values]
+        candidates = ids[: known_indexes[-1]] if known_indexes else ids
         return {item for item in candidates if item is not None and item not in self._values}
 
     def _add_value(self, line: int, value: Any) -> None:
@@ -238,7 +228,10 @@ class _SessionReader:
                 self._add_usage((line, len(builder)), removed)
         elif value_type in _TURNS and "content" in fields:
             (self._add_user if value_type == "user" else self._add_gemini)(line, fields)
-            builder.add_note(line, unread_fields(omit_keys(fields, "type"), _get_read_fields(fields)))
+            lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
+            read_fields = {name: fields.get(name) for name in ("content", "displayContent")}
+            read_fields |= {**lists, "model": as_text(fields.get("model"))}
+            builder.add_note(line, unread_fields(omit_keys(fields, "type"), read_fields))
         elif value_type in _NOTICES and "content" in fields:
             builder.add_event(str(value_type), omit_keys(fields, "type"))
         elif _is_checkpoint(fields):
@@ -285,14 +278,14 @@ class _SessionReader:
         self._add_usage(as_text(fields.get("id")) or (line, len(builder)), fields)
 
     def _drop_repeated(
-        self, line: int, parts: Sequence[Any], key: str, known: Mapping[str, Sequence[Any]]
+        self, line: int, parts: Sequence[Any], key: str, results: Mapping[str, Sequence[Any]]
     ) -> list[Any]:
         """Drop the calls and results that the message also has in `toolCalls`."""
         repeated = [
             part
             for part in parts
-            if (call_id := as_text(as_mapping(as_mapping(part).get(key)).get("id"))) in known
-            and (key == "functionCall" or part in known[str(call_id)])
+            if (call_id := as_text(as_mapping(as_mapping(part).get(key)).get("id"))) in results
+            and (key == "functionCall" or part in results[str(call_id)])
         ]
         self._builder.add_note(line, {"content": repeated} if repeated else {})
         return [part for part in parts if part not in repeated]
@@ -314,7 +307,7 @@ class _SessionReader:
             return
         output, error, rest = _parse_result(result)
         if status in _FAILED:
-            error = error or (f"it was {status}" if status != "error" else "it failed")
+            error = error or (f"the call was {status}" if status != "error" else CALL_FAILED)
         call_id = as_text(call.get("id"))
         self._builder.add_result(call_id, output, error=error or None, name=name)
         if call_id is not None:
@@ -322,19 +315,12 @@ class _SessionReader:
         self._builder.add_note(line, note | unread_fields(rest, {"id": call_id, "name": name}))
 
 
-def _get_read_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a message that the reader uses, if they have the expected type."""
-    lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
-    read = {"content": fields["content"], "displayContent": fields.get("displayContent")}
-    return {**read, **lists, "model": as_text(fields.get("model"))}
-
-
 class _Rewound(dict[str, Any]):
     """Messages that a later line removed."""
 
 
 def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
-    """The output of a tool from the response to the model, its error, and the unread fields."""
+    """Return the output of a tool from the response to the model, its error, and the unread fields."""
     only = as_mapping(as_list(result)[0] if len(as_list(result)) == 1 else None)
     response = as_mapping(only.get("functionResponse"))
     output = response.get("response")
@@ -344,11 +330,11 @@ def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
     if set(output) == {"output"}:
         return output["output"], None, rest
     error = output.get("error")
-    return output, error if error is None or isinstance(error, str) else "it failed", rest
+    return output, error if error is None or isinstance(error, str) else CALL_FAILED, rest
 
 
 def read_usage(tokens: Mapping[str, Any]) -> Usage:
-    """The usage of a message; thoughts count as output, tool tokens as input."""
+    """Return the usage of a message; thoughts count as output, tool tokens as input."""
     inputs, outputs = _add_counts(tokens, "input", "tool"), _add_counts(tokens, "output", "thoughts")
     return Usage(inputs, outputs, as_count(tokens.get("cached")))
 
@@ -356,3 +342,16 @@ def read_usage(tokens: Mapping[str, Any]) -> Usage:
 def _add_counts(tokens: Mapping[str, Any], *names: str) -> int | None:
     counts = [n for name in names if (n := as_count(tokens.get(name))) is not None]
     return sum(counts) if counts else None
+
+
+def read_api_usage(fields: Mapping[str, Any]) -> Usage:
+    """Return the token usage in the format of the Gemini API.
+
+    Gemini counts thoughts separately from the answer; compatible servers include them. The total
+    shows which of the two it is.
+    """
+    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount")
+    input_tokens, output_tokens, thoughts, total = (as_count(fields.get(name)) for name in names)
+    if thoughts is not None and total != (input_tokens or 0) + (output_tokens or 0):
+        output_tokens = (output_tokens or 0) + thoughts
+    return Usage(input_tokens, output_tokens, as_count(fields.get("cachedContentTokenCount")))

@@ -7,19 +7,10 @@ from typing import Any
 
 from proctor.records.session import Usage
 from proctor.sessions.genai.message_parser import parse_messages, parse_role
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_list,
-    as_mapping,
-    as_text,
-    describe_type,
-    first_count,
-    flatten_lists,
-    omit_keys,
-    unread_fields,
-)
-from proctor.sessions.importers.responses import add_parsed
-from proctor.sessions.importers.responses import read_usage as read_openai_usage
+from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, first_count, omit_keys, unread_fields
+from proctor.sessions.importers.openai_messages import add_parsed
+from proctor.sessions.importers.openai_messages import read_usage as read_openai_usage
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
 
 NAME = "langchain"
@@ -31,7 +22,7 @@ _IDS = ("id", "session_id", "thread_id", "run_id")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for messages in one of the two shapes, or for objects with a list of them."""
+    """Return True for messages in one of the two shapes, or for objects with a list of messages."""
     return any(
         _is_message(item) or _find_list(as_mapping(item)) is not None or _is_list(item)
         for _, item in flatten_lists((0, value) for value in values)
@@ -39,7 +30,7 @@ def looks_like(values: Sequence[Any]) -> bool:
 
 
 def classify_message(value: Any) -> str | None:
-    """The type of a message: "human", "ai", …; None for anything else."""
+    """Return the type of a message: "human", "ai", …; None for anything else."""
     fields = as_mapping(value)
     if isinstance(fields.get("data"), dict) and "content" in fields["data"]:
         message_type = fields.get("type")
@@ -68,13 +59,13 @@ def _is_list(value: Any) -> bool:
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file: lists of messages, objects with one, or one message a line."""
+    """Read the sessions of a file: lists of messages, objects with such a list, or one message per line."""
     for pending in group_items(_split_items(values, source), source, _is_message):
         yield _build(pending)
 
 
 def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
-    """The values of a file and the items of lists that are not sessions; sessions have a location."""
+    """Yield the values of a file and the items of lists that are not sessions; only sessions have a location."""
     for line, value in values:
         items = [value]
         if isinstance(value, list) and value and not _is_list(value):
@@ -107,7 +98,7 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
         role = as_text(fields.get("role"))
         is_known = parse_role(role or "") in _CHAT_ROLES
     if not is_known:
-        _add_foreign(builder, role, message, fields)
+        _add_unknown_role(builder, role, message, fields)
         return
     matcher = add_parsed(builder, parse_messages([message]))
     invalid = as_list(fields.get("invalid_tool_calls")) if message_type == "ai" else ()
@@ -116,8 +107,8 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
     if message_type == "ai":
         _add_usage(builder, number, fields)
     outer = unread_fields(omit_keys(message, "data", "kwargs"), {"type": fields.get("type"), "lc": 1})
-    read = {"type": message_type, "status": "success", "invalid_tool_calls": invalid}
-    unmatched = matcher.unmatched_fields(unread_fields(fields, read))
+    read_fields = {"type": message_type, "status": "success", "invalid_tool_calls": invalid}
+    unmatched = matcher.unmatched_fields(unread_fields(fields, read_fields))
     rest = {key: value for key, value in unmatched.items() if value not in (None, {}, [])}
     if message_type == "chat" and role not in _CHAT_ROLES:
         rest["role"] = role
@@ -125,14 +116,14 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
     builder.add_note(number, merge_distinct(rest, outer))
 
 
-def _add_foreign(builder: SessionBuilder, role: str | None, message: Any, fields: Mapping[str, Any]) -> None:
+def _add_unknown_role(builder: SessionBuilder, role: str | None, message: Any, fields: Mapping[str, Any]) -> None:
     content = fields.get("content")
     if role is None or content in (None, "", []):
         builder.add_unknown(f"message: {role or describe_type(message)}", message)
         return
     outer = omit_keys(message, "data", "kwargs")
     extra = {**outer, "fields": omit_keys(fields, "role", "content")}
-    builder.add_foreign_message(role, content, extra)
+    builder.add_unknown_role(role, content, extra)
 
 
 def _add_usage(builder: SessionBuilder, number: int, fields: Mapping[str, Any]) -> None:
@@ -148,7 +139,7 @@ def _add_usage(builder: SessionBuilder, number: int, fields: Mapping[str, Any]) 
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a message; cached tokens are part of the input."""
+    """Return the usage of a message; cached tokens are part of the input."""
     details = as_mapping(fields.get("input_token_details"))
     return Usage(
         first_count(fields, "input_tokens"),

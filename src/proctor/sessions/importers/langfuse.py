@@ -1,7 +1,7 @@
 """Langfuse: traces from its pages, its API and its exports.
 
 One trace is one session; a Langfuse session with its traces is one session with several turns. The rows of a trace may
-be anywhere in a file, so the whole file is read first. Scores are recorded by name; the last value of a name wins.
+be anywhere in a file, so the whole file is read first. Scores are recorded by name; of several, the last value counts.
 """
 
 from __future__ import annotations
@@ -19,16 +19,8 @@ from proctor.sessions.genai.message_parser import ParsedMessages
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.values import decode_json, is_known_attribute
 from proctor.sessions.importers.content_matcher import ContentMatcher, add_instructions, fold_phases, read_phase
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_mapping,
-    as_number,
-    as_text,
-    default_session_id,
-    omit_keys,
-    parse_time,
-    wrap_raw_event,
-)
+from proctor.sessions.importers.imported_session import ImportedSession, default_session_id, parse_time, wrap_raw_event
+from proctor.sessions.importers.json_values import as_mapping, as_number, as_text, omit_keys
 from proctor.sessions.importers.langfuse_rows import (
     OBSERVATION_TYPES,
     TraceRows,
@@ -62,7 +54,7 @@ _TEXT_KEYS: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 _ARGUMENTS = frozenset(("args", "kwargs"))
-# Recorded for the whole session; each trace keeps its other fields.
+# Recorded for the whole session; other fields are recorded for each trace.
 _SESSION_FIELDS = ("scores", "score_rows", "observations", "model", "models")
 _MAX_TIME = datetime.max.replace(tzinfo=UTC)
 _OBSERVATION_FIELDS = frozenset((
@@ -81,29 +73,29 @@ _CONTAINER_TYPES = ("SPAN", "AGENT", "CHAIN")
 
 
 class TraceMessages(NamedTuple):
-    """The messages before and after the steps; `parsed` are those that were logged as messages."""
+    """The messages before and after the steps; `parsed` are the ones that were logged as messages."""
 
-    before: list[Event]
-    after: list[Event]
+    inputs: list[Event]
+    outputs: list[Event]
     parsed: list[Event]
 
 
 def read_trace_messages(trace_input: Any, trace_output: Any, events: Iterable[Event]) -> TraceMessages:
-    """The input and output of a trace, if no event contains them."""
+    """Return the input and output of a trace, if no event contains them."""
     roles = {event.role for event in events if isinstance(event, Message)}
     trace_input, trace_output = _unwrap_arguments(decode_value(trace_input)), decode_value(trace_output)
     request, response = parse_request(trace_input), parse_response(trace_output)
-    before = _select_messages(request, trace_input, "user", roles)
-    after = _select_messages(response, trace_output, "assistant", roles)
-    if before and after[: len(before)] == before:
+    inputs = _select_messages(request, trace_input, "user", roles)
+    outputs = _select_messages(response, trace_output, "assistant", roles)
+    if inputs and outputs[: len(inputs)] == inputs:
         # A graph returns the whole conversation.
-        after = after[len(before) :]
-    parsed = [*(before if request else ()), *(after if response else ())]
-    return TraceMessages([*before], [*after], [*parsed])
+        outputs = outputs[len(inputs) :]
+    parsed = [*(inputs if request else ()), *(outputs if response else ())]
+    return TraceMessages([*inputs], [*outputs], [*parsed])
 
 
 def decode_value(value: Any) -> Any:
-    """A decoded value, or None if it is blank; Langfuse pages encode JSON twice."""
+    """Return a decoded value, or None if it is blank; Langfuse pages encode JSON twice."""
     decoded = decode_json(decode_json(value))
     return None if is_blank(decoded) else decoded
 
@@ -125,7 +117,7 @@ def _select_messages(parsed: ParsedMessages | None, value: Any, role: Role, role
 
 
 def _unwrap_text(value: Any, role: Role) -> Any:
-    """The text of a mapping with one known key; any other value unchanged."""
+    """Return the text of a mapping with one known key; any other value unchanged."""
     if isinstance(value, dict) and len(value) == 1:
         ((name, text),) = value.items()
         if name in _TEXT_KEYS[role] and isinstance(text, str) and text:
@@ -134,7 +126,7 @@ def _unwrap_text(value: Any, role: Role) -> Any:
 
 
 def _unwrap_arguments(value: Any) -> Any:
-    """The single argument of a function that a decorator logged."""
+    """Return the single argument of a function that a decorator logged."""
     if not isinstance(value, dict) or not value or value.keys() - _ARGUMENTS:
         return value
     arguments = [item for item in value.values() if not is_blank(item)]
@@ -147,8 +139,8 @@ def _unwrap_arguments(value: Any) -> Any:
 def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSession]) -> ImportedSession:
     """Join traces into one session, in order of time.
 
-    Each turn of a chat receives the earlier messages: these are added once, and `repeats` of the
-    trace has their indexes.
+    Each turn of a chat repeats the earlier messages. They are added once, and `repeats` of the trace
+    lists their indexes.
     """
     in_order = sorted(turns, key=lambda turn: parse_time(turn.recorded.get("started_at")) or _MAX_TIME)
     conversation = _Conversation()
@@ -162,18 +154,18 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         recorded["observations"] += moved
         recorded["scores"] |= turn.recorded.get("scores", {})
         recorded["score_rows"] += turn.recorded.get("score_rows", ())
-        unknown.update(turn.passed_over)
+        unknown.update(turn.unknown_parts)
     session = Session(conversation.events)
     first, last = in_order[0], in_order[-1]
     times = filter(None, (parse_time(turn.recorded.get("ended_at")) for turn in turns))
-    ended = max(times, default=None)
+    end = max(times, default=None)
     costs = [turn.recorded["cost"] for turn in in_order if "cost" in turn.recorded]
     recorded |= {
         "title": first.recorded.get("title"),
         "user_id": first.recorded.get("user_id"),
         "session_id": name,
         "started_at": first.recorded.get("started_at"),
-        "ended_at": None if ended is None else ended.isoformat(),
+        "ended_at": None if end is None else end.isoformat(),
         "cost": sum(costs) if costs else None,
         **list_models(session),
         "traces": traces,
@@ -202,15 +194,15 @@ class _Conversation:
         self._calls: dict[tuple[str, str], int] = {}
 
     def add(self, turn: Session, observations: Sequence[Mapping[str, Any]]) -> tuple[list[int], list[dict[str, Any]]]:
-        """Add a trace; return the indexes of repeated messages and its moved observations."""
+        """Add a trace; return the indexes of repeated messages, and its observations with their new indexes."""
         events = list(turn)
         repeated = self._find_repeated(events)
-        own = {observation["event"] for observation in observations}
-        known = repeated | self._find_repeated_calls(events, repeated, own)
+        observed = {observation["event"] for observation in observations}
+        earlier = repeated | self._find_repeated_calls(events, repeated, observed)
         indexes: list[int] = []
         for index, event in enumerate(events):
-            indexes.append(known.get(index, len(self.events)))
-            if index in known:
+            indexes.append(earlier.get(index, len(self.events)))
+            if index in earlier:
                 continue
             if isinstance(event, Message):
                 self._messages[repr(event)].append(len(self.events))
@@ -228,18 +220,18 @@ class _Conversation:
         return list(repeated.values()), moved
 
     def _find_repeated_calls(
-        self, events: Sequence[Event], repeated: Mapping[int, int], own: Collection[int]
+        self, events: Sequence[Event], repeated: Mapping[int, int], observed: Collection[int]
     ) -> dict[int, int]:
-        """The calls of repeated messages, with the indexes of the original calls.
+        """Return the calls of repeated messages, with the indexes of the original calls.
 
-        A call without an observation of this trace (`own`) comes from the history.
+        Calls that this trace observed are new calls, even if they look the same.
         """
         history = [event for index, event in enumerate(events) if index in repeated]
         requested = Counter(call_key(c) for e in history if isinstance(e, Message) for c in e.tool_calls)
         matches: dict[int, int] = {}
         for index, event in enumerate(events):
             call = find_call(event)
-            if call is None or index in own or not requested[key := call_key(call)]:
+            if call is None or index in observed or not requested[key := call_key(call)]:
                 continue
             if key in self._calls:
                 requested[key] -= 1
@@ -247,24 +239,24 @@ class _Conversation:
         return matches
 
     def _find_repeated(self, events: Sequence[Event]) -> dict[int, int]:
-        """The messages that earlier traces contain, with their indexes.
+        """Return the messages that earlier traces contain, with their indexes.
 
-        Messages before the last user message may be history: if the first one is known, all that
-        are known in the same order are history.
+        Messages before the last user message may be history: if the first message is known, all messages
+        that are known in the same order are history.
         """
         messages = [(index, e) for index, e in enumerate(events) if isinstance(e, Message)]
         last = max((number for number, (_, e) in enumerate(messages) if e.role == "user"), default=0)
         matches: dict[int, int] = {}
-        reached = -1
+        last_match = -1
         for index, message in messages[:last]:
-            known = self._messages.get(repr(message), [])
+            positions = self._messages.get(repr(message), [])
             if message.role == "system":
-                matches |= {index: known[0]} if known else {}
+                matches |= {index: positions[0]} if positions else {}
                 continue
-            number = bisect_left(known, reached + 1)
-            if number < len(known):
-                reached = matches[index] = known[number]
-            elif reached < 0:
+            number = bisect_left(positions, last_match + 1)
+            if number < len(positions):
+                last_match = matches[index] = positions[number]
+            elif last_match < 0:
                 break
         return matches
 
@@ -275,7 +267,7 @@ def _move_inputs(entry: Mapping[str, Any], indexes: Sequence[int]) -> dict[str, 
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for traces, observations and other Langfuse rows."""
+    """Return True for traces, observations and other Langfuse rows."""
     return any(map(is_langfuse_rows, values))
 
 
@@ -287,7 +279,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     strays: list[tuple[str, Any]] = []
     traces, sessions, empty, lines = group_rows(values, strays)
 
-    def get_place(line: int) -> str:
+    def locate(line: int) -> str:
         return f"{source}:{line}" if lines > 1 else source
 
     groups: dict[tuple[str, str], list[TraceRows]] = {}
@@ -297,18 +289,18 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     for (group_type, name), group in groups.items():
         turns = []
         for rows in group:
-            turns.append(_TraceReader(rows).read(get_place(rows.line), strays))
+            turns.append(_TraceReader(rows).read(locate(rows.line), strays))
             strays = []
         yield turns[0] if group_type == "trace" else join_traces(name, sessions[name], turns)
     for name, line in empty.items():
         if ("session", name) not in groups:
             row = sessions[name]
             recorded = {"session_id": name, **({"session_row": dict(row)} if row else {})}
-            yield ImportedSession(name, Session(), NAME, get_place(line), recorded=recorded, is_named=True)
+            yield ImportedSession(name, Session(), NAME, locate(line), recorded=recorded, is_named=True)
     if strays:
         unknown = dict(Counter(kind for kind, _ in strays))
         events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in strays]
-        yield ImportedSession(default_session_id(source), Session(events), NAME, source, passed_over=unknown)
+        yield ImportedSession(default_session_id(source), Session(events), NAME, source, unknown_parts=unknown)
 
 
 class _TraceReader:
@@ -322,8 +314,8 @@ class _TraceReader:
         steps = add_instructions(steps, (get_attributes(row) for _, row in rows))
         assembled, indexes, contents, inputs = assemble_trace(steps)
         messages = self._read_messages(steps, assembled)
-        offset = len(messages.before)
-        events = [*messages.before, *assembled, *messages.after]
+        offset = len(messages.inputs)
+        events = [*messages.inputs, *assembled, *messages.outputs]
         observations: list[dict[str, Any]] = []
         for number, ((_, row), step) in enumerate(zip(rows, steps, strict=True)):
             index = offset + indexes[number]
@@ -340,15 +332,15 @@ class _TraceReader:
             events.append(wrap_raw_event(kind, to_storable(value)))
             self._unknown[kind] += 1
         self._unknown.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
-        matcher = ContentMatcher([*messages.before, *messages.after])
+        matcher = ContentMatcher([*messages.inputs, *messages.outputs])
         return self._build(source, Session(events), observations, matcher)
 
     def _read_messages(self, steps: Sequence[Step], events: Sequence[Event]) -> TraceMessages:
-        """The input and output of the trace, or else of its outermost observations."""
+        """Return the input and output of the trace, or else of its outermost observations."""
         rows = self._rows.observations
         outer = [
             rows[step.id]
-            for step in sorted(steps, key=lambda step: step.began or 0)
+            for step in sorted(steps, key=lambda step: step.start or 0)
             if step.parent not in rows and _is_conversation(rows[step.id], step.span_call)
         ]
         trace = self._rows.trace
@@ -359,14 +351,11 @@ class _TraceReader:
     def _make_entry(
         self, row: Mapping[str, Any], span_call: SpanCall | None, matcher: ContentMatcher
     ) -> dict[str, Any]:
-        """The fields of an observation without the content that the session has."""
+        """Return the fields of an observation without the content that the session contains."""
         sources = () if span_call is None else span_call.sources
-        for name in row.keys() - _OBSERVATION_FIELDS:
-            self._unknown[f"field: {str(name)[:60]}"] += 1
+        self._unknown.update(f"field: {str(name)[:60]}" for name in row if name not in _OBSERVATION_FIELDS)
         attributes = get_attributes(row)
-        for name in attributes:
-            if not is_known_attribute(name):
-                self._unknown[f"attribute: {name[:80]}"] += 1
+        self._unknown.update(f"attribute: {name[:80]}" for name in attributes if not is_known_attribute(name))
         rest = {
             name: value
             for name, value in row.items()
@@ -425,11 +414,11 @@ class _TraceReader:
 
 def _make_step(name: str | int, row: Mapping[str, Any]) -> Step:
     span_call, is_text_only = read_observation(row)
-    began = parse_time(row.get("startTime"))
+    start = parse_time(row.get("startTime"))
     return Step(
         name,
         as_text(row.get("parentObservationId")),
-        None if began is None else began.timestamp(),
+        None if start is None else start.timestamp(),
         f"observation: {_get_type(row).lower()[:60]}",
         span_call,
         is_text_only,
@@ -442,7 +431,7 @@ def _get_type(row: Mapping[str, Any]) -> str:
 
 
 def _is_conversation(row: Mapping[str, Any], span_call: SpanCall | None) -> bool:
-    """False for tools and embeddings: their input is not a message."""
+    """Return False for tools and embeddings, whose input is not a message."""
     if span_call is None:
         return _get_type(row) in _CONTAINER_TYPES
     return span_call.call_type == "model"

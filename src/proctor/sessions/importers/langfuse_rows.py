@@ -7,20 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.records.session import Message, ModelCall, ToolCall, Usage
+from proctor.records.session import Message, ToolCall, Usage
 from proctor.sessions.genai.bodies import parse_request, parse_response, parse_response_instructions
 from proctor.sessions.genai.messages import CallMessages, read_call_messages, read_instructions
 from proctor.sessions.genai.spans import SpanCall, SpanData, classify_span, read_span
 from proctor.sessions.genai.values import CallType, decode_json, is_too_deep, parse_arguments, text_or_none, to_plain
-from proctor.sessions.importers.json_values import (
-    as_count,
-    as_mapping,
-    as_number,
-    as_text,
-    first_count,
-    omit_keys,
-    parse_time,
-)
+from proctor.sessions.importers.imported_session import parse_time
+from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, first_count, omit_keys
 
 _INPUT = ("input", "input_tokens", "prompt_tokens", "promptTokens")
 _OUTPUT = ("output", "output_tokens", "completion_tokens", "completionTokens")
@@ -28,7 +21,7 @@ _TOTAL = ("total", "total_tokens", "totalTokens")
 _CACHED = ("input_cache_read", "input_cached_tokens", "cache_read_input_tokens", "prompt_details.cache_read")
 _CACHE_WRITTEN = ("input_cache_creation", "cache_creation_input_tokens")
 _MAIN_COUNTS = frozenset((*_INPUT, *_OUTPUT, *_TOTAL))
-# Words in the names of other counts that show their side.
+# Words in the names of other counts that show whether they belong to the input or the output.
 _INPUT_WORDS = ("input", "prompt", "cache")
 _OUTPUT_WORDS = ("output", "completion", "reasoning")
 _CALL_TYPES: dict[str, CallType] = {"GENERATION": "model", "EMBEDDING": "embeddings", "TOOL": "tool"}
@@ -56,7 +49,7 @@ _TRACE_FIELDS = ("timestamp", "userId", "sessionId", "tags", "htmlPath", "scores
 
 
 def read_usage(observation: Mapping[str, Any]) -> Usage | None:
-    """The usage of an observation; None if it has no counts."""
+    """Return the usage of an observation, or None if it has no counts."""
     details = as_mapping(decode_json(observation.get("usageDetails")))
     legacy = as_mapping(decode_json(observation.get("usage")))
     if not details and legacy.get("unit") in (None, "TOKENS"):
@@ -68,17 +61,17 @@ def read_usage(observation: Mapping[str, Any]) -> Usage | None:
 
 
 def _read_tokens(details: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """All input and output tokens.
+    """Return the sums of the input and output tokens.
 
-    Counts add up, but some programs repeat counts that the input or output includes; the total
-    shows which. Tokens that only the total includes are thoughts, as with Gemini.
+    Some programs list counts separately that the input or output includes; the total shows which.
+    Tokens that only the total includes are thoughts, as with Gemini.
     """
     inputs, outputs = first_count(details, *_INPUT), first_count(details, *_OUTPUT)
     other_inputs, other_outputs = _sum_other_counts(details)
     total = first_count(details, *_TOTAL)
     if total is not None:
         if inputs is None and outputs is None and not (other_inputs or other_outputs):
-            return None, None  # It is unknown to which side they belong.
+            return None, None  # They may belong to the input or to the output.
         remaining = max(total - (inputs or 0) - (outputs or 0), 0)
         if remaining == other_outputs:
             other_inputs = 0
@@ -90,8 +83,8 @@ def _read_tokens(details: Mapping[str, Any]) -> tuple[int | None, int | None]:
     return _add_count(inputs, other_inputs), _add_count(outputs, other_outputs)
 
 
-def _add_count(known: int | None, other: int) -> int | None:
-    return as_count((known or 0) + other) if other else known
+def _add_count(count: int | None, other: int) -> int | None:
+    return as_count((count or 0) + other) if other else count
 
 
 def _sum_other_counts(details: Mapping[str, Any]) -> tuple[int, int]:
@@ -116,9 +109,11 @@ def _read_cost(observation: Mapping[str, Any]) -> float | None:
 
 
 def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, bool]:
-    """The model or tool call of an observation, and whether its messages are known as one text only."""
+    """Return the model or tool call of an observation, and whether its messages are one text only."""
     attributes = get_attributes(observation)
-    call_type = _classify(observation, attributes)
+    call_type = _CALL_TYPES.get(str(observation.get("type")).upper()) or classify_span(attributes)
+    if call_type is None and _has_tool_message(observation):
+        call_type = "tool"
     if call_type is None:
         return None, False
     message = observation.get("statusMessage")
@@ -134,7 +129,8 @@ def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, b
     if isinstance(span_call.call, ToolCall):
         call = _read_tool_call(span_call.call, observation, attributes)
         return SpanCall("tool", call, sources=("input", "output", *span_call.sources)), False
-    model_call = _read_model_call(span_call.call, observation)
+    model, usage = as_text(observation.get("model")) or span_call.call.model, read_usage(observation)
+    model_call = msgspec.structs.replace(span_call.call, model=model, usage=usage or span_call.call.usage)
     if call_type == "embeddings":
         return SpanCall(call_type, model_call), False
     messages, is_text_only = read_observation_messages(observation, attributes)
@@ -148,7 +144,7 @@ def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, b
 def read_observation_messages(
     observation: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> tuple[CallMessages, bool]:
-    """The messages of an observation, from its input and output or its span attributes."""
+    """Return the messages of an observation, from its input and output or its span attributes."""
     raw_input, raw_output = observation.get("input"), observation.get("output")
     request, response = parse_request(raw_input), parse_response(raw_output)
     is_complete = request is not None and response is not None
@@ -183,13 +179,8 @@ def _read_text(value: Any, role: Any) -> list[Message]:
 
 
 def get_attributes(observation: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The attributes of the original span, if the observation was one."""
+    """Return the attributes of the original span, if the observation was one."""
     return as_mapping(decode_json(as_mapping(decode_json(observation.get("metadata"))).get("attributes")))
-
-
-def _classify(observation: Mapping[str, Any], attributes: Mapping[str, Any]) -> CallType | None:
-    call_type = _CALL_TYPES.get(str(observation.get("type")).upper()) or classify_span(attributes)
-    return "tool" if call_type is None and _has_tool_message(observation) else call_type
 
 
 def _has_tool_message(observation: Mapping[str, Any]) -> bool:
@@ -223,29 +214,24 @@ def _read_tool_call(call: ToolCall, observation: Mapping[str, Any], attributes: 
     )
 
 
-def _read_model_call(call: ModelCall, observation: Mapping[str, Any]) -> ModelCall:
-    model, usage = as_text(observation.get("model")) or call.model, read_usage(observation)
-    return msgspec.structs.replace(call, model=model, usage=call.usage if usage is None else usage)
-
-
 def get_duration_ms(row: Mapping[str, Any]) -> float | None:
-    """The duration of a row, from its times or its latency in seconds."""
-    began, ended = parse_time(row.get("startTime")), parse_time(row.get("endTime"))
-    if began is not None and ended is not None and ended >= began:
-        return (ended - began).total_seconds() * 1e3
+    """Return the duration of a row, from its times or its latency in seconds."""
+    start, end = parse_time(row.get("startTime")), parse_time(row.get("endTime"))
+    if start is not None and end is not None and end >= start:
+        return (end - start).total_seconds() * 1e3
     latency = as_number(row.get("latency"))
     return None if latency is None else latency * 1e3
 
 
 def is_blank(value: Any) -> bool:
-    """True for None and for empty texts, lists and mappings."""
+    """Return True for None and for empty texts, lists and mappings."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 
 class TraceRows:
     """The rows of one trace; `line` is its first line in the file.
 
-    `session` is the id of the session in which the file lists it, if any.
+    `session` is the id of the session that lists the trace, if any.
     """
 
     def __init__(self, name: str, line: int) -> None:
@@ -253,7 +239,7 @@ class TraceRows:
         self.line = line
         self.session: str | None = None
         self.trace: dict[str, Any] = {}
-        # By id, or by number for a row without one.
+        # By id, or by number for a row without an id.
         self.observations: dict[str | int, dict[str, Any]] = {}
         self.scores: dict[str | int, dict[str, Any]] = {}
         self.unknown: list[Any] = []
@@ -308,12 +294,12 @@ def _merge_rows(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
 
 
 def normalize_keys(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the key names of the API."""
+    """Return a row with the key names of the API."""
     return {key if (name := _API_NAMES.get(key, key)) in row else name: value for key, value in row.items()}
 
 
 def classify_row(value: Any) -> str | None:
-    """The type of a row: `export`, `page`, `session`, `trace`, `observation`, `score` or None."""
+    """Return the type of a row: "export", "page", "session", "trace", "observation", "score" or None."""
     if not isinstance(value, dict):
         return None
     row = normalize_keys(value)
@@ -390,7 +376,7 @@ def _add_to_group(value: Any, line: int, grouped: GroupedRows, strays: list[tupl
 def _add_session(
     name: str, row: Mapping[str, Any], line: int, grouped: GroupedRows, strays: list[tuple[str, Any]]
 ) -> None:
-    """Add the traces of a session; each belongs to the first session that lists it."""
+    """Add the traces of a session; a trace belongs to the first session that lists it."""
     session = omit_keys(row, "id", "traces")
     grouped.sessions[name] = _merge_rows(grouped.sessions.get(name, {}), session)
     if not row["traces"]:
@@ -409,7 +395,7 @@ def _add_session(
 
 
 def is_langfuse_rows(value: Any) -> bool:
-    """True if a JSON value is, or begins with, a Langfuse row."""
+    """Return True if a JSON value is, or begins with, a Langfuse row."""
     first = next(iter(_flatten_rows(value)), None)
     row_type = classify_row(first)
     if row_type == "observation":

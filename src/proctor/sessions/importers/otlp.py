@@ -1,7 +1,7 @@
 """OTLP/JSON: spans of models, tools and agents, and log records with messages.
 
-One trace is one session; a file may contain many. Spans may be anywhere in a file, so the whole file
-is read first. Traces of one conversation stay separate sessions with the same conversation id.
+One trace is one session; a file may contain many traces. The spans of a trace may be anywhere in a file, so the whole
+file is read first. Traces of one conversation stay separate sessions with the same conversation id.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from proctor.records.session import CustomEvent, Session
-from proctor.sessions.genai.messages import EVENTS, read_call_messages
+from proctor.sessions.genai.messages import EVENTS, SpanEvent, read_call_messages
 from proctor.sessions.genai.spans import (
     SpanCall,
     SpanData,
-    SpanEvent,
     classify_span,
     get_exception_message,
     get_operation,
@@ -25,7 +24,7 @@ from proctor.sessions.genai.spans import (
 )
 from proctor.sessions.genai.values import decode_json, is_known_attribute
 from proctor.sessions.importers.content_matcher import ContentMatcher, add_instructions, fold_phases, read_phase
-from proctor.sessions.importers.json_values import ImportedSession, default_session_id, wrap_raw_event
+from proctor.sessions.importers.imported_session import ImportedSession, default_session_id, wrap_raw_event
 from proctor.sessions.importers.otlp_wire import Record, UnknownItem, is_document, parse_document
 from proctor.sessions.importers.trace import (
     Step,
@@ -73,12 +72,12 @@ class Trace:
         elif record == self._by_id[record.id]:
             self._unknown["span that was sent twice"] += 1
         else:
-            # Two different spans with one id: it is unknown which one is right.
+            # Two different spans with one id: either could be the right one.
             self._spans.append(record._replace(id=None))
             self._unknown["span whose id another has"] += 1
 
     def build(self, name: str, source: str, strays: Iterable[UnknownItem]) -> ImportedSession:
-        """Return the session with everything else that was recorded."""
+        """Build the session of the trace."""
         logs_by_span, other_logs = self._group_logs()
         records = [*self._spans, *other_logs]
         logs = [logs_by_span.get(record.id, ()) if record.id else () for record in records]
@@ -102,27 +101,27 @@ class Trace:
         return self._make_session(name, source, session, spans)
 
     def _group_logs(self) -> tuple[dict[str | None, list[Record]], list[Record]]:
-        """The log records by span, and those whose span is not in the file."""
+        """Return the log records by span, and the records whose span is not in the file."""
         by_span: dict[str | None, list[Record]] = {}
-        others: list[Record] = []
+        other_logs: list[Record] = []
         for log in self._logs:
             if log.id in self._by_id:
                 by_span.setdefault(log.id, []).append(log)
             elif log.id is not None and log.name.startswith("gen_ai."):
                 if log.id not in by_span:
-                    others.append(log._replace(kind=_LOG_SPAN))
+                    other_logs.append(log._replace(kind=_LOG_SPAN))
                 by_span.setdefault(log.id, []).append(log)
             else:
-                others.append(log)
-        return by_span, others
+                other_logs.append(log)
+        return by_span, other_logs
 
     def _make_entry(
         self, record: Record, logs: Sequence[Record], span_call: SpanCall | None, matcher: ContentMatcher
     ) -> dict[str, Any]:
-        """The fields of a record without the content that the session has."""
+        """Return the fields of a record without the content that the session contains."""
         sources = () if span_call is None else span_call.sources
         has_events = EVENTS in sources
-        self._unknown["malformed field"] += len(record.odd)
+        self._unknown["malformed field"] += len(record.malformed)
         is_call = record.kind != "log" and classify_span(record.attributes) is not None
         for name in record.attributes if is_call or is_container_span(record.attributes) else ():
             if not is_known_attribute(name):
@@ -130,7 +129,7 @@ class Trace:
                 self._unknown[f"attribute: {folded}"] += 1
         events = [*record.events, *(logs if record.kind == "span" else logs[1:])]
         for event in events:
-            self._unknown["malformed field"] += len(event.odd)
+            self._unknown["malformed field"] += len(event.malformed)
             if not event.name.startswith(_KNOWN_EVENTS):
                 self._unknown[f"event: {event.name[:60]}"] += 1
         event_matcher = matcher if has_events else ContentMatcher(())
@@ -138,22 +137,22 @@ class Trace:
             "id": record.id,
             "parent": record.parent,
             "name": record.name,
-            "began": record.began,
-            "ended": record.ended,
+            "began": record.start,
+            "ended": record.end,
             "attributes": matcher.strip_content(record.attributes, sources),
             "body": None if has_events and matcher.consume(record.body) else record.body,
             "events": [entry for item in events if (entry := _make_event_entry(item, event_matcher))],
             "scope": record.scope,
-            "odd": record.odd,
+            "odd": record.malformed,
         }
         return merge_source_fields(fields, record.rest)
 
     def _make_session(self, name: str, source: str, session: Session, spans: list[dict[str, Any]]) -> ImportedSession:
         records = (*self._spans, *self._logs)
-        began = [r.began for r in records if r.began is not None]
-        ended = [r.ended for r in self._spans if r.ended is not None] or began
+        starts = [r.start for r in records if r.start is not None]
+        ends = [r.end for r in self._spans if r.end is not None] or starts
         roots = [r for r in self._spans if r.parent is None or r.parent not in self._by_id]
-        first = min(roots, key=lambda r: r.began or 0, default=None)
+        first = min(roots, key=lambda r: r.start or 0, default=None)
         attributes = {} if first is None else first.attributes
         trace_fields = {
             field: next((item for r in records if (item := _find_value(r.attributes, names)) is not None), None)
@@ -161,9 +160,9 @@ class Trace:
         }
         recorded: dict[str, Any] = {
             "title": None if first is None else first.name,
-            "started_at": _to_iso(min(began, default=None)),
-            "ended_at": _to_iso(max(ended, default=None)),
-            "latency_ms": max(0, max(ended) - min(began)) / 1e6 if began else None,
+            "started_at": _to_iso(min(starts, default=None)),
+            "ended_at": _to_iso(max(ends, default=None)),
+            "latency_ms": max(0, max(ends) - min(starts)) / 1e6 if starts else None,
             **trace_fields,
             **list_models(session),
             "scores": self._read_scores(),
@@ -206,7 +205,7 @@ def _make_step(number: int, record: Record, logs: Sequence[Record]) -> Step:
     return Step(
         record.id if record.kind != "log" and record.id else number,
         record.parent,
-        record.began if record.began is not None else record.ended,
+        record.start if record.start is not None else record.end,
         label,
         span_call,
         phase=read_phase(record.name, record.attributes),
@@ -222,23 +221,22 @@ def _to_span_data(record: Record, logs: Sequence[Record]) -> SpanData:
     for event in (*record.events, *logs):
         body = event.body if isinstance(event.body, Mapping) else {}
         events.append(SpanEvent(event.name, {**event.attributes, **body}))
-    began, ended = record.began, record.ended
-    has_times = record.kind == "span" and began is not None and ended is not None
-    duration = (ended - began) / 1e6 if has_times and ended >= began else None  # type: ignore[operator]
+    duration = None
+    if record.kind == "span" and record.start is not None and record.end is not None and record.end >= record.start:
+        duration = (record.end - record.start) / 1e6
     error = record.error if record.error != "" else get_exception_message(events)
     return SpanData(record.name, attributes, tuple(events), duration, error)
 
 
 def _read_log_messages(data: SpanData) -> SpanCall | None:
-    """The messages in log records of a call whose span is not in the file."""
-    messages = read_call_messages({}, [(event.name, event.attributes) for event in data.events])
+    """Read the messages in log records of a call whose span is not in the file."""
+    messages = read_call_messages({}, data.events)
     if not (messages.inputs or messages.outputs):
         return None
     return read_span(SpanData(data.name, {**data.attributes, "gen_ai.operation.name": "chat"}, data.events))
 
 
 def _make_event_entry(event: Record, matcher: ContentMatcher) -> dict[str, Any]:
-    """The fields of a span event without the content that the session has."""
     has_content = event.name.startswith("gen_ai.") and event.name != _SCORE
     attributes = {
         name: value
@@ -247,11 +245,11 @@ def _make_event_entry(event: Record, matcher: ContentMatcher) -> dict[str, Any]:
     }
     fields = {
         "name": event.name,
-        "at": event.began,
-        "observed": event.ended,
+        "at": event.start,
+        "observed": event.end,
         "attributes": attributes,
         "body": None if has_content and matcher.consume(event.body) else event.body,
-        "odd": event.odd,
+        "odd": event.malformed,
     }
     return merge_source_fields(fields, event.rest)
 
@@ -274,7 +272,7 @@ def _to_iso(nanoseconds: int | None) -> str | None:
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for OpenTelemetry exports: `resourceSpans` or `resourceLogs`."""
+    """Return True for OpenTelemetry exports: `resourceSpans` or `resourceLogs`."""
     return any(map(is_document, values))
 
 
@@ -292,7 +290,8 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
             if isinstance(record, UnknownItem):
                 strays.append(record)
             elif record.trace is None and record.kind == "log":
-                fields = record._asdict().items()
+                names = {"start": "began", "end": "ended", "malformed": "odd"}
+                fields = ((names.get(name, name), value) for name, value in record._asdict().items())
                 data = {name: value for name, value in fields if value not in (None, {}, (), [], "")}
                 strays.append(UnknownItem("log record", data))
             else:
@@ -304,4 +303,4 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     if strays:
         unknown = dict(Counter(stray.kind for stray in strays))
         session = Session([wrap_raw_event(*stray) for stray in strays])
-        yield ImportedSession(default_session_id(source), session, NAME, source, passed_over=unknown)
+        yield ImportedSession(default_session_id(source), session, NAME, source, unknown_parts=unknown)

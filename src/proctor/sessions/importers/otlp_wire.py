@@ -26,14 +26,14 @@ _METRICS = ("resourceMetrics", "resource_metrics")
 _SCOPE = ("scope", "instrumentationLibrary", "instrumentation_library")
 _FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
 _NO_ID = ("", "0" * 16, "0" * 32)
-_LARGEST = 2**63 - 1
-_PLAIN = ("stringValue", "boolValue", "bytesValue", "doubleValue")
+_MAX_INT = 2**63 - 1
+_SCALARS = ("stringValue", "boolValue", "bytesValue", "doubleValue")
 
 
 class Record(NamedTuple):
     """A span or a log record; times are in nanoseconds since 1970.
 
-    `rest` are the other fields, `odd` the values in a shape that OTLP does not have.
+    `rest` are the remaining fields, `malformed` the values in a shape that OTLP does not have.
     """
 
     kind: str
@@ -41,8 +41,8 @@ class Record(NamedTuple):
     id: str | None
     parent: str | None
     name: str
-    began: int | None
-    ended: int | None
+    start: int | None
+    end: int | None
     attributes: dict[str, Any]
     events: tuple[Record, ...]
     error: str | None
@@ -50,7 +50,7 @@ class Record(NamedTuple):
     scope: dict[str, Any]
     resource: dict[str, Any]
     rest: dict[str, Any]
-    odd: list[Any]
+    malformed: list[Any]
 
 
 class UnknownItem(NamedTuple):
@@ -61,7 +61,7 @@ class UnknownItem(NamedTuple):
 
 
 def is_document(value: Any) -> bool:
-    """True for an OTLP document: spans, log records or metrics."""
+    """Return True for an OTLP document: spans, log records or metrics."""
     return any(isinstance(as_mapping(value).get(name), list) for name in (*_RESOURCES, *_METRICS))
 
 
@@ -80,7 +80,7 @@ def parse_document(document: Any) -> Iterator[Record | UnknownItem]:
 
 
 def to_storable(value: Any) -> Any:
-    """A value, or its JSON text if it is nested too deep."""
+    """Return a value, or its JSON text if it is nested too deep to be stored."""
     if not is_too_deep(value):
         return value
     try:
@@ -96,16 +96,16 @@ def _parse_resource(raw: Any, kind: str) -> Iterator[Record | UnknownItem]:
     if not scopes or not isinstance(resource_fields, dict):
         yield UnknownItem("resource", raw)
         return
-    attributes, odd = parse_attributes(resource_fields.get("attributes"))
+    attributes, malformed = parse_attributes(resource_fields.get("attributes"))
     extra = omit_keys(fields, name, "resource")
     resource = merge_distinct(merge_distinct(attributes, omit_keys(resource_fields, "attributes")), extra)
     records = [record for scope in scopes for record in _parse_scope(scope, kind, resource)]
     if not any(isinstance(record, Record) for record in records):
-        # No record would keep the resource.
+        # Without a record, nothing would store the resource.
         yield UnknownItem("resource", raw)
         return
-    if odd:
-        yield UnknownItem("resource attribute", odd)
+    if malformed:
+        yield UnknownItem("resource attribute", malformed)
     yield from records
 
 
@@ -116,8 +116,8 @@ def _parse_scope(raw: Any, kind: str, resource: dict[str, Any]) -> Iterator[Reco
         yield UnknownItem("scope", raw)
         return
     scope_fields, key = next(((fields[key], key) for key in _SCOPE if key in fields), ({}, ""))
-    own = _simplify_attributes(scope_fields) if isinstance(scope_fields, dict) else {"scope": scope_fields}
-    scope = merge_distinct(own, omit_keys(fields, name, key))
+    scope_data = _simplify_attributes(scope_fields) if isinstance(scope_fields, dict) else {"scope": scope_fields}
+    scope = merge_distinct(scope_data, omit_keys(fields, name, key))
     for record in records:
         if isinstance(record, dict):
             yield (_parse_span if kind == "span" else _parse_log)(record, scope, resource)
@@ -131,135 +131,130 @@ def _first_list(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[Sequen
 
 
 class _Fields:
-    """The fields of one record; each is taken once, by its camel-case or snake-case name."""
+    """The fields of one record; `pop` methods remove a field by its camel-case or snake-case name."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.rest = dict(raw)
-        self.odd: list[Any] = []
+        self.malformed: list[Any] = []
 
-    def take(self, *names: str) -> Any:
+    def pop(self, *names: str) -> Any:
         return next((self.rest.pop(name) for name in names if name in self.rest), None)
 
-    def id(self, *names: str) -> str | None:
-        value = self.take(*names)
-        if value is None or value in _NO_ID:
-            return None
-        return self._text(names[0], value)
+    def pop_id(self, *names: str) -> str | None:
+        return self.pop_text(*names, empty=_NO_ID) or None
 
-    def name(self, *names: str) -> str:
-        value = self.take(*names)
-        return "" if value is None else self._text(names[0], value)
-
-    def _text(self, name: str, value: Any) -> str:
+    def pop_text(self, *names: str, empty: Sequence[str] = ()) -> str:
+        value = self.pop(*names)
+        if value is None or value in empty:
+            return ""
         if isinstance(value, str):
             return value
-        self.odd.append({name: value})
+        self.malformed.append({names[0]: value})
         return str(value)[:60]
 
-    def time(self, *names: str) -> int | None:
-        raw = self.take(*names)
+    def pop_time(self, *names: str) -> int | None:
+        raw = self.pop(*names)
         value = _to_int(raw)
         if value is None and raw is not None:
-            self.odd.append({names[0]: raw})
+            self.malformed.append({names[0]: raw})
         # Zero means that there is no time.
         return value or None
 
-    def attributes(self) -> dict[str, Any]:
-        value, odd = parse_attributes(self.take("attributes"))
-        self.odd += odd
-        return value
+    def pop_attributes(self) -> dict[str, Any]:
+        attributes, malformed = parse_attributes(self.pop("attributes"))
+        self.malformed += malformed
+        return attributes
 
 
 def _parse_span(raw: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Record:
     fields = _Fields(raw)
-    events = fields.take("events")
-    for event in as_list(events):
-        if not isinstance(event, dict):
-            fields.odd.append(event)
-    if events is not None and not isinstance(events, list):
-        fields.odd.append(events)
-    links = fields.take("links")
+    events = fields.pop("events")
+    if isinstance(events, list):
+        fields.malformed += [event for event in events if not isinstance(event, dict)]
+    elif events is not None:
+        fields.malformed.append(events)
+    links = fields.pop("links")
     if links:
         fields.rest["links"] = [_simplify_attributes(link) for link in as_list(links)] or links
     status = as_mapping(raw.get("status"))
     return Record(
         "span",
-        fields.id("traceId", "trace_id"),
-        fields.id("spanId", "span_id"),
-        fields.id("parentSpanId", "parent_span_id"),
-        fields.name("name"),
-        fields.time("startTimeUnixNano", "start_time_unix_nano"),
-        fields.time("endTimeUnixNano", "end_time_unix_nano"),
-        fields.attributes(),
+        fields.pop_id("traceId", "trace_id"),
+        fields.pop_id("spanId", "span_id"),
+        fields.pop_id("parentSpanId", "parent_span_id"),
+        fields.pop_text("name"),
+        fields.pop_time("startTimeUnixNano", "start_time_unix_nano"),
+        fields.pop_time("endTimeUnixNano", "end_time_unix_nano"),
+        fields.pop_attributes(),
         tuple(_parse_log(event, {}, {}) for event in as_list(events) if isinstance(event, dict)),
         str(status.get("message") or "") if status.get("code") in _FAILED else None,
         None,
         scope,
         resource,
         {key: value for key, value in fields.rest.items() if value != {}},
-        fields.odd,
+        fields.malformed,
     )
 
 
 def _parse_log(raw: Mapping[str, Any], scope: dict[str, Any], resource: dict[str, Any]) -> Record:
-    """A log record, or an event of a span."""
+    """Parse a log record, or an event of a span."""
     fields = _Fields(raw)
-    attributes = fields.attributes()
-    own = fields.name("eventName", "event_name", "name")
+    attributes = fields.pop_attributes()
+    name = fields.pop_text("eventName", "event_name", "name")
     return Record(
         "log",
-        fields.id("traceId", "trace_id"),
-        fields.id("spanId", "span_id"),
+        fields.pop_id("traceId", "trace_id"),
+        fields.pop_id("spanId", "span_id"),
         None,
-        own or str(attributes.get("event.name") or ""),
-        fields.time("timeUnixNano", "time_unix_nano"),
-        fields.time("observedTimeUnixNano", "observed_time_unix_nano"),
+        name or str(attributes.get("event.name") or ""),
+        fields.pop_time("timeUnixNano", "time_unix_nano"),
+        fields.pop_time("observedTimeUnixNano", "observed_time_unix_nano"),
         attributes,
         (),
         None,
-        parse_value(fields.take("body")),
+        parse_value(fields.pop("body")),
         scope,
         resource,
         fields.rest,
-        fields.odd,
+        fields.malformed,
     )
 
 
 def _simplify_attributes(raw: Any) -> Any:
     if not isinstance(raw, dict) or "attributes" not in raw:
         return raw
-    attributes, odd = parse_attributes(raw["attributes"])
-    return {**raw, "attributes": attributes, **({"odd": odd} if odd else {})}
+    attributes, malformed = parse_attributes(raw["attributes"])
+    return {**raw, "attributes": attributes, **({"odd": malformed} if malformed else {})}
 
 
 def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Attributes by name, and the malformed ones; of two with one name the later wins."""
+    """Return attributes by name, and malformed attributes; of two with the same name the later counts."""
     if isinstance(raw, dict):
         # Some tools write a mapping.
         return {name: parse_value(value) for name, value in raw.items()}, []
     parsed: dict[str, Any] = {}
-    odd: list[Any] = [] if raw is None or isinstance(raw, list) else [raw]
+    malformed: list[Any] = [] if raw is None or isinstance(raw, list) else [raw]
     for item in as_list(raw):
         entry = as_mapping(item)
         name = entry.get("key")
         if not isinstance(name, str) or entry.keys() - {"key", "value"}:
-            odd.append(item)
+            malformed.append(item)
             continue
         value = parse_value(entry.get("value"))
         if name in parsed and parsed[name] != value:
-            odd.append({"key": name, "value": parsed[name]})
+            malformed.append({"key": name, "value": parsed[name]})
         parsed[name] = value
-    return parsed, odd
+    return parsed, malformed
 
 
 def parse_value(raw: Any) -> Any:
-    """An OTLP/JSON value as plain data; anything else is returned unchanged."""
+    """Return an OTLP/JSON value as plain data, and any other value unchanged."""
     if not isinstance(raw, dict) or len(raw) != 1:
         return None if raw == {} else raw
     ((kind, value),) = raw.items()
     head, *parts = kind.split("_")
     kind = head + "".join(part.capitalize() for part in parts)
-    if kind in _PLAIN:
+    if kind in _SCALARS:
         return value
     if kind == "intValue":
         return value if (number := _to_int(value)) is None else number
@@ -269,15 +264,15 @@ def parse_value(raw: Any) -> Any:
     if kind == "arrayValue":
         return [parse_value(item) for item in items]
     if kind == "kvlistValue":
-        parsed, odd = parse_attributes(items)
-        return raw if odd else parsed
+        parsed, malformed = parse_attributes(items)
+        return raw if malformed else parsed
     return raw
 
 
 def _to_int(raw: Any) -> int | None:
-    """A 64-bit integer, which JSON may contain as text."""
+    """Return a 64-bit integer, which JSON may contain as text."""
     if isinstance(raw, str) and raw.removeprefix("-").isdecimal() and len(raw) <= 20:
         raw = int(raw)
     if not isinstance(raw, int) or isinstance(raw, bool):
         return None
-    return raw if -_LARGEST <= raw <= _LARGEST else None
+    return raw if -_MAX_INT <= raw <= _MAX_INT else None

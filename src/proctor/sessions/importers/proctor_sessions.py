@@ -9,19 +9,14 @@ from typing import Any
 import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
-from proctor.sessions.importers.json_values import (
+from proctor.sessions.importers.imported_session import (
     ImportedSession,
-    as_list,
-    as_mapping,
-    as_text,
     default_session_id,
     describe_type,
-    extract_text,
     flatten_lists,
-    omit_keys,
-    unread_fields,
 )
-from proctor.sessions.importers.session_builder import SessionBuilder, group_items, merge_distinct
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.session_builder import SessionBuilder, find_first_text, group_items, merge_distinct
 
 NAME = "proctor"
 
@@ -31,12 +26,12 @@ _EVENT_TYPES: Any = Message | ToolCall | ModelCall | CustomEvent
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for objects that are or contain a session with events."""
+    """Return True for objects that are or contain a session with events."""
     return any(_find_session(value) is not None for _, value in flatten_lists((0, item) for item in values))
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file; values that are none go to the next or previous session."""
+    """Read the sessions of a file; other values go to the next or previous session."""
     items = (
         (value, None if _find_any_session(value) is None else f"{source}:{line}")
         for line, value in flatten_lists(values)
@@ -46,7 +41,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 def _find_any_session(value: Any) -> Mapping[str, Any] | None:
-    """The session in an object; one without events may be written without the key `events`."""
+    """Return the session in an object; a session without events may lack the key `events`."""
     session = _find_session(value)
     outer = as_mapping(value)
     candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
@@ -54,15 +49,15 @@ def _find_any_session(value: Any) -> Mapping[str, Any] | None:
 
 
 def _find_session(value: Any) -> Mapping[str, Any] | None:
-    """The session in an object: itself, its `session`, or that of its trial."""
+    """Return the session in an object: itself, its `session`, or that of its trial."""
     outer = as_mapping(value)
     inner = as_mapping(outer.get("session"))
-    of_trial = as_mapping(as_mapping(outer.get("trial")).get("session"))
-    for session in (outer, inner, of_trial):
+    trial_session = as_mapping(as_mapping(outer.get("trial")).get("session"))
+    for session in (outer, inner, trial_session):
         if any(as_mapping(event).get("type") in _TAGS for event in as_list(session.get("events"))):
             return session
-    # A session without events counts if its key says that it is one.
-    return next((session for session in (inner, of_trial) if session.get("events") == []), None)
+    # An empty list of events counts only under the key of a session.
+    return next((session for session in (inner, trial_session) if session.get("events") == []), None)
 
 
 def _build(value: Any, location: str) -> ImportedSession:
@@ -74,18 +69,17 @@ def _build(value: Any, location: str) -> ImportedSession:
     sample = as_mapping(trial.get("sample"))
     events, unknown = _read_events(session)
     ids = (as_text(item.get(key)) for item in (outer, sample, session) for key in _IDS)
-    own_id = next(filter(None, ids), None)
-    name = own_id or default_session_id(location)
+    recorded_id = next(filter(None, ids), None)
+    name = recorded_id or default_session_id(location)
     id_fields = dict.fromkeys(_IDS, name)
-    read = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
-    rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read)
-    read_session = {"events": session.get("events")} | id_fields
-    recorded = merge_distinct(rest, unread_fields(session, read_session)) | _get_rest(outer, session)
+    read_fields = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
+    rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read_fields)
+    read_session_fields = {"events": session.get("events")} | id_fields
+    recorded = merge_distinct(rest, unread_fields(session, read_session_fields)) | _get_rest(outer, session)
     previous = outer.get("recorded")
-    if isinstance(previous, dict):
-        recorded = merge_distinct(recorded, previous)
-    elif previous is not None:
-        recorded["recorded"] = previous
+    if previous is not None:
+        extra = previous if isinstance(previous, dict) else {"recorded": previous}
+        recorded = merge_distinct(recorded, extra)
     first_input = outer.get("input", sample.get("input"))
     last_output = outer.get("output", trial.get("output"))
     return ImportedSession(
@@ -93,25 +87,23 @@ def _build(value: Any, location: str) -> ImportedSession:
         Session(events),
         NAME,
         location,
-        _first_text(events, "user") if first_input is None else first_input,
-        _first_text(events[::-1], "assistant") if last_output is None else last_output,
+        find_first_text(events, "user") if first_input is None else first_input,
+        find_first_text(events[::-1], "assistant") if last_output is None else last_output,
         recorded,
         unknown,
-        is_named=bool(own_id) and not session.get("events"),
+        is_named=bool(recorded_id) and not session.get("events"),
     )
 
 
 def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
-    """The trial and the session of a result, without the session that was read."""
-    trial, own = outer.get("trial"), outer.get("session")
+    trial, outer_session = outer.get("trial"), outer.get("session")
     if as_mapping(trial).get("session") is session:
         trial = omit_keys(as_mapping(trial), "session")
-    rest = {"trial": trial, "session": None if own is session else own}
+    rest = {"trial": trial, "session": None if outer_session is session else outer_session}
     return {name: value for name, value in rest.items() if value not in (None, {})}
 
 
 def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int]]:
-    """The events, and the counts of unknown ones by type."""
     events: list[Event] = []
     unknown: Counter[str] = Counter()
     for raw in as_list(session.get("events")):
@@ -123,15 +115,10 @@ def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int
     return events, dict(unknown)
 
 
-def _first_text(events: Sequence[Event], role: str) -> str | None:
-    messages = (event for event in events if isinstance(event, Message) and event.role == role)
-    return next((text for item in messages if (text := extract_text(item.content, role))), None)
-
-
 def _add_strays(imported: ImportedSession, strays: Sequence[Any]) -> ImportedSession:
     if not strays:
         return imported
-    unknown = Counter(imported.passed_over) + Counter(map(describe_type, strays))
+    unknown = Counter(imported.unknown_parts) + Counter(map(describe_type, strays))
     events = [CustomEvent(describe_type(stray), stray) for stray in strays]
     session = Session([*imported.session.events, *events])
-    return msgspec.structs.replace(imported, session=session, passed_over=dict(unknown))
+    return msgspec.structs.replace(imported, session=session, unknown_parts=dict(unknown))

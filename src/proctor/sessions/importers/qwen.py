@@ -1,19 +1,13 @@
-"""Qwen Code: one JSON object a line, with `message.parts` (`~/.qwen/projects/…/chats/*.jsonl`)."""
+"""Qwen Code: one JSON object per line, with `message.parts` (`~/.qwen/projects/…/chats/*.jsonl`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.sessions.importers.gemini import add_parts
-from proctor.sessions.importers.json_values import (
-    ImportedSession,
-    as_mapping,
-    as_text,
-    flatten_lists,
-    read_gemini_usage,
-    unread_fields,
-)
+from proctor.sessions.importers.gemini import add_parts, read_api_usage
+from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists
+from proctor.sessions.importers.json_values import as_mapping, as_text, unread_fields
 from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "qwen"
@@ -21,7 +15,7 @@ _SPEAKERS = ("user", "assistant", "tool_result")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """True for lines whose `message` has `parts`."""
+    """Return True for lines whose `message` has `parts`."""
     return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 
@@ -63,8 +57,8 @@ def _add_line(builder: SessionBuilder, line: int, value: Any) -> None:
     model = as_text(fields.get("model"))
     if line_type == "assistant" and (usage or model):
         key = as_text(fields.get("uuid")) or (line, len(builder))
-        builder.add_model_call(key, model, read_gemini_usage(usage))
+        builder.add_model_call(key, model, read_api_usage(usage))
     inner = unread_fields(message, {"role": role, "parts": message["parts"]})
-    read = {"type": line_type, "message": message, "toolCallResult": outcome}
-    read["sessionId"] = as_text(fields.get("sessionId"))
-    builder.add_note(line, unread_fields(fields, read) | ({"message": inner} if inner else {}) | rest)
+    read_fields = {"type": line_type, "message": message, "toolCallResult": outcome}
+    read_fields["sessionId"] = as_text(fields.get("sessionId"))
+    builder.add_note(line, unread_fields(fields, read_fields) | ({"message": inner} if inner else {}) | rest)

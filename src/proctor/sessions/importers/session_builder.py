@@ -1,4 +1,4 @@
-"""Build a session from the lines of a log: match results to calls and keep everything unknown."""
+"""Build a session from the lines of a log: match results to calls and store everything unknown."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Role, Session, ToolCall, Usage
 from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
-from proctor.sessions.importers.json_values import (
+from proctor.sessions.importers.imported_session import (
     ImportedSession,
     default_session_id,
     describe_type,
-    extract_text,
     parse_time,
     wrap_raw_event,
 )
+from proctor.sessions.importers.message_parts import extract_text
 
 UNKNOWN_MODEL = "unknown"
+# The error of a call that failed without a message.
+CALL_FAILED = "the call failed"
 
 
 class KeyedQueue:
-    """Numbers in queues by key; each number is taken once, from any of its queues."""
+    """Queues of numbers by key; a number that is taken from one queue leaves all of them."""
 
     def __init__(self) -> None:
         self._queues: defaultdict[Hashable, deque[int]] = defaultdict(deque)
@@ -67,7 +69,7 @@ class SessionBuilder:
         self._model_calls: dict[Hashable, int] = {}
         self._current: tuple[Hashable, int] | None = None
         self._has_result = False
-        # Later lines of a message, merged in `build`.
+        # Later lines of a message, which `build` merges.
         self._continuations: defaultdict[int, list[tuple[Any, list[ToolCall]]]] = defaultdict(list)
         self._unknown: Counter[str] = Counter()
         self._notes: list[dict[str, Any]] = []
@@ -115,7 +117,7 @@ class SessionBuilder:
         self._finished.pop(call.call_id, None)
 
     def add_finished_call(self, call: ToolCall) -> None:
-        """Add a tool call that contains its own result."""
+        """Add a tool call that contains its result."""
         self._events.append(call)
         self._has_result = True
 
@@ -135,7 +137,7 @@ class SessionBuilder:
         The result of a call that has failed is its error, if it is a text.
         """
         if has_failed:
-            error = result if isinstance(result, str) and result else "it failed"
+            error = result if isinstance(result, str) and result else CALL_FAILED
         if call_id is None:
             index = self._open.take(("name", name))
         else:
@@ -159,7 +161,7 @@ class SessionBuilder:
     def set_call_outcome(self, call_id: str, error: str | None, duration_ms: float | None) -> bool:
         """Add error and duration to a call that has its result.
 
-        Returns False if no call of that id has a result, or a later one still waits for it.
+        Return False if no call of that id has a result, or a later call of that id waits for its result.
         """
         index = self._finished.get(call_id)
         if index is None:
@@ -198,13 +200,13 @@ class SessionBuilder:
         self._events.append(CustomEvent(kind, data))
 
     def add_unknown(self, kind: str | None, data: Any) -> None:
-        """Add something the importer does not understand, and count it."""
+        """Add data that the importer does not understand, and count it."""
         kind = kind or describe_type(data)
         self._unknown[kind] += 1
         self._events.append(wrap_raw_event(kind, data))
 
-    def add_foreign_message(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
-        """Add a message whose role is not one of the four that sessions have."""
+    def add_unknown_role(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
+        """Add a message whose role sessions do not have."""
         kind = f"message: {role[:60]}"
         self._unknown[kind] += 1
         data = {"role": role, "content": content, **({"found": extra} if extra else {})}
@@ -216,7 +218,7 @@ class SessionBuilder:
             self._notes.append({"line": line, **fields})
 
     def add_time(self, time: Any) -> None:
-        """Record when something happened; ignore values that are not times."""
+        """Record the time of a line; ignore values that are not times."""
         if (parsed := parse_time(time)) is not None:
             self._times.append((parsed, time))
 
@@ -229,24 +231,22 @@ class SessionBuilder:
         extra: dict[str, Any] = {"started_at": times[0], "ended_at": times[-1]} if times else {}
         if self._notes:
             extra["log"] = self._notes
-        events = [*self._ordered_events()]
+        events: list[Event] = []
+        for index, event in enumerate(self._events):
+            continuations = self._continuations.get(index)
+            merged = event if continuations is None else _merge_message(event, continuations)
+            events += [*self._inserted.get(index, ()), merged]
+        events += self._inserted.get(len(self._events), ())
         return ImportedSession(
             name or default_session_id(source),
             Session(events),
             format_name,
             source,
-            _first_text(events, "user"),
-            _first_text(events[::-1], "assistant"),
+            find_first_text(events, "user"),
+            find_first_text(events[::-1], "assistant"),
             merge_distinct(self.recorded, extra),
             dict(self._unknown),
         )
-
-    def _ordered_events(self) -> Iterator[Event]:
-        for index, event in enumerate(self._events):
-            yield from self._inserted.get(index, ())
-            continuations = self._continuations.get(index)
-            yield event if continuations is None else _merge_message(event, continuations)
-        yield from self._inserted.get(len(self._events), ())
 
 
 class PendingSession(NamedTuple):
@@ -260,7 +260,7 @@ class PendingSession(NamedTuple):
 def group_items(
     items: Iterable[tuple[Any, str | None]], source: str, is_message: Callable[[Any], bool]
 ) -> Iterator[PendingSession]:
-    """The sessions of a file from its items; only an item that is a session has a location.
+    """Yield the sessions of a file; of its items, only sessions have a location.
 
     Messages outside of sessions form one session. Other items go to the next or previous session.
     A single session is named after its file.
@@ -285,8 +285,8 @@ def group_items(
         yield PendingSession(messages, source, strays)
 
 
-def _first_text(events: Sequence[Event], role: Role) -> str | None:
-    """The first text of a role; messages of programs have a name and come last."""
+def find_first_text(events: Sequence[Event], role: Role) -> str | None:
+    """Return the first text of a role; named messages, which come from programs, are searched last."""
     messages = [event for event in events if isinstance(event, Message) and event.role == role]
     unnamed = (message for message in messages if message.name is None)
     texts = (extract_text(message.content, role) for message in chain(unnamed, messages))
@@ -304,7 +304,7 @@ def merge_distinct(recorded: Mapping[str, Any], extra: Mapping[str, Any]) -> dic
 
 
 def unanswered_event(call: ToolCall) -> CustomEvent:
-    """The event of a call without a result: whether it succeeded is unknown."""
+    """Return the event of a call without a result: the log does not show whether it succeeded."""
     data: dict[str, Any] = {"tool_name": call.name, "arguments": call.arguments}
     if call.call_id is not None:
         data["call_id"] = call.call_id

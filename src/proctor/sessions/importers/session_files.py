@@ -15,14 +15,15 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from proctor.core.resources import UNREADABLE, open_gzip
+from proctor.core.resources import READ_ERRORS, open_gzip
 from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
+from proctor.records.formatting import format_count
 from proctor.records.session import CustomEvent
 from proctor.sessions.genai.values import is_too_deep
-from proctor.sessions.importers.json_values import ImportedSession, describe_value
+from proctor.sessions.importers.imported_session import ImportedSession, describe_value
 
 MAX_PROBLEMS = 1000
-# Format names and their modules, in order of detection: a format that another one could claim comes before that one.
+# Format names and their modules, in order of detection: specific formats come before general ones.
 FORMATS = {
     "otlp": "otlp", "langfuse": "langfuse", "codex": "codex", "qwen": "qwen", "gemini": "gemini",
     "claude-code": "claude_code", "langchain": "langchain_messages", "proctor": "proctor_sessions",
@@ -33,18 +34,18 @@ AUTO = "auto"
 DETECTION_VALUES = 50
 ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 MAX_DEPTH = 200
-TOO_DEEP = "it is nested too deep"
-NOT_A_FILE = "it is not a regular file, so it cannot be read twice; write it to a file first"
-# The prefix of problems that are bugs of an importer, not faults of the file.
+TOO_DEEP = "the JSON is nested too deep"
+NOT_A_FILE = "not a regular file, so it cannot be read twice; write its content to a file first"
+# The prefix of problems that are bugs of an importer, not errors in the file.
 IMPORTER_FAILED = "the importer failed"
-REPAIRED = "it contains values that JSON does not allow (half a character, NaN, infinity): repaired"
+REPAIRED = "values that JSON does not allow (half a character, NaN, infinity) were replaced"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _MAX_LINES_CHECKED = 100
 
 
 class _FileProblems(NamedTuple):
-    """The problems of one file: how many, of what (line, session or part), and the first one."""
+    """The number of problems in one file, what has them (a line, session or part), and the first problem."""
 
     number: int
     unit: str
@@ -53,13 +54,13 @@ class _FileProblems(NamedTuple):
 
 
 class ReadProblems:
-    """What could not be read, in the order of the files."""
+    """The lines, sessions and files that could not be read, in the order of the files."""
 
     def __init__(self) -> None:
         self.count = 0
         self.files = 0
         self.problems: list[Problem] = []
-        self._last: Path | None = None
+        self._last_file: Path | None = None
         self._by_file: dict[Path, _FileProblems] = {}
 
     def add(self, file: Path, text: str, location: int | None = None, unit: str = "line") -> None:
@@ -68,8 +69,8 @@ class ReadProblems:
         problem = Problem(str(file) if location is None else f"{file}:{location}", text)
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
-        if file != self._last:
-            self._last = file
+        if file != self._last_file:
+            self._last_file = file
             self.files += 1
         if file in self._by_file:
             previous = self._by_file[file]
@@ -81,33 +82,27 @@ class ReadProblems:
 
     @property
     def by_file(self) -> list[Problem]:
-        return [_summarize(file, problems) for file, problems in self._by_file.items()]
+        """Return one problem per file."""
+        summaries = []
+        for file, (number, unit, first, example) in self._by_file.items():
+            text = f"{number:,} {unit}s with problems, such as {example}"
+            summaries.append(first if number == 1 else Problem(str(file), text))
+        return summaries
 
     @property
     def grouped(self) -> list[Problem]:
-        """One problem for all files with the same problem, under the name of the first."""
-        by_text: dict[str, list[Problem]] = {}
+        """Return one problem for all files with the same problem, under the name of the first file."""
+        by_text: dict[str, list[str]] = {}
         for problem in self.by_file:
-            by_text.setdefault(problem.what, []).append(problem)
-        return [_merge_problems(problems) for problems in by_text.values()]
+            by_text.setdefault(problem.what, []).append(problem.where)
+        return [
+            Problem(first, f"{text}; the same in {format_count(len(others), 'other file')}" if others else text)
+            for text, (first, *others) in by_text.items()
+        ]
 
-    def names(self, under: Path) -> list[str]:
-        """The names of these files, relative to a folder."""
-        return [file.relative_to(under).as_posix() if file != under else file.name for file in self._by_file]
-
-
-def _summarize(file: Path, problems: _FileProblems) -> Problem:
-    if problems.number == 1:
-        return problems.first
-    text = f"{problems.number:,} {problems.unit}s with problems"
-    return Problem(str(file), f"{text}, such as {problems.example}")
-
-
-def _merge_problems(problems: list[Problem]) -> Problem:
-    first, others = problems[0], len(problems) - 1
-    if not others:
-        return first
-    return Problem(first.where, f"{first.what}; the same in {others:,} other file{'s' if others > 1 else ''}")
+    def names(self, folder: Path) -> list[str]:
+        """Return the names of these files, relative to a folder."""
+        return [file.relative_to(folder).as_posix() if file != folder else file.name for file in self._by_file]
 
 
 class Format(Protocol):
@@ -116,7 +111,7 @@ class Format(Protocol):
     NAME: str
 
     def looks_like(self, values: Sequence[Any], /) -> bool:
-        """True if the first values of a file have this format."""
+        """Return True if the first values of a file have this format."""
 
     def read(self, values: Iterable[tuple[int, Any]], source: str, /) -> Iterator[ImportedSession]:
         """Read the sessions from the values of a file and their line numbers."""
@@ -130,23 +125,23 @@ def load_format(name: str) -> Format:
 
 
 def detect_format(values: Sequence[Any]) -> Format | None:
-    """Detect the format from the first values of a file; None if it is unknown."""
+    """Detect the format from the first values of a file; return None if it is unknown."""
     return next((item for item in map(load_format, FORMATS) if item.looks_like(values)), None)
 
 
 class SessionFiles:
     """The sessions in a file or a folder; each iteration reads the files again.
 
-    Only the current file is in memory. `form` forces a format; otherwise the content of each file decides. In a folder,
-    files with a JSON extension (also .gz) are read, or those that match `pattern`. `read_problems` lists unreadable
-    lines and files, and `problem_count` counts them. They raise an error only if no session can be read.
+    Only the current file is in memory. Without a `format_name`, the format of each file is detected from its content.
+    In a folder, files with a JSON extension (also .gz) are read, or those that match `pattern`. `read_problems` lists
+    unreadable lines and files, and `problem_count` counts them. They raise an error only if no session can be read.
     """
 
-    def __init__(self, path: str | Path, form: str | None = None, *, pattern: str | None = None) -> None:
+    def __init__(self, path: str | Path, format_name: str | None = None, *, pattern: str | None = None) -> None:
         self.path = Path(path)
         # A target may change the working directory between two iterations.
         self._start = Path.cwd() if not self.path.is_absolute() else Path()
-        self._format = None if form in (None, AUTO) else load_format(str(form))
+        self._format = None if format_name in (None, AUTO) else load_format(str(format_name))
         self._pattern = pattern
         self.read_problems = ReadProblems()
         self.files = 0
@@ -168,12 +163,12 @@ class SessionFiles:
 
     @property
     def problems(self) -> list[Problem]:
-        """The first thousand problems of the last iteration."""
+        """Return the first thousand problems of the last iteration."""
         return self.read_problems.problems
 
     @property
     def problem_count(self) -> int:
-        """How many lines and files the last iteration could not read."""
+        """Return the number of lines and files that the last iteration could not read."""
         return self.read_problems.count
 
     def _list_files(self) -> Iterator[Path]:
@@ -187,7 +182,7 @@ class SessionFiles:
             yield from (shown / name for name in sorted(names) if self._is_selected(shown / name))
 
     def reads(self, file: Path) -> bool:
-        """True if reading the folder reads this file, which may not exist yet."""
+        """Return True if reading the folder reads this file, which may not exist yet."""
         folder, resolved = (self._start / self.path).resolve(), file.resolve()
         if not folder.is_dir() or not resolved.is_relative_to(folder):
             return False
@@ -204,24 +199,23 @@ class SessionFiles:
     def _read_file(self, file: Path) -> Iterator[ImportedSession]:
         previous_count, values = self.problem_count, self._read_values(file)
         first = list(islice(values, DETECTION_VALUES))
-        form = self._format or detect_format([value for _, value in first])
-        if form is not None:
+        log_format = self._format or detect_format([value for _, value in first])
+        if log_format is not None:
             is_empty = True
-            for session in self._read_sessions(form, first, values, file):
+            for session in self._read_sessions(log_format, first, values, file):
                 is_empty = False
                 yield session
             if is_empty and self.problem_count == previous_count:
-                self.read_problems.add(file, f"it contains no {form.NAME} session")
+                self.read_problems.add(file, f"the file contains no {log_format.NAME} session")
         elif first:
-            start = describe_value(first[0][1])
-            self.read_problems.add(file, f"its format is unknown: it begins with {start}")
+            self.read_problems.add(file, f"unknown log format; the first record is {describe_value(first[0][1])}")
         elif self.problem_count == previous_count:
-            self.read_problems.add(file, "it is empty")
+            self.read_problems.add(file, "the file is empty")
 
     def _read_sessions(
-        self, form: Format, first: list[tuple[int, Any]], values: Iterator[tuple[int, Any]], file: Path
+        self, log_format: Format, first: list[tuple[int, Any]], values: Iterator[tuple[int, Any]], file: Path
     ) -> Iterator[ImportedSession]:
-        sessions = form.read(chain(first, values), str(file))
+        sessions = log_format.read(chain(first, values), str(file))
         while True:
             try:
                 session = next(sessions, None)
@@ -233,16 +227,16 @@ class SessionFiles:
             if session.is_named or any(not isinstance(event, CustomEvent) for event in session.session):
                 yield session
                 continue
-            types = ", ".join(f"{n} × {name}" for name, n in session.passed_over.items())
-            text = f"it contains no {form.NAME} session ({types or 'it is empty'})"
-            other = detect_format([value for _, value in first])
-            if other is not None and other.NAME != form.NAME:
-                text += f"; it looks like {other.NAME}"
+            types = ", ".join(f"{n} × {name}" for name, n in session.unknown_parts.items())
+            text = f"the file contains no {log_format.NAME} session ({types or 'no messages'})"
+            detected = detect_format([value for _, value in first])
+            if detected is not None and detected.NAME != log_format.NAME:
+                text += f"; it looks like {detected.NAME}"
             location = session.source.removeprefix(f"{file}:")
             self.read_problems.add(file, text, int(location) if location.isdecimal() else None, "session")
 
     def _read_values(self, file: Path) -> Iterator[tuple[int, Any]]:
-        """The readable values of a file; if it breaks off, those before."""
+        """Yield the readable values of a file, up to the first read error."""
         try:
             if not stat.S_ISREG((self._start / file).stat().st_mode):
                 self.read_problems.add(file, NOT_A_FILE)
@@ -254,7 +248,7 @@ class SessionFiles:
                     if problem in (None, REPAIRED):
                         self._values_read += 1
                         yield number, value
-        except UNREADABLE as error:
+        except READ_ERRORS as error:
             self.read_problems.add(file, _explain(error))
 
     def _add_folder_problem(self, error: OSError) -> None:
@@ -264,12 +258,13 @@ class SessionFiles:
     def _make_error(self) -> DatasetError:
         where = str(self.path)
         if not (self._start / self.path).exists():
-            return DatasetError("there is no such file or folder", where=where)
+            fix = "check the path"
+            return DatasetError("there is no such file or folder", where=where, fix=fix)
         if not self.files and not self.problems:
-            text = f"no file in this folder ends in {', '.join(ENDINGS[:3])}"
-            if self._pattern is not None:
-                text = f"no file in this folder matches {self._pattern!r}"
-            return DatasetError(text, where=where)
+            ending = f"ends in {', '.join(ENDINGS[:3])}"
+            condition = ending if self._pattern is None else f"matches {self._pattern!r}"
+            fix = "choose other files with --pattern, such as --pattern '*.log'"
+            return DatasetError(f"no file in this folder {condition}", where=where, fix=fix)
         # A format helps only if there are values that no format understands.
         fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
         by_file = self.read_problems.by_file
@@ -280,19 +275,19 @@ class SessionFiles:
 
 
 def read_first_values(path: Path) -> list[Any]:
-    """The first readable JSON values of a file; empty if there are none."""
+    """Return the first readable JSON values of a file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             return []
         with _open(path) as stream:
             values = (value for _, (value, problem) in _decode_stream(stream) if problem is None)
             return list(islice(values, DETECTION_VALUES))
-    except UNREADABLE:
+    except READ_ERRORS:
         return []
 
 
 def _may_be_file(path: Path) -> bool:
-    """False for pipes; reading reports broken links and missing permissions."""
+    """Return False for pipes; reading reports broken links and missing permissions."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
@@ -301,18 +296,18 @@ def _may_be_file(path: Path) -> bool:
 
 def _explain(error: Exception) -> str:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"it cannot be read: {reason}"
+    return f"cannot be read: {reason}"
 
 
 def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | None]]]:
-    """One value per line, or the one document of the file, with line numbers."""
+    """Yield one value per line, or the only document of the file, with line numbers."""
     lines = _number_lines(stream, 1)
     for number, line in lines:
         result = decode_line(line)
         if result[1] in (None, REPAIRED):
             yield number, result
             break
-        # A damaged line, or the first line of a document.
+        # An invalid line, or the first line of a document.
         content = line + stream.read()
         document = decode_line(content)
         if document[1] in (None, REPAIRED):
@@ -329,7 +324,7 @@ def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | Non
 
 
 def _find_document_error(data: bytes) -> int | None:
-    """The line offset at which a document is damaged; None if the data is one value per line."""
+    """Return the line offset of the error in a document, or None if the data is one value per line."""
     first, _, rest = data.partition(b"\n")
     text = data.decode("utf-8", "replace")
     position = len(text)
@@ -350,24 +345,23 @@ def _find_document_error(data: bytes) -> int | None:
 
 
 def decode_line(line: bytes) -> tuple[Any, str | None]:
-    """The value of a line and its problem; a repaired value has both."""
+    """Return the value of a line, or a problem; a repaired value has both."""
     try:
         value, problem = msgspec.json.decode(line), None
     except (ValueError, RecursionError):
         try:
             value, problem = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n"))), REPAIRED
         except json.JSONDecodeError as error:
-            return None, f"it is not JSON: {error.msg.lower()}, at character {error.colno}"
+            return None, f"not valid JSON: {error.msg.lower()}, at character {error.colno}"
         except RecursionError:
             return None, TOO_DEEP
         except ValueError:
-            return None, "a number in it is too long"
+            return None, "a number is too long"
     is_deep = line.count(b"[") + line.count(b"{") > MAX_DEPTH and is_too_deep(value, MAX_DEPTH)
     return (None, TOO_DEEP) if is_deep else (value, problem)
 
 
 def _repair(value: Any) -> Any:
-    """Replace values that JSON does not allow by text."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Assemble the spans of a trace into a session: in order of their start, with each call once."""
+"""Assemble the spans of a trace into a session, in order of their start and with each call once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from proctor.core.names import UniqueNames
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.transcript import Transcript
-from proctor.sessions.importers.json_values import describe_type, extract_text, find_unknown_parts
+from proctor.sessions.importers.imported_session import describe_type
+from proctor.sessions.importers.message_parts import extract_text, find_unknown_parts
 from proctor.sessions.importers.session_builder import KeyedQueue, unanswered_event
 
 THINKING = "thinking"
@@ -24,10 +25,10 @@ _RECORD_FIELDS = frozenset((
 
 
 class ToolSpanMatcher:
-    """Finds the span of each requested tool call; each span is found once.
+    """Finds the span of each requested tool call; each span matches once.
 
-    `requested` are all calls that messages contain: a call in the history must not take, by name
-    alone, the span of another call.
+    `requested` are all calls that messages contain, so that a call in the history cannot match the
+    span of another call by name alone.
     """
 
     def __init__(self, spans: Iterable[tuple[int, ToolCall]], requested: Iterable[ToolCall]) -> None:
@@ -79,7 +80,7 @@ class ToolResultMatcher:
             self._queue.put(number, ("id", call.call_id))
 
     def find_call(self, result: Message, preceding: ToolCall | None) -> int | None:
-        """The number of the call; `preceding` is the matching call in the same conversation."""
+        """Return the number of the call; `preceding` is the matching call in the same conversation."""
         keys: list[Hashable] = []
         if preceding is not None:
             keys.append((preceding.call_id, *_content_key(preceding)))
@@ -91,7 +92,7 @@ class ToolResultMatcher:
 
 
 def match_results(messages: Sequence[Message]) -> list[ToolCall | None]:
-    """For each message of a conversation, the call it answers, if it is a tool result."""
+    """Return for each message of a conversation the call that it answers, or None."""
     open_calls = KeyedQueue()
     last_message: dict[str, int] = {}
     calls: list[ToolCall] = []
@@ -121,15 +122,15 @@ def _content_key(call: ToolCall) -> tuple[str, str]:
 
 
 class Step(NamedTuple):
-    """One span; `span_call` is its model or tool call, `label` the event type if it has none.
+    """One span; `span_call` is its model or tool call, `label` the event type of a span without a call.
 
-    `id` is a number for a span without an id, so that it cannot be a parent. `is_text_only` if its
-    messages are known as one text only. `phase` is set if the span may be a phase of a call.
+    `id` is a number for a span without an id, so that it cannot be a parent. `is_text_only` is True if
+    its messages are one text only. `phase` is set if the span may be a phase of a call.
     """
 
     id: str | int
     parent: str | None
-    began: float | None
+    start: float | None
     label: str
     span_call: SpanCall | None = None
     is_text_only: bool = False
@@ -139,9 +140,9 @@ class Step(NamedTuple):
 class AssembledTrace(NamedTuple):
     """The events of a session, and for each step its relation to them.
 
-    `indexes` are those of the steps' own events; a step without a call is a `CustomEvent` without
-    data. `contents` are the events that a step contains, and `inputs` the indexes of the messages
-    that its model received, if the session has them verbatim.
+    `indexes` are the indexes of the events that stand for the steps; a step without a call is a
+    `CustomEvent` without data. `contents` are the events that a step contains, and `inputs` the indexes
+    of the messages that its model received, if the session contains them verbatim.
     """
 
     events: list[Event]
@@ -153,8 +154,8 @@ class AssembledTrace(NamedTuple):
 def assemble_trace(steps: Sequence[Step]) -> AssembledTrace:
     """Assemble steps into one session.
 
-    Nested spans of the same call count once: the inner one is the call, and the messages and the
-    usage come from the span that has them. Repeated history is added once. A requested tool
+    Nested spans of the same call count once: the inner span is the call, and the messages and the
+    usage come from the span that contains them. Repeated history is added once. A requested tool
     without a span becomes a call with the result that the model received.
     """
     depths = _get_depths(steps)
@@ -209,7 +210,10 @@ class _Assembler:
             self._add_messages(span_call)
         self.indexes[number] = len(self.events)
         if self._nested.is_innermost(number):
-            self.events.append(self._nested.complete_call(number, span_call.call))
+            call, outer_usage = span_call.call, self._nested.outer_usage.get(number)
+            if outer_usage is not None and isinstance(call, ModelCall):
+                call = msgspec.structs.replace(call, usage=msgspec.structs.replace(call.usage, **outer_usage))
+            self.events.append(call)
         else:
             self.events.append(CustomEvent(step.label, None))
         if has_messages:
@@ -278,13 +282,12 @@ class _Assembler:
                 self.events[index] = msgspec.structs.replace(call, call_id=call_id)
 
     def get_contents(self, number: int) -> list[Event]:
-        """The events that a step contains and the session has verbatim."""
+        """Return the events that a step contains and the session contains verbatim."""
         span_call = self._steps[number].span_call
         if span_call is None:
             return []
-        known = self._message_indexes
-        inputs = [message for message in span_call.inputs if repr(message) in known]
-        outputs = [message for message in span_call.outputs if repr(message) in known]
+        inputs = [message for message in span_call.inputs if repr(message) in self._message_indexes]
+        outputs = [message for message in span_call.outputs if repr(message) in self._message_indexes]
         thoughts = [CustomEvent(THINKING, t) for t in span_call.thoughts if repr(t) in self._thoughts]
         call = [span_call.call] if self._nested.is_innermost(number) else []
         return [*inputs, *thoughts, *outputs, *call]
@@ -317,20 +320,13 @@ class _NestedCalls:
         for number, parent in reversed(outer.items()):
             detail = max(_rate_detail(steps[number]), self._best_inside.get(number, 0))
             self._best_inside[parent] = max(self._best_inside.get(parent, 0), detail)
-        self._outer_usage = _collect_outer_usage(steps, outer, depths)
+        self.outer_usage = _collect_outer_usage(steps, outer, depths)
 
     def is_innermost(self, number: int) -> bool:
         return number not in self._best_inside
 
-    def complete_call(self, number: int, call: ModelCall | ToolCall) -> ModelCall | ToolCall:
-        """Add the usage that only outer spans have."""
-        usage = self._outer_usage.get(number)
-        if usage is None or not isinstance(call, ModelCall):
-            return call
-        return msgspec.structs.replace(call, usage=msgspec.structs.replace(call.usage, **usage))
-
     def has_messages(self, number: int) -> bool:
-        """True if the messages of the call come from this span."""
+        """Return True if the messages of the call come from this span."""
         detail = _rate_detail(self._steps[number])
         is_best_outside = self._best_outside.get(number, 0) <= detail
         return detail > self._best_inside.get(number, 0) and is_best_outside
@@ -339,41 +335,37 @@ class _NestedCalls:
 def _collect_outer_usage(
     steps: Sequence[Step], outer: Mapping[int, int], depths: Sequence[int]
 ) -> dict[int, dict[str, Any]]:
-    """The usage in the spans around calls, where the calls lack it.
+    """Return the usage in the spans around calls that the calls lack.
 
-    The nearest span wins. Of several calls in it, the last one gets all of the usage.
+    The usage of the nearest span counts. If the span contains several calls, the last call gets all of it.
     """
-    known: dict[int, dict[str, Any]] = {}
+    inner_usages: dict[int, dict[str, Any]] = {}
     innermost: dict[int, int] = {}
     usages: dict[int, dict[str, Any]] = {}
     for number in sorted({*outer, *outer.values()}, key=depths.__getitem__, reverse=True):
-        inside, call = known.pop(number, {}), innermost.pop(number, number)
-        own = {name: item for name, item in _get_usage(steps[number]).items() if name not in inside}
-        if call != number and own:
-            usages.setdefault(call, {}).update(own)
+        inner_usage, call = inner_usages.pop(number, {}), innermost.pop(number, number)
+        span_call = steps[number].span_call
+        model_call = None if span_call is None else span_call.call
+        counts = msgspec.structs.asdict(model_call.usage) if isinstance(model_call, ModelCall) else {}
+        usage = {name: n for name, n in counts.items() if n is not None and name not in inner_usage}
+        if call != number and usage:
+            usages.setdefault(call, {}).update(usage)
         parent = outer.get(number)
         if parent is not None:
-            known.setdefault(parent, {}).update(inside | own)
+            inner_usages.setdefault(parent, {}).update(inner_usage | usage)
             innermost[parent] = max(call, innermost.get(parent, call))
     return usages
 
 
-def _get_usage(step: Step) -> dict[str, Any]:
-    call = None if step.span_call is None else step.span_call.call
-    if not isinstance(call, ModelCall):
-        return {}
-    return {name: item for name, item in msgspec.structs.asdict(call.usage).items() if item is not None}
-
-
 def _rate_detail(step: Step) -> int:
-    """0 for a step without messages, 1 for one text, 2 for messages."""
+    """Return 0 for a step without messages, 1 for one text, 2 for messages."""
     if step.span_call is None or not (step.span_call.inputs or step.span_call.outputs):
         return 0
     return 1 if step.is_text_only else 2
 
 
 def _find_outer_calls(steps: Sequence[Step], depths: Sequence[int]) -> dict[int, int]:
-    """For each span with a call, the nearest span around it with a call, outer ones first."""
+    """Return for each span with a call the nearest span with a call around it, outer spans first."""
     by_id: dict[str | int, int] = {step.id: n for n, step in reversed(list(enumerate(steps)))}
     nearest: dict[int, int] = {}
     for number in sorted(range(len(steps)), key=depths.__getitem__):
@@ -386,7 +378,7 @@ def _find_outer_calls(steps: Sequence[Step], depths: Sequence[int]) -> dict[int,
 
 
 def _find_hosted_calls(span_call: SpanCall) -> set[int]:
-    """The calls that the provider ran itself: their results are in the same answer."""
+    """Return the calls that the provider ran itself: their results are in the same answer."""
     return {id(call) for call in match_results(span_call.outputs) if call is not None}
 
 
@@ -401,9 +393,9 @@ def _is_same_call(outer: SpanCall | None, inner: SpanCall | None) -> bool:
 def _sort_steps(steps: Sequence[Step], depths: Sequence[int]) -> list[int]:
     """Sort by start time, then outer spans first."""
 
-    def rank(number: int) -> tuple[float, int, int]:
-        began = steps[number].began
-        return float("inf") if began is None else began, depths[number], number
+    def rank(number: int) -> tuple[float, int]:
+        start = steps[number].start
+        return float("inf") if start is None else start, depths[number]
 
     return sorted(range(len(steps)), key=rank)
 
@@ -427,34 +419,30 @@ def _get_depths(steps: Sequence[Step]) -> list[int]:
 
 
 def merge_source_fields(record: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
-    """A span record plus the remaining fields of its source; conflicting names get a prefix."""
+    """Merge a span record with the remaining fields of its source; conflicting names get a prefix."""
     merged = {**record, **rename_conflicts(_RECORD_FIELDS, source)}
     return {name: value for name, value in merged.items() if value not in (None, {}, [], "")}
 
 
 def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename source fields whose name is reserved, without overwriting another."""
+    """Rename source fields whose name is reserved, without overwriting another field."""
     names = UniqueNames(" ")
     for name in source:
         if name not in reserved:
-            names.of(name)
-    return {names.of(f"their {name}") if name in reserved else name: item for name, item in source.items()}
+            names.make_unique(name)
+    return {names.make_unique(f"their {name}") if name in reserved else name: item for name, item in source.items()}
 
 
 def find_input_and_output(session: Session) -> tuple[Any, Any]:
-    """The first nonempty user content and the last nonempty assistant content, or None."""
+    """Return the first nonempty user content and the last nonempty assistant content, or None."""
     messages = [message for message in session[Message] if message.content]
-    users = (item for item in messages if item.role == "user")
-    assistants = (item for item in reversed(messages) if item.role == "assistant")
-    first, last = next(users, None), next(assistants, None)
-    return (
-        None if first is None else _simplify(first.content, "user"),
-        None if last is None else _simplify(last.content, "assistant"),
-    )
+    users = (_simplify(item.content, "user") for item in messages if item.role == "user")
+    assistants = (_simplify(item.content, "assistant") for item in reversed(messages) if item.role == "assistant")
+    return next(users, None), next(assistants, None)
 
 
 def _simplify(content: Any, role: str) -> Any:
-    """The text of a list of parts; any other content unchanged."""
+    """Return the text of a list of parts; any other content unchanged."""
     is_parts = isinstance(content, list) and all(
         isinstance(part, str) or (isinstance(part, dict) and ("type" in part or len(part) == 1)) for part in content
     )
@@ -462,13 +450,13 @@ def _simplify(content: Any, role: str) -> Any:
 
 
 def count_unknown_parts(session: Session) -> dict[str, int]:
-    """How many message parts have an unknown type, by type."""
+    """Count the message parts of unknown types, by type."""
     parts = (part for message in session[Message] for part in find_unknown_parts(message.content))
     return Counter(f"part: {describe_type(part)}" for part in parts)
 
 
 def list_models(session: Session) -> dict[str, Any]:
-    """The first `model` of a session, and all `models` if there are several."""
+    """Return the first `model` of a session, and all `models` if there are several."""
     models = list(dict.fromkeys(call.model for call in session[ModelCall]))
     if not models:
         return {}

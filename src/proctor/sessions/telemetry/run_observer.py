@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
 from proctor.ports import AttachedEvaluator
+from proctor.records.formatting import format_count
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -28,7 +29,7 @@ from proctor.sessions.telemetry.trial_recorder import SpanListener, TrialRecorde
 INSTALL = 'pip install "proctor[otel]"'
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
+_OTLP_EXPORTERS = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 # How many spans may wait for export; further ones are dropped so that the run does not wait.
 QUEUE_SIZE = 65_536
@@ -37,17 +38,10 @@ STALL_SECONDS = 3.0
 CLOSE_SECONDS = 30.0
 
 
-def is_installed() -> bool:
-    """True if OpenTelemetry is installed; does not import it."""
-    return extras.loaded_module("opentelemetry") is not None or (importlib.util.find_spec("opentelemetry") is not None)
-
-
 def get_program_provider() -> Any:
-    """The tracer provider that the program has set, or None; does not import OpenTelemetry."""
+    """Return the tracer provider that the program has set, or None; do not import OpenTelemetry."""
     api = extras.loaded_module("opentelemetry.trace")
-    if api is None:
-        return None
-    provider = api.get_tracer_provider()
+    provider = None if api is None else api.get_tracer_provider()
     return provider if callable(getattr(provider, "add_span_processor", None)) else None
 
 
@@ -57,40 +51,43 @@ def list_exporters(environment: Mapping[str, str]) -> list[str]:
         return []
     configured = environment.get("OTEL_TRACES_EXPORTER") or ""
     if not configured.strip():
-        configured = "otlp" if _first(environment, ENDPOINTS) else ""
+        configured = "otlp" if _find_setting(environment, ENDPOINTS) else ""
     names = [name.strip() for name in configured.split(",")]
-    protocol = _first(environment, PROTOCOLS) or "http/protobuf"
-    otlp = _OTLP.get(protocol, f"otlp ({protocol})")
+    protocol = _find_setting(environment, PROTOCOLS) or "http/protobuf"
+    otlp = _OTLP_EXPORTERS.get(protocol, f"otlp ({protocol})")
     return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
+
+
+def _find_setting(environment: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((environment[name].strip() for name in names if environment.get(name)), "")
 
 
 class ExportPipeline:
     """A tracer provider that exports in the background and counts its spans.
 
-    It is not the global provider: only the program sets that one, and only once.
+    It is not the global provider, which only the program sets, and only once.
     """
 
     def __init__(self, exporters: Sequence[Any], environment: Mapping[str, str]) -> None:
         sdk = importlib.import_module("opentelemetry.sdk.trace")
         export = importlib.import_module("opentelemetry.sdk.trace.export")
         resources = importlib.import_module("opentelemetry.sdk.resources")
-        quiet = logging.getLogger("opentelemetry")
-        if not quiet.handlers:
+        logger = logging.getLogger("opentelemetry")
+        if not logger.handlers:
             # Without a handler Python prints each failed attempt; the report has one warning.
-            quiet.addHandler(logging.NullHandler())
+            logger.addHandler(logging.NullHandler())
         attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
         is_named = "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
-        own = {} if is_named else {"service.name": "proctor"}
-        self.provider = sdk.TracerProvider(resource=resources.Resource.create(own), shutdown_on_exit=False)
-        self._ended = 0
+        resource = resources.Resource.create({} if is_named else {"service.name": "proctor"})
+        self.provider = sdk.TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._ended_spans = 0
         counter = sdk.SpanProcessor()
         counter.on_end = self._count_span
         self.provider.add_span_processor(counter)
         self._exporters = [_CountingExporter(exporter, export.SpanExportResult) for exporter in exporters]
-        queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE_SIZE
+        queue_size = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE_SIZE
         for exporter in self._exporters:
-            processor = export.BatchSpanProcessor(exporter, max_queue_size=queue)
-            self.provider.add_span_processor(processor)
+            self.provider.add_span_processor(export.BatchSpanProcessor(exporter, max_queue_size=queue_size))
 
     async def close(self) -> str | None:
         """Export the remaining spans within a time limit; return a warning if some were not sent."""
@@ -98,33 +95,30 @@ class ExportPipeline:
         shutdown = asyncio.ensure_future(run_in_thread(self.provider.shutdown))
         waited, sent = 0.0, -1
         while not has_failed and not shutdown.done() and waited < CLOSE_SECONDS:
-            before, sent = sent, sum(item.sent for item in self._exporters)
-            if before == sent:
+            previous, sent = sent, sum(item.sent for item in self._exporters)
+            if previous == sent:
                 break
             await asyncio.wait({shutdown}, timeout=STALL_SECONDS)
             waited += STALL_SECONDS
         if not shutdown.done():
-            # Ends its attempts at once; nothing waits for its thread.
+            # Shutting down an exporter ends its retries; nothing waits for its thread.
             await asyncio.wait({asyncio.ensure_future(run_in_thread(self._shut_down_exporters))}, timeout=1.0)
             shutdown.cancel()
         await asyncio.gather(shutdown, return_exceptions=True)
-        return self._describe_missing()
+        missing = self._ended_spans - min(exporter.sent for exporter in self._exporters)
+        if missing <= 0:
+            return None
+        return (
+            f"OpenTelemetry: {missing} of {self._ended_spans} spans could not be exported. "
+            "Fix: check that the collector is reachable"
+        )
 
     def _count_span(self, span: Any) -> None:
-        self._ended += span.context.trace_flags.sampled
+        self._ended_spans += span.context.trace_flags.sampled
 
     def _shut_down_exporters(self) -> None:
         for exporter in self._exporters:
             exporter.shutdown()
-
-    def _describe_missing(self) -> str | None:
-        missing = self._ended - min(exporter.sent for exporter in self._exporters)
-        if missing <= 0:
-            return None
-        return (
-            f"OpenTelemetry: {missing} of {self._ended} spans could not be exported; "
-            "check that the collector is reachable"
-        )
 
 
 def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | None, str | None]:
@@ -139,16 +133,14 @@ def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | Non
         missing = [name for name in names if name not in installed]
         if missing:
             return None, (
-                f"OpenTelemetry: no spans are exported: the exporter {missing[0]!r} is not "
-                f"installed (installed: {', '.join(sorted(installed)) or 'none'}); {INSTALL} installs "
-                "the one for http/protobuf"
+                f"OpenTelemetry exports no spans: the exporter {missing[0]!r} is not installed "
+                f"(installed: {', '.join(sorted(installed)) or 'none'}). Fix: for http/protobuf, {INSTALL}"
             )
         return ExportPipeline([installed[name].load()() for name in names], environment), None
     except ImportError as error:
-        return None, f"OpenTelemetry is configured but cannot be loaded ({error}); {INSTALL}"
+        return None, f"OpenTelemetry is configured but cannot be loaded ({error}). Fix: {INSTALL}"
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        return None, f"OpenTelemetry: no spans are exported: its settings are wrong: {problem}"
+        return None, f"OpenTelemetry exports no spans because of its settings: {type(error).__name__}: {error}"
 
 
 class _CountingExporter:
@@ -179,10 +171,6 @@ class _CountingExporter:
         return bool(self._exporter.force_flush(timeout_millis))
 
 
-def _first(environment: Mapping[str, str], names: Sequence[str]) -> str:
-    return next((environment[name].strip() for name in names if environment.get(name)), "")
-
-
 class Runner(Protocol):
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
@@ -199,25 +187,25 @@ class RunObserver:
     environment variables. With neither, nothing is observed.
     """
 
-    def __init__(self, run: RunMetadata, environment: Mapping[str, str], *, for_others: bool = False) -> None:
+    def __init__(self, run: RunMetadata, environment: Mapping[str, str], *, for_other_runs: bool = False) -> None:
         self._run = run
-        self._for_others = for_others
+        self._for_other_runs = for_other_runs
         self._environment = environment
         self._is_installed = False
         self._pipeline: ExportPipeline | None = None
         self._listener: SpanListener | None = None
-        self._unobserved = 0
+        self._unobserved_trials = 0
         self._tracer: RunTracer | None = None
-        self.late = 0
-        self.unreadable = 0
+        self.late_spans = 0
+        self.unreadable_spans = 0
 
     async def __aenter__(self) -> Self:
-        self._is_installed = is_installed()
+        self._is_installed = importlib.util.find_spec("opentelemetry") is not None
         self._find_provider()
         if self._tracer is None:
-            self._pipeline, problem = build_pipeline(self._environment)
-            if problem is not None:
-                sessions.warn(problem)
+            self._pipeline, warning = build_pipeline(self._environment)
+            if warning is not None:
+                sessions.warn(warning)
             if self._pipeline is not None:
                 self._start_tracer(self._pipeline.provider)
         return self
@@ -228,33 +216,29 @@ class RunObserver:
         if self._tracer is not None:
             self._tracer.close()
         if self._listener is not None:
-            self._listener.forget(self)
-        if self._pipeline is not None:
-            problem = await self._pipeline.close()
-            if problem is not None:
-                sessions.warn(problem)
-        for text in self._warnings():
-            sessions.warn(text)
+            self._listener.drop_open_spans(self)
+        if self._pipeline is not None and (warning := await self._pipeline.close()) is not None:
+            sessions.warn(warning)
+        for warning in self._list_warnings():
+            sessions.warn(warning)
 
-    def runner(self, runner: RunnerT) -> RunnerT:
+    def wrap_runner(self, runner: RunnerT) -> RunnerT:
         return cast("RunnerT", _ObservedRunner(runner, self)) if self._is_installed else runner
 
-    def evaluators(self, evaluators: Sequence[AttachedEvaluator]) -> tuple[AttachedEvaluator, ...]:
-        if not self._is_installed:
-            return tuple(evaluators)
-        return tuple(_ObservedEvaluator(evaluator) for evaluator in evaluators)
+    def wrap_evaluators(self, evaluators: Sequence[AttachedEvaluator]) -> tuple[AttachedEvaluator, ...]:
+        return tuple(_ObservedEvaluator(item) if self._is_installed else item for item in evaluators)
 
     def start_trial(self) -> tuple[TrialRecorder, RunTracer] | None:
         """Return the recorder and the tracer for a new trial; None if nothing is observed."""
         if self._listener is None and "opentelemetry.trace" in sys.modules:
             self._find_provider()
         if self._tracer is None:
-            self._unobserved += 1
+            self._unobserved_trials += 1
             return None
         return TrialRecorder(self), self._tracer
 
     def _find_provider(self) -> None:
-        """Find the provider of the program, which may set it at any time."""
+        """Look for the provider of the program, which may set it at any time."""
         provider = get_program_provider()
         if provider is not None:
             self._listener = get_listener(provider)
@@ -262,40 +246,29 @@ class RunObserver:
                 self._start_tracer(provider)
 
     def _start_tracer(self, provider: Any) -> None:
-        self._tracer = RunTracer(provider, self._run, self._environment, for_others=self._for_others)
+        self._tracer = RunTracer(provider, self._run, self._environment, for_other_runs=self._for_other_runs)
 
-    def _warnings(self) -> list[str]:
-        warnings = []
-        if self.late:
-            late = (
-                "1 span of a model or tool call ended after its trial, so it is"
-                if self.late == 1
-                else f"{self.late} spans of model or tool calls ended after their trial, so they are"
+    def _list_warnings(self) -> Iterator[str]:
+        if self.late_spans:
+            spans = format_count(self.late_spans, "span")
+            yield f"OpenTelemetry: sessions lack {spans} of model or tool calls that ended after the trial"
+        if self.unreadable_spans:
+            yield f"OpenTelemetry: {format_count(self.unreadable_spans, 'span')} could not be read"
+        if self._unobserved_trials and self._listener is not None:
+            trials = format_count(self._unobserved_trials, "trial")
+            yield (
+                f"OpenTelemetry was set up too late to observe {trials}. Fix: set it up when your module is imported"
             )
-            warnings.append(f"OpenTelemetry: {late} not in its session")
-        if self.unreadable:
-            spans = "1 span" if self.unreadable == 1 else f"{self.unreadable} spans"
-            warnings.append(f"OpenTelemetry: {spans} could not be read")
-        if self._unobserved and self._listener is not None:
-            trials = (
-                "1 trial had started, which was"
-                if self._unobserved == 1
-                else f"{self._unobserved} trials had started, which were"
-            )
-            warnings.append(
-                f"OpenTelemetry was set up after {trials} not observed; set it up when your module is imported"
-            )
-        return warnings
 
 
 def observe_run(
-    run: RunMetadata, environment: Mapping[str, str] = os.environ, *, for_others: bool = False
+    run: RunMetadata, environment: Mapping[str, str] = os.environ, *, for_other_runs: bool = False
 ) -> RunObserver:
     """Observe a run: `async with observe_run(run) as observer`, then wrap its runner and evaluators.
 
-    With `for_others` the trials belong to runs of other processes, named by `current_run_id`.
+    With `for_other_runs` the trials belong to runs of other processes; `current_run_id` names the run of a trial.
     """
-    return RunObserver(run, environment, for_others=for_others)
+    return RunObserver(run, environment, for_other_runs=for_other_runs)
 
 
 _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar("proctor_trial", default=None)
@@ -304,10 +277,10 @@ _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar(
 class _ObservedRunner:
     """A runner whose trials are observed; other attributes are those of the wrapped runner."""
 
-    def __init__(self, runner: Runner, observed: RunObserver) -> None:
+    def __init__(self, runner: Runner, observer: RunObserver) -> None:
         self._runner = runner
         self._run = runner.run
-        self._observed = observed
+        self._observer = observer
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._runner, name)
@@ -316,7 +289,7 @@ class _ObservedRunner:
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult | Awaitable[EvalResult]:
         # Not async: without observation a trial has no overhead.
-        observation = self._observed.start_trial()
+        observation = self._observer.start_trial()
         if observation is None:
             return self._run(slot, sample, configuration, epoch)
         return self._run_observed(observation, slot, sample, configuration, epoch)
@@ -330,7 +303,7 @@ class _ObservedRunner:
         epoch: int,
     ) -> EvalResult:
         recorder, tracer = observation
-        with tracer.trial(recorder, sample, configuration.name, epoch) as results:
+        with tracer.trace_trial(recorder, sample, configuration.name, epoch) as results:
             # No reset after a failure: the next trial sets both, and a closed recorder ignores spans.
             current_recorder.set(recorder)
             _current_trial.set(observation)
@@ -352,7 +325,7 @@ class _ObservedEvaluator:
         self.mode = evaluator.mode
         self.needs = evaluator.needs
         self.group = evaluator.group
-        self.is_own = evaluator.is_own
+        self.is_builtin = evaluator.is_builtin
         self._score = evaluator.score
         if self.group is not None:
             parts = {name: _ObservedEvaluator(part) for name, part in self.group.parts.items()}
@@ -380,10 +353,11 @@ def _observe_evaluation(
 ) -> Iterator[list[Score]]:
     """Record the calls of an evaluator in its own session, if it has one."""
     session = sessions.current_session()
-    own = None if session is trial.session else session
-    recorder.start_evaluation(own)
+    if session is trial.session:
+        session = None
+    recorder.start_evaluation(session)
     try:
-        with tracer.evaluation(spec, recorder, own) as scores:
+        with tracer.trace_evaluation(spec, recorder, session) as scores:
             yield scores
     finally:
-        recorder.end_evaluation(own)
+        recorder.end_evaluation(session)

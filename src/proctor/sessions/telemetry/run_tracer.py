@@ -25,18 +25,17 @@ class CallSpan(NamedTuple):
 
     name: str
     attributes: dict[str, Any]
-    began: int
-    ended: int
+    start: int
+    end: int
     error: str | None
     is_remote: bool
 
 
-def build_call_spans(events: Sequence[Event], began: int, ended: int, *, with_content: bool) -> Iterator[CallSpan]:
-    """Build a span for each call."""
+def build_call_spans(events: Sequence[Event], start: int, end: int, *, with_content: bool) -> Iterator[CallSpan]:
+    """Build a span for each call; calls too long to run one after another all begin at `start`."""
     calls = [event for event in events if isinstance(event, ModelCall | ToolCall)]
-    is_sequential = sum(map(_get_duration, calls)) <= ended - began
+    is_sequential = sum(map(_get_duration, calls)) <= end - start
     messages: list[Message] = []
-    start = began
     for event in events:
         if isinstance(event, Message):
             messages.append(event)
@@ -47,10 +46,10 @@ def build_call_spans(events: Sequence[Event], began: int, ended: int, *, with_co
             messages = []
         else:
             name, attributes, error = _describe_tool_call(event, with_content=with_content)
-        end = start + _get_duration(event)
-        yield CallSpan(name, attributes, start, end, error, isinstance(event, ModelCall))
+        call_end = start + _get_duration(event)
+        yield CallSpan(name, _drop_none(attributes), start, call_end, error, isinstance(event, ModelCall))
         if is_sequential:
-            start = end
+            start = call_end
 
 
 def _get_duration(call: ModelCall | ToolCall) -> int:
@@ -64,10 +63,11 @@ def _describe_model_call(
     error = call.details.get("error")
     usage = call.usage
     operation = str(call.details.get("operation", "chat"))
+    provider, colon, _ = call.model.partition(":")
     attributes = {
         "gen_ai.operation.name": operation,
         "gen_ai.request.model": call.model,
-        "gen_ai.provider.name": _provider(call.model),
+        "gen_ai.provider.name": provider if colon and provider not in ("http", "https") else None,
         "gen_ai.usage.input_tokens": usage.input_tokens,
         "gen_ai.usage.output_tokens": usage.output_tokens,
         "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
@@ -77,16 +77,11 @@ def _describe_model_call(
         "error.type": "call_failed" if error is not None else None,
     }
     if with_content:
-        inputs = [message for message in messages if message.role != "assistant"]
-        outputs = [message for message in messages if message.role == "assistant"]
-        attributes["gen_ai.input.messages"] = _encode_messages(inputs)
-        attributes["gen_ai.output.messages"] = _encode_messages(outputs)
-    return f"{operation} {call.model}", _drop_none(attributes), None if error is None else str(error)
-
-
-def _provider(model: str) -> str | None:
-    name, colon, _ = model.partition(":")
-    return name if colon and name not in ("http", "https") else None
+        inputs = [_encode_message(message) for message in messages if message.role != "assistant"]
+        outputs = [_encode_message(message) for message in messages if message.role == "assistant"]
+        attributes["gen_ai.input.messages"] = _to_json(inputs) if inputs else None
+        attributes["gen_ai.output.messages"] = _to_json(outputs) if outputs else None
+    return f"{operation} {call.model}", attributes, None if error is None else str(error)
 
 
 def _describe_tool_call(call: ToolCall, *, with_content: bool) -> tuple[str, dict[str, Any], str | None]:
@@ -101,23 +96,19 @@ def _describe_tool_call(call: ToolCall, *, with_content: bool) -> tuple[str, dic
         attributes["gen_ai.tool.call.arguments"] = truncate(_to_json(call.arguments))
         if call.error is None:
             attributes["gen_ai.tool.call.result"] = truncate(_to_json(call.result))
-    return f"execute_tool {call.name}", _drop_none(attributes), call.error
-
-
-def _encode_messages(messages: Sequence[Message]) -> str | None:
-    return _to_json([_encode_message(message) for message in messages]) if messages else None
+    return f"execute_tool {call.name}", attributes, call.error
 
 
 def _encode_message(message: Message) -> dict[str, Any]:
-    content = message.content if isinstance(message.content, str) else _to_json(message.content)
+    content = truncate(as_text(message.content))
     parts: list[dict[str, Any]] = []
     if message.role == "tool":
-        parts.append({"type": "tool_call_response", "id": message.call_id, "response": truncate(content)})
+        parts.append({"type": "tool_call_response", "id": message.call_id, "response": content})
     elif message.content:
-        parts.append({"type": "text", "content": truncate(content)})
+        parts.append({"type": "text", "content": content})
     for call in message.tool_calls:
-        fields = {"type": "tool_call", "id": call.call_id, "name": call.name}
-        parts.append({**fields, "arguments": call.arguments})
+        fields = {"type": "tool_call", "id": call.call_id, "name": call.name, "arguments": call.arguments}
+        parts.append(fields)
     return {"role": message.role, "parts": parts}
 
 
@@ -126,11 +117,10 @@ def _drop_none(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-# Backends refuse or drop spans with very long contents.
+# Backends reject or drop spans with very long contents.
 MAX_LENGTH = 8_192
 CUT_MARK = "… (cut)"
 _WITHOUT_CONTENT = ("false", "0", "no_content", "event_only")
-
 
 # The run id of a trial that belongs to a run of another process.
 current_run_id: ContextVar[str] = ContextVar("proctor_run", default="")
@@ -140,31 +130,32 @@ class RunTracer:
     """Emits the spans of one run: the run, its trials, and their evaluations.
 
     The span of a trial is current while its target and evaluators run, so that spans of the program are its children.
-    With `for_others` the trials belong to runs of other processes: each starts a trace, with its run id as the session.
+    With `for_other_runs` the trials belong to runs of other processes: each trial starts a trace of its own, with its
+    run id as the session.
     """
 
     def __init__(
-        self, provider: Any, run: RunMetadata, environment: Mapping[str, str], *, for_others: bool = False
+        self, provider: Any, run: RunMetadata, environment: Mapping[str, str], *, for_other_runs: bool = False
     ) -> None:
         self._api = importlib.import_module("opentelemetry.trace")
         self._context = importlib.import_module("opentelemetry.context")
         self._tracer = provider.get_tracer(SCOPE, VERSION)
         self._with_content = environment.get(CAPTURE, "").strip().lower() not in _WITHOUT_CONTENT
-        # The calls of a rescored run were made before.
+        # The original run has already emitted the calls of a rescored run.
         self._with_calls = run.rescored_from is None
         self._id = run.run_id
         self._root = self._api.INVALID_SPAN
         self._root_context = self._context.Context()
-        if not for_others:
+        if not for_other_runs:
             self._root = self._tracer.start_span(
                 f"proctor run {run.name}", attributes=_describe_run(run) | {"session.id": run.run_id}
             )
             self._root_context = self._api.set_span_in_context(self._root)
         self._outcomes: Counter[str] = Counter()
-        self._open: set[Any] = set()
+        self._open_spans: set[Any] = set()
 
     @contextmanager
-    def trial(
+    def trace_trial(
         self, recorder: TrialRecorder, sample: Sample[Any, Any], configuration: str, epoch: int
     ) -> Iterator[list[EvalResult]]:
         """Open the span of a trial; the caller appends the result to the list."""
@@ -173,21 +164,21 @@ class RunTracer:
             "proctor.sample.id": sample.id,
             "proctor.configuration": configuration,
             "proctor.epoch": epoch,
-            **self._content("input.value", sample.input),
+            **self._make_content("input.value", sample.input),
         }
         results: list[EvalResult] = []
-        began = time.time_ns()
-        with self._span("proctor trial", attributes, self._root_context) as span:
-            self._open.add(span)
+        start = time.time_ns()
+        with self._start_span("proctor trial", attributes, self._root_context) as span:
+            self._open_spans.add(span)
             try:
                 yield results
             finally:
-                self._open.discard(span)
+                self._open_spans.discard(span)
                 for result in results if span.is_recording() else ():
-                    self._end_trial(span, result, began, recorder)
+                    self._end_trial(span, result, start, recorder)
 
     @contextmanager
-    def evaluation(
+    def trace_evaluation(
         self, spec: EvaluatorSpec, recorder: TrialRecorder, session: Session | None
     ) -> Iterator[list[Score]]:
         """Open the span of an evaluation; the caller appends the score to the list."""
@@ -197,18 +188,18 @@ class RunTracer:
             "proctor.evaluator": spec.uses,
         }
         scores: list[Score] = []
-        began = time.time_ns()
-        with self._span(f"evaluate {spec.name}", attributes) as span:
+        start = time.time_ns()
+        with self._start_span(f"evaluate {spec.name}", attributes) as span:
             yield scores
             for score in scores:
                 self._end_evaluation(span, score)
             if session is not None:
-                self._emit_calls(span, session, began, time.time_ns(), recorder)
+                self._emit_calls(span, session, start, time.time_ns(), recorder)
 
     def close(self) -> None:
         """End the span of the run and those of abandoned trials."""
-        for span in tuple(self._open):
-            self._fail(span, Failure("TimeoutError", "it kept running after it was cancelled"))
+        for span in tuple(self._open_spans):
+            self._mark_failed(span, Failure("TimeoutError", "the trial kept running after it was cancelled"))
             span.end()
         self._root.set_attributes(
             {f"proctor.outcome.{name}": count for name, count in self._outcomes.items()}
@@ -217,7 +208,7 @@ class RunTracer:
         self._root.end()
 
     @contextmanager
-    def _span(self, name: str, attributes: dict[str, Any], context: Any = None) -> Iterator[Any]:
+    def _start_span(self, name: str, attributes: dict[str, Any], context: Any = None) -> Iterator[Any]:
         """Open a span and make it current; an exception marks it as failed."""
         span = self._tracer.start_span(name, context, attributes=attributes | self._get_run_attributes())
         token = self._context.attach(self._api.set_span_in_context(span, context))
@@ -229,7 +220,7 @@ class RunTracer:
             raise
         except BaseException as error:
             if span.is_recording():
-                self._fail(span, Failure(type(error).__name__, str(error)))
+                self._mark_failed(span, Failure(type(error).__name__, str(error)))
             raise
         finally:
             if token is not None:
@@ -241,7 +232,7 @@ class RunTracer:
         run = current_run_id.get() or self._id
         return {"session.id": run, "proctor.run.id": run}
 
-    def _end_trial(self, span: Any, result: EvalResult, began: int, recorder: TrialRecorder) -> None:
+    def _end_trial(self, span: Any, result: EvalResult, start: int, recorder: TrialRecorder) -> None:
         trial, (outcome, value) = result.trial, result.verdict()
         self._outcomes[outcome] += 1
         span.set_attributes(
@@ -254,17 +245,16 @@ class RunTracer:
             }
         )
         if trial.error is not None:
-            self._fail(span, trial.error)
+            self._mark_failed(span, trial.error)
         else:
-            span.set_attributes(self._content("output.value", trial.output))
+            span.set_attributes(self._make_content("output.value", trial.output))
         if trial.session is not None and self._with_calls and not trial.cached:
-            ended = began + int((trial.latency_ms or 0.0) * 1e6)
-            self._emit_calls(span, trial.session, began, ended, recorder)
+            end = start + int((trial.latency_ms or 0.0) * 1e6)
+            self._emit_calls(span, trial.session, start, end, recorder)
 
     def _end_evaluation(self, span: Any, score: Score) -> None:
         labels = {True: "pass", False: "fail", None: score.status}
-        label = labels[score.passed]
-        span.set_attribute("gen_ai.evaluation.score.label", label)
+        span.set_attribute("gen_ai.evaluation.score.label", labels[score.passed])
         if score.value is not None:
             span.set_attribute("gen_ai.evaluation.score.value", score.value)
         if score.reason and self._with_content:
@@ -274,7 +264,7 @@ class RunTracer:
             description = truncate(score.reason) if self._with_content else None
             span.set_status(self._api.Status(self._api.StatusCode.ERROR, description))
 
-    def _fail(self, span: Any, failure: Failure) -> None:
+    def _mark_failed(self, span: Any, failure: Failure) -> None:
         attributes = {"exception.type": failure.kind, "exception.message": truncate(failure.message)}
         if failure.traceback:
             attributes["exception.stacktrace"] = failure.traceback
@@ -282,24 +272,24 @@ class RunTracer:
         span.set_attribute("error.type", failure.kind)
         span.set_status(self._api.Status(self._api.StatusCode.ERROR, truncate(str(failure))))
 
-    def _emit_calls(self, span: Any, session: Session, began: int, ended: int, recorder: TrialRecorder) -> None:
+    def _emit_calls(self, span: Any, session: Session, start: int, end: int, recorder: TrialRecorder) -> None:
         """Emit the calls of a session that have no span yet."""
         events = [event for event in session if not recorder.has_recorded(event)]
         context = self._api.set_span_in_context(span)
         run_attributes = self._get_run_attributes()
-        for call in build_call_spans(events, began, ended, with_content=self._with_content):
+        for call in build_call_spans(events, start, end, with_content=self._with_content):
             call_span = self._tracer.start_span(
                 call.name,
                 context,
                 kind=self._api.SpanKind.CLIENT if call.is_remote else self._api.SpanKind.INTERNAL,
                 attributes=call.attributes | run_attributes,
-                start_time=call.began,
+                start_time=call.start,
             )
             if call.error is not None:
                 call_span.set_status(self._api.Status(self._api.StatusCode.ERROR, truncate(call.error)))
-            call_span.end(call.ended)
+            call_span.end(call.end)
 
-    def _content(self, name: str, value: Any) -> dict[str, str]:
+    def _make_content(self, name: str, value: Any) -> dict[str, str]:
         if not self._with_content:
             return {}
         mime_type = "text/plain" if isinstance(value, str) else "application/json"
@@ -312,14 +302,14 @@ def truncate(text: str) -> str:
 
 
 def as_text(value: Any) -> str:
-    """A value for an attribute: text unchanged, anything else as JSON."""
+    """Return text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else _to_json(value)
 
 
 def _to_json(value: Any) -> str:
     try:
         return codec.encode(value).decode()
-    except codec.UNWRITABLE:
+    except codec.ENCODE_ERRORS:
         return f'"({type(value).__name__}, which cannot be written)"'
 
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from proctor.records.session import Event, Session, ToolCall
 from proctor.sessions import current as sessions
-from proctor.sessions.genai.spans import SpanCall, SpanData, SpanEvent, get_exception_message, read_span
+from proctor.sessions.genai.messages import SpanEvent
+from proctor.sessions.genai.spans import SpanCall, SpanData, get_exception_message, read_span
 from proctor.sessions.genai.transcript import Transcript
 
 # The scope of Proctor's own spans, which are not recorded.
@@ -19,10 +20,10 @@ Key = tuple[int, int]
 
 
 class SpanCounts(Protocol):
-    """Counts of the spans of a run that are in no session."""
+    """Counts the spans of a run that no session contains."""
 
-    late: int
-    unreadable: int
+    late_spans: int
+    unreadable_spans: int
 
 
 class TrialRecorder:
@@ -36,9 +37,10 @@ class TrialRecorder:
         self._lock = threading.Lock()
         self._transcripts: dict[int, tuple[Session, Transcript]] = {}
         self._parents: dict[Key, Key | None] = {}
-        # Calls that an inner span described, and whether it had messages.
-        self._described: dict[tuple[Key, str], bool] = {}
-        self._recorded: dict[int, Event] = {}
+        # By outer span and call name: whether the inner span of the same call had messages.
+        self._inner_calls: dict[tuple[Key, str], bool] = {}
+        # By id, with the event so that its id is not reused.
+        self._recorded_events: dict[int, Event] = {}
         self._evaluator_sessions: dict[int, Session] | None = None
         self._is_over = False
 
@@ -54,7 +56,7 @@ class TrialRecorder:
                     self._record(key, session, span_call)
         except Exception:
             # An error here must not reach the program that ended the span.
-            self.counts.unreadable += 1
+            self.counts.unreadable_spans += 1
 
     def start_evaluation(self, session: Session | None) -> None:
         """Open the session of an evaluator, if it has its own."""
@@ -74,17 +76,17 @@ class TrialRecorder:
             self._is_over = True
 
     def has_recorded(self, event: Event) -> bool:
-        return id(event) in self._recorded
+        return id(event) in self._recorded_events
 
     def _record(self, key: Key, session: Session, span_call: SpanCall) -> None:
         open_sessions = self._evaluator_sessions
         if self._is_over or (open_sessions is not None and id(session) not in open_sessions):
-            self.counts.late += 1
+            self.counts.late_spans += 1
             return
         call, name = span_call.call, str(span_call.call_type)
         if isinstance(call, ToolCall):
             name = f"tool {call.name}"
-        had_messages = self._described.get((key, name))
+        had_messages = self._inner_calls.get((key, name))
         if had_messages:
             return
         _, transcript = self._transcripts.setdefault(id(session), (session, Transcript()))
@@ -93,14 +95,14 @@ class TrialRecorder:
         if had_messages is None:
             events.append(call)
         for event in events:
-            self._recorded[id(event)] = event
+            self._recorded_events[id(event)] = event
             session.append(event)
 
     def _mark_parents(self, key: Key, name: str, *, has_messages: bool) -> None:
-        """Mark outer spans: a framework's span around a client's describes the same call."""
+        """Mark outer spans: a framework's span around a client's span describes the same call."""
         parent = self._parents.get(key)
         while parent is not None:
-            self._described[parent, name] = self._described.get((parent, name), False) or has_messages
+            self._inner_calls[parent, name] = self._inner_calls.get((parent, name), False) or has_messages
             parent = self._parents.get(parent)
 
 
@@ -129,7 +131,8 @@ class SpanListener:
             recorder, session = entry
             recorder.end_span(key, session, span)
 
-    def forget(self, counts: SpanCounts) -> None:
+    def drop_open_spans(self, counts: SpanCounts) -> None:
+        """Drop the open spans of a run."""
         for key, (recorder, _) in tuple(self._open.items()):
             if recorder.counts is counts:
                 self._open.pop(key, None)
@@ -145,7 +148,7 @@ class SpanListener:
         return True
 
 
-# Providers cannot remove a processor, so each keeps one listener. Keyed by id: some have no hash.
+# One per provider, because providers cannot remove a processor. By id, because some providers have no hash.
 _listeners: dict[int, SpanListener] = {}
 
 
@@ -160,14 +163,14 @@ def get_listener(provider: Any) -> SpanListener:
 
 
 def read_sdk_span(span: Any) -> SpanData:
-    began, ended = span.start_time, span.end_time
+    start, end = span.start_time, span.end_time
     has_failed = span.status.status_code.name == "ERROR"
     events = [SpanEvent(event.name, dict(event.attributes or {})) for event in span.events]
     return SpanData(
         span.name,
         dict(span.attributes or {}),
         tuple(events),
-        None if began is None or ended is None else (ended - began) / 1e6,
+        None if start is None or end is None else (end - start) / 1e6,
         (span.status.description or get_exception_message(events)) if has_failed else None,
     )
 

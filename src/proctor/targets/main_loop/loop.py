@@ -133,7 +133,9 @@ class MainLoop(Generic[InputT, OutputT]):
         **_aliases: Unpack[AdapterAlias],
     ) -> None:
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
-            raise TargetError(f"max_turns must be 1 or more, not {max_turns!r}")
+            raise TargetError(
+                f"expected a whole number of at least 1, found {max_turns!r}", where="max_turns", fix="write 20"
+            )
         self.adapter = provider(model)
         self.bus = EventBus() if bus is None else bus
         self.max_turns = max_turns
@@ -171,7 +173,7 @@ class MainLoop(Generic[InputT, OutputT]):
         seconds = seconds_to_deadline(deadline, self._clock)
         with _apply_budget(budget), _record() as record:
             try:
-                async with lifetimes.in_use(), asyncio.timeout(seconds) as timer:
+                async with lifetimes.ResourceScope(), asyncio.timeout(seconds) as timer:
                     if seconds is not None and seconds <= 0:
                         raise LoopStopped("the deadline passed before the execution began", limit="time")
                     prompt = await self._initialize(request, record)
@@ -200,18 +202,18 @@ class MainLoop(Generic[InputT, OutputT]):
         """Let the model answer or call tools, turn by turn."""
         messages = prompt.messages()
         self.bus.publish(PromptRendered(record.session, messages, prompt.template.id))
-        output_type = _output_type(prompt, type(self))
-        form = None if output_type is None else JsonFormat(output_type)
+        output_type = _find_output_type(prompt, type(self))
+        answer_format = None if output_type is None else JsonFormat(output_type)
         known = 0
         while record.turns < self.max_turns:
-            options = {**self._settings, "tools": self._toolbox.specs, "known": known}
-            answer = await aask(self.adapter, messages, form, **cast("AskOptions", options))
+            options = {**self._settings, "tools": self._toolbox.specs, "recorded_count": known}
+            answer = await aask(self.adapter, messages, answer_format, **cast("AskOptions", options))
             record.turns += 1
             record.forward()
             self.bus.publish(ModelAnswered(record.session, answer, record.turns))
             if not answer.tool_calls:
                 text = answer.text if answer.refusal is None else answer.refusal
-                output: Any = text if form is None else answer.output
+                output: Any = text if answer_format is None else answer.output
                 return Response(output, text, record.usage(), record.turns)
             if record.turns >= self.max_turns:
                 # The model could not see the results, so the tools do not run.
@@ -316,7 +318,7 @@ def _to_message(call: ToolCall) -> Message:
     return Message("tool", content, name=call.name, call_id=call.call_id)
 
 
-def _output_type(prompt: Prompt[Any], loop_class: type) -> Any:
+def _find_output_type(prompt: Prompt[Any], loop_class: type) -> Any:
     """Return the type of the answer; None for text."""
     output_type = prompt.output_type
     if output_type is None:

@@ -15,7 +15,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.callables import is_async_callable, resolve_hints, unwrap_partial
 from proctor.core.clock import Clock
-from proctor.core.identity import name_of
+from proctor.core.identity import get_callable_name
 from proctor.core.threads import run_in_thread
 from proctor.errors import Problem, StopRun, TargetError, suggest_name
 from proctor.models.answer_format import decode_pydantic, describe_error, inline_root
@@ -31,11 +31,11 @@ _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 ParsedArguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-class BadArguments(ValueError):
-    """A model called a tool with invalid arguments; the message helps it to correct them."""
+class InvalidArguments(ValueError):
+    """A model called a tool with invalid arguments; the message helps the model to correct them."""
 
-    def __init__(self, faults: list[str]) -> None:
-        super().__init__(f"the arguments do not fit: {'; '.join(faults)}")
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__(f"the arguments do not fit: {'; '.join(problems)}")
 
 
 class Arguments(NamedTuple):
@@ -45,7 +45,7 @@ class Arguments(NamedTuple):
     parse: Callable[[Mapping[str, Any]], ParsedArguments]
 
 
-def of_type(record_type: Any, where: str) -> Arguments:
+def describe_type_arguments(record_type: Any, where: str) -> Arguments:
     """Take the fields of a dataclass, struct or pydantic model as arguments."""
     if not is_record(record_type):
         raise TargetError(
@@ -57,19 +57,19 @@ def of_type(record_type: Any, where: str) -> Arguments:
 
     def parse(values: Mapping[str, Any]) -> ParsedArguments:
         known = () if schema.get("additionalProperties") else schema.get("properties", {})
-        faults = [_unknown_parameter(name, known) for name in values if known and name not in known]
+        problems = [_unknown_parameter(name, known) for name in values if known and name not in known]
         try:
             record = _decode(codec.encode(values), record_type)
         except ValueError as error:
-            faults.append(describe_error(error))
-        if faults:
-            raise BadArguments(faults)
+            problems.append(describe_error(error))
+        if problems:
+            raise InvalidArguments(problems)
         return (record,), {}
 
     return Arguments(schema, parse)
 
 
-def of_function(function: Callable[..., Any], where: str) -> Arguments:
+def describe_function_arguments(function: Callable[..., Any], where: str) -> Arguments:
     """Take the parameters of a function as arguments, or the fields of its only parameter."""
     parameters = inspect.signature(function).parameters
     try:
@@ -81,12 +81,13 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
             fix="import it where the tool is defined, and not only for type checkers",
         ) from None
     problems = [
-        Problem(name, fault) for name, parameter in parameters.items() if (fault := _find_fault(parameter, hints))
+        Problem(name, problem) for name, parameter in parameters.items() if (problem := _find_problem(parameter, hints))
     ]
     if problems:
-        raise TargetError("the function cannot be a tool", where=where, problems=problems)
+        fix = "give every parameter a name and a type: def search(query: str, limit: int = 5)"
+        raise TargetError("the function cannot be a tool", where=where, problems=problems, fix=fix)
     if len(parameters) == 1 and is_record(only := hints[next(iter(parameters))]):
-        return of_type(only, where)
+        return describe_type_arguments(only, where)
     types = {name: _describe_type(hints[name]) for name in parameters}
     required = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
     fields: list[Any] = [
@@ -97,16 +98,16 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
     schema = {**_make_schema(struct, where), "additionalProperties": False}
 
     def parse(values: Mapping[str, Any]) -> ParsedArguments:
-        faults = [_unknown_parameter(name, types) for name in values if name not in types]
-        faults += [f"{name} is missing" for name in required if name not in values]
+        problems = [_unknown_parameter(name, types) for name in values if name not in types]
+        problems += [f"{name} is missing" for name in required if name not in values]
         parsed = {}
         for name, value in values.items():
             try:
                 parsed[name] = _decode(codec.encode(value), types.get(name, Any))
             except ValueError as error:
-                faults.append(f"{name}: {describe_error(error)}")
-        if faults:
-            raise BadArguments(faults)
+                problems.append(f"{name}: {describe_error(error)}")
+        if problems:
+            raise InvalidArguments(problems)
         return (), parsed
 
     return Arguments(schema, parse)
@@ -120,7 +121,7 @@ def is_record(candidate: Any) -> bool:
     )
 
 
-def _find_fault(parameter: Parameter, hints: Mapping[str, Any]) -> str:
+def _find_problem(parameter: Parameter, hints: Mapping[str, Any]) -> str:
     if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
         return "a schema cannot describe it; name the parameters one by one"
     if parameter.kind is Parameter.POSITIONAL_ONLY:
@@ -157,7 +158,8 @@ def _make_schema(record_type: Any, where: str) -> dict[str, Any]:
     try:
         schema = inline_root(msgspec.json.schema(record_type, schema_hook=pydantic_schema))
     except TypeError as error:
-        raise TargetError(f"a schema cannot describe its parameters: {error}", where=where) from None
+        fix = "use str, int, float, bool, list, dict, a dataclass, a struct or a pydantic model as types"
+        raise TargetError(f"a schema cannot describe its parameters: {error}", where=where, fix=fix) from None
     if definitions:
         schema = {**schema, "$defs": {**definitions, **schema.get("$defs", {})}}
     return schema
@@ -201,7 +203,11 @@ class Tool:
             )
         self.handler = handler
         self.timeout = timeout
-        self._arguments = of_function(handler, name) if parameters is None else of_type(parameters, name)
+        self._arguments = (
+            describe_function_arguments(handler, name)
+            if parameters is None
+            else describe_type_arguments(parameters, name)
+        )
         self.spec = ToolSpec(name, description, self._arguments.schema)
 
     @property
@@ -227,8 +233,8 @@ class Tool:
                 if isinstance(stopped, StopRun) or _is_cancelled():
                     raise
                 error = "CancelledError: the tool cancelled itself"
-            except BadArguments as bad_arguments:
-                error = str(bad_arguments)
+            except InvalidArguments as invalid_arguments:
+                error = str(invalid_arguments)
             except (Exception, SystemExit) as failure:
                 # Command-line programs that are called as functions raise SystemExit.
                 error = _describe_exception(failure)
@@ -249,8 +255,8 @@ class Tool:
                 raise TimeoutError(f"no answer within {self.timeout:g} s") from None
             raise
         try:
-            return codec.plain(result)
-        except codec.UNWRITABLE as error:
+            return codec.to_plain(result)
+        except codec.ENCODE_ERRORS as error:
             raise TypeError(f"its result cannot be written as JSON: {error}") from None
 
 
@@ -287,7 +293,7 @@ def tool(
         if text is None:
             docstring = inspect.getdoc(unwrap_partial(function)) or ""
             text = " ".join(docstring.partition("\n\n")[0].split())
-        return Tool(name or name_of(function), text, function, timeout=timeout)
+        return Tool(name or get_callable_name(function), text, function, timeout=timeout)
 
     return make if function is None else make(function)
 
@@ -323,5 +329,4 @@ def _describe_exception(failure: BaseException) -> str:
 
 def _is_cancelled() -> bool:
     """Return True if this task was cancelled from outside, not by the tool."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return (task := asyncio.current_task()) is not None and task.cancelling() > 0

@@ -1,1 +1,1 @@
-"""Definitions: which fields of a result are looked at, by which evaluators, and what is kept."""
+"""`define`: select fields of a result, evaluate them, and store the runs."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from proctor.core.aliases import common_name
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.fields import RULES, Combination
@@ -55,7 +55,7 @@ class Block:
         return combine_evaluators(self.path, self.evaluators, self.combine or "and", name, self.skipped)
 
 
-def no_field(call: str) -> ConfigError:
+def missing_field_error(call: str) -> ConfigError:
     """Return the error for a call before any `evaluate_field`."""
     return ConfigError(f"{call} has no field", fix='call .evaluate_field("output") first')
 
@@ -75,7 +75,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Reject keyword arguments that `Definition.evaluate` does not have."""
     known = api.RunKwargs.__annotations__
     for name in parameters:
-        if name not in known:
+        if common_name(name, known) not in known:
             call = DEFINITION_CALLS.get(name)
             fix = f"write it in the definition: {call}" if call else suggest_name(name, known)
             raise ConfigError(f"evaluate has no parameter {name!r}", fix=fix)
@@ -97,13 +97,7 @@ def check_evaluator(evaluator: Any, configure: Any) -> None:
 
 def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[str]) -> None:
     """Reject an invalid progress callback, and filters that match no event."""
-    is_async = inspect.iscoroutinefunction(callback)
-    if not callable(callback) or is_async:
-        raise ConfigError(
-            f"a progress callback must be a plain function, found {describe_object(callback)}",
-            where="on_progress",
-            fix="write it with def, not async def" if is_async else "pass a function of one event",
-        )
+    api.list_callbacks([callback])
     problems = []
     for option, names, known in (
         ("kinds", kinds, get_args(EventKind)),
@@ -121,7 +115,8 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
             if name not in known
         ]
     if problems:
-        raise ConfigError("the callback waits for events that do not exist", problems=problems)
+        fix = "correct these names, or leave out kinds and statuses"
+        raise ConfigError("the callback selects events that do not exist", problems=problems, fix=fix)
 
 
 def is_series(name: str, other_name: str) -> bool:

@@ -32,11 +32,11 @@ from proctor.wiring.definition.block import (
     check_parameters,
     describe_object,
     is_series,
-    no_field,
+    missing_field_error,
 )
 from proctor.wiring.definition.definition_history import DefinitionHistory
-from proctor.wiring.definition.spans import Spans, convert_spans, refuse_unrecorded
-from proctor.wiring.prepare import Configurations, build_configurations, combine_faults
+from proctor.wiring.definition.spans import Spans, convert_spans, require_recorded_results
+from proctor.wiring.prepare import Configurations, build_configurations, combine_errors
 from proctor.wiring.registry import Registry
 
 
@@ -173,8 +173,8 @@ def configuration(name: str, /, **options: Any) -> Configuration:
 class Definition:
     """The fields of a result to evaluate, their evaluators, and the history of the runs.
 
-    Every method returns the definition, for chaining. A fault raises an error at once; inside
-    `with define(…) as checks:` all faults raise one error at the end of the block.
+    Every method returns the definition, for chaining. A mistake raises an error at once; inside
+    `with define(…) as checks:` one error at the end of the block reports all mistakes.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -187,7 +187,7 @@ class Definition:
         self._callbacks: list[ProgressCallback] = []
         self._configurations: dict[str, Configuration] = {}
         self._baseline: str | None = None
-        self._faults: list[UsageError] | None = None
+        self._errors: list[UsageError] | None = None
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise ConfigError(f"the name of a definition must be a text, found {name!r}", fix='write define("name")')
 
@@ -196,34 +196,34 @@ class Definition:
         return f"<Definition {self.name or 'without a name'}: {fields}>"
 
     def __enter__(self) -> Self:
-        self._faults = []
+        self._errors = []
         return self
 
     def __exit__(self, error_type: Any, _error: Any, _traceback: Any) -> None:
-        faults, self._faults = self._faults or [], None
+        errors, self._errors = self._errors or [], None
         if error_type is not None:
             return
-        if faults:
-            raise combine_faults(faults, "the definition", self.name or "")
+        if errors:
+            raise combine_errors(errors, "the definition", self.name or "")
         self.check()
 
-    def note(self, fault: UsageError) -> None:
-        """Raise a fault now, or at the end of the `with` block."""
-        if self._faults is None:
-            raise fault
-        self._faults.append(fault)
+    def report_error(self, error: UsageError) -> None:
+        """Raise an error now, or at the end of the `with` block."""
+        if self._errors is None:
+            raise error
+        self._errors.append(error)
 
     @contextlib.contextmanager
-    def _noting(self) -> Iterator[None]:
+    def _reporting_errors(self) -> Iterator[None]:
         try:
             yield
-        except UsageError as fault:
-            self.note(fault)
+        except UsageError as error:
+            self.report_error(error)
 
     def select(self, path: str, as_: str | None = None) -> Self:
         """Select a field by its path, and optionally give it a name."""
         name = as_ or path
-        with self._noting():
+        with self._reporting_errors():
             parse_path(path)
             if as_ is not None:
                 check_alias(as_, path)
@@ -257,9 +257,9 @@ class Definition:
 
         `configure` is a function that sets parameters as attributes of its argument.
         """
-        with self._noting():
+        with self._reporting_errors():
             if self._current is None:
-                raise no_field(f"evaluate_with({describe_object(evaluator)})")
+                raise missing_field_error(f"evaluate_with({describe_object(evaluator)})")
             check_evaluator(evaluator, configure)
             self._current.evaluators.append(self._build(evaluator, configure, parameters))
         return self
@@ -271,15 +271,15 @@ class Definition:
 
         With `skipped="ignore"`, evaluators that skip are ignored; by default they skip the field.
         """
-        with self._noting():
+        with self._reporting_errors():
             if self._current is None:
-                raise no_field(f"combine_with({rule!r})")
+                raise missing_field_error(f"combine_with({rule!r})")
             self._current.combine_with(rule, skipped)
         return self
 
     def register_evaluator(self, evaluator: EvaluatorObject, name: str | None = None) -> Self:
         """Register an evaluator by name for this definition."""
-        with self._noting():
+        with self._reporting_errors():
             self._registry.register(evaluator, name)
         return self
 
@@ -292,7 +292,7 @@ class Definition:
         configurations: Collection[str] | None = None,
     ) -> Self:
         """Call a function for every progress event, or for some: by kind, status or configuration."""
-        with self._noting():
+        with self._reporting_errors():
             check_listener(callback, kinds or (), statuses or ())
             listener = filter_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
             self._callbacks.append(listener)
@@ -302,8 +302,8 @@ class Definition:
         """Add a configuration; its options are passed to the target."""
         if name in self._configurations:
             fix = "give each configuration its own name"
-            self.note(ConfigError(f"there are two configurations {name!r}", fix=fix))
-        with self._noting():
+            self.report_error(ConfigError(f"there are two configurations {name!r}", fix=fix))
+        with self._reporting_errors():
             self._configurations[name] = configuration(name, **options)
         return self
 
@@ -313,14 +313,14 @@ class Definition:
         return self
 
     def check(self) -> Self:
-        """Raise an error that lists what the definition lacks."""
+        """Raise an error that lists everything that is missing in the definition."""
         problems = [
-            Problem(name, "it has no evaluator: .evaluate_with(…)")
+            Problem(name, "add an evaluator: .evaluate_with(…)")
             for name, block in self._blocks.items()
             if not block.evaluators
         ]
         if not self._blocks:
-            problems.append(Problem("", 'there is no field to evaluate: .evaluate_field("output")'))
+            problems.append(Problem("", 'add a field to evaluate: .evaluate_field("output")'))
         names = list(self._configurations)
         if self._baseline is not None and names and self._baseline not in names:
             problem = f"there is no configuration {self._baseline!r}; {suggest_name(self._baseline, names)}"
@@ -364,7 +364,7 @@ class Definition:
         spans = convert_spans(span, recorded)
         if target is None and spans.single:
             selected = selected or tuple(map(Configuration, recorded_configurations(spans.source)))
-            refuse_unrecorded(spans, [each.name for each in selected])
+            require_recorded_results(spans, [each.name for each in selected])
         # Pass progress=True to show progress, or None to show it on a terminal.
         defaults: api.RunKwargs = {"progress": False}
         report = await api.aevaluate(
@@ -401,14 +401,14 @@ class Definition:
             by_path = {path: name for name, path in self._selected.items()}
             name = field if field in self._selected else by_path.get(field, field)
             if name not in self._blocks:
-                self._refuse_typo(field)
+                self._reject_typo(field)
                 self._blocks[name] = Block(self._selected.get(name, field))
             return self._blocks[name]
-        except UsageError as fault:
-            self.note(fault)
+        except UsageError as error:
+            self.report_error(error)
             return Block(field)
 
-    def _refuse_typo(self, field: str) -> None:
+    def _reject_typo(self, field: str) -> None:
         """Reject a name that resembles a selected field: it is a typo rather than a path."""
         similar = difflib.get_close_matches(field, self._selected, n=1, cutoff=SIMILARITY)
         if field in self._selected or not similar or "." in field or is_series(field, similar[0]):
@@ -428,7 +428,7 @@ class Definition:
         if isinstance(evaluator, Mapping | EvaluatorSpec):
             if parameters:
                 raise ConfigError(
-                    f"parameters are given twice: in {evaluator!r} and as keyword arguments",
+                    f"parameters are both in {evaluator!r} and in keyword arguments",
                     fix="write evaluate_with(name, parameter=value)",
                 )
             return self._registry.build(evaluator)

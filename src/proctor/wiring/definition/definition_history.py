@@ -13,7 +13,7 @@ from proctor.errors import ConfigError, Problem, UsageError
 from proctor.history.trends import NO_LIMIT, Trend, trend
 from proctor.ports import History
 from proctor.records.run import Retention
-from proctor.records.sample import tag_problems
+from proctor.records.sample import find_tag_problems
 from proctor.wiring.open_history import load_report, open_history
 
 HistoryLike = History | str | Path | None
@@ -21,12 +21,12 @@ DateRange = tuple[datetime | None, datetime | None]
 
 
 class Owner(Protocol):
-    """The definition whose runs are stored; it raises or collects faults."""
+    """The definition whose runs are stored; it raises or collects errors."""
 
     @property
     def name(self) -> str | None: ...
 
-    def note(self, fault: UsageError) -> None: ...
+    def report_error(self, error: UsageError) -> None: ...
 
 
 OwnerT = TypeVar("OwnerT", bound=Owner)
@@ -58,9 +58,9 @@ class DefinitionHistory(Generic[OwnerT]):
         both, forever. `where` is a history or its file; by default the usual one.
         """
         limits = {"retention_days": retention_days, "retention_count": retention_count}
-        problems = [*_find_limit_problems(limits), *tag_problems(tags or {})]
+        problems = [*_find_limit_problems(limits), *find_tag_problems(tags or {})]
         if problems:
-            self._definition.note(ConfigError("the history settings are invalid", problems=problems))
+            self._definition.report_error(ConfigError("the history settings are invalid", problems=problems))
             return self._definition
         self.auto_save = auto_save
         self.tags = dict(tags or {})
@@ -152,6 +152,6 @@ def _check_filters(date_range: Any, tags: Any) -> dict[str, Any]:
             where="date_range",
             fix="write the earlier date first",
         )
-    if problems := list(tag_problems(tags or {})):
+    if problems := list(find_tag_problems(tags or {})):
         raise ConfigError("the tags are invalid", problems=problems, fix='write tags={"environment": "production"}')
     return {"since": since, "until": until, "tags": tags}

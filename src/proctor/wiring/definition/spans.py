@@ -44,7 +44,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
     return Spans(make_source(value), single=False)
 
 
-def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
+def require_recorded_results(spans: Spans, configurations: Sequence[str]) -> None:
     """Reject a single span without an output, or without a result for each configuration."""
     (sample,) = spans.source
     metadata = sample.metadata
@@ -99,7 +99,7 @@ def convert_span(
 
 
 def _convert_result(configuration: Any, result: Any) -> dict[str, Any]:
-    values = result if isinstance(result, Mapping) else codec.plain(result)
+    values = result if isinstance(result, Mapping) else codec.to_plain(result)
     if isinstance(values, Mapping):
         return {str(key): value for key, value in values.items()}
     raise ConfigError(
@@ -118,7 +118,7 @@ def _is_single(value: Any) -> bool:
 
 
 def _as_mapping(span: Any) -> dict[str, Any]:
-    values = span if isinstance(span, Mapping) else codec.plain(span)
+    values = span if isinstance(span, Mapping) else codec.to_plain(span)
     if not isinstance(values, Mapping):
         raise ConfigError(
             f"a span must be a mapping or an object with fields, not {type(span).__name__}",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.report import EvalReport
-from proctor.core.stats.ranks import FEWEST_WITH_TIES, kendall_interval, kendall_tau
+from proctor.core.stats.ranks import MIN_WITH_TIES, kendall_interval, kendall_tau
 from proctor.engine.start import RunControls
 from proctor.errors import CallFailed, ConfigError, RunStopped
 from proctor.evaluators.judges.propose_rubrics import Contrast, merge_proposals, propose_rubrics
@@ -31,10 +31,10 @@ from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
 from proctor.wiring.scoring.manifest import ScoredSession, Scoring, build_scoring
 
-HELD_OUT, FEWEST_TO_LEARN = 0.3, 4
-SHOWN_PER_SIDE, SESSION_CHARS, CONTENT_CHARS = 3, 12_000, 1_000
-TOO_FEW = FEWEST_WITH_TIES
-NARROW = 30
+HELD_OUT, MIN_TO_LEARN = 0.3, 4
+SESSIONS_PER_SIDE, MAX_SESSION_CHARS, MAX_CONTENT_CHARS = 3, 12_000, 1_000
+MIN_SESSIONS = MIN_WITH_TIES
+MIN_FOR_EXACT_INTERVAL = 30
 
 
 class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -51,32 +51,32 @@ class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-class Learned(NamedTuple):
+class LearningResult(NamedTuple):
     """Learned rubrics, their agreement on held-out sessions, and the calls of models."""
 
     rubrics: RubricSet
     total: Agreement
     by_rubric: dict[str, Agreement]
     notes: tuple[str, ...]
-    asked: JudgeUsage
+    usage: JudgeUsage
     run_id: str | None = None
 
 
 def split_sessions(
-    known: Sequence[ScoredSession], held_out: float, seed: int
+    scored_sessions: Sequence[ScoredSession], held_out: float, seed: int
 ) -> tuple[list[ScoredSession], list[ScoredSession]]:
     """Split sessions into those to learn from and those to check with; clusters stay together."""
 
     def digest(session: ScoredSession) -> str:
         return codec.digest("held out", seed, session.sample.cluster or session.sample.id)
 
-    groups = sorted({digest(session) for session in known})
+    groups = sorted({digest(session) for session in scored_sessions})
     held_out_groups = set(groups[: round(len(groups) * held_out)])
-    learn = [session for session in known if digest(session) not in held_out_groups]
-    return learn, [session for session in known if digest(session) in held_out_groups]
+    training = [session for session in scored_sessions if digest(session) not in held_out_groups]
+    return training, [session for session in scored_sessions if digest(session) in held_out_groups]
 
 
-def cluster_duplicates(known: Sequence[ScoredSession]) -> list[ScoredSession]:
+def cluster_duplicates(scored_sessions: Sequence[ScoredSession]) -> list[ScoredSession]:
     """Put sessions with identical text into one cluster; clusters that share a text are merged."""
     parents: dict[str, str] = {}
 
@@ -86,8 +86,8 @@ def cluster_duplicates(known: Sequence[ScoredSession]) -> list[ScoredSession]:
             name = parent
         return name
 
-    texts = {each.sample.id: f"text {codec.digest(_render(each.sample))}" for each in known}
-    names = {each.sample.id: each.sample.cluster or each.sample.id for each in known}
+    texts = {each.sample.id: f"text {codec.digest(_render(each.sample))}" for each in scored_sessions}
+    names = {each.sample.id: each.sample.cluster or each.sample.id for each in scored_sessions}
     for sample_id, text in texts.items():
         # "name …" sorts before "text …", so that the root of a cluster is a name.
         low, high = sorted((find_root(f"name {names[sample_id]}"), find_root(text)))
@@ -101,16 +101,16 @@ def cluster_duplicates(known: Sequence[ScoredSession]) -> list[ScoredSession]:
         metadata = {**sample.metadata, CLUSTER: cluster}
         return ScoredSession(msgspec.structs.replace(sample, metadata=metadata), session.score)
 
-    return [assign(session) for session in known]
+    return [assign(session) for session in scored_sessions]
 
 
-def build_contrasts(learn: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
+def build_contrasts(training: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
     """Contrast the best sessions with the worst, round by round; no text is used twice.
 
     Sessions with identical text count as one, with the mean of their scores.
     """
     scores: dict[str, list[float]] = {}
-    for session in sorted(learn, key=lambda each: each.sample.id):
+    for session in sorted(training, key=lambda each: each.sample.id):
         scores.setdefault(_render(session.sample), []).append(session.score)
     means = {text: fmean(values) for text, values in scores.items()}
     ranked = sorted(means, key=lambda text: -means[text])
@@ -121,75 +121,75 @@ def build_contrasts(learn: Sequence[ScoredSession], rounds: int) -> list[Contras
         for better, worse in zip(ranked[:half], ranked[::-1], strict=False)
         if means[better] > means[worse]
     ]
-    starts = range(0, len(pairs), SHOWN_PER_SIDE)[:rounds]
-    sides = [pairs[start : start + SHOWN_PER_SIDE] for start in starts]
+    starts = range(0, len(pairs), SESSIONS_PER_SIDE)[:rounds]
+    sides = [pairs[start : start + SESSIONS_PER_SIDE] for start in starts]
     return [Contrast(*map(list, zip(*side, strict=True))) for side in sides]
 
 
 def _render(sample: Sample[Any, Any]) -> str:
-    return render_transcript(sample.metadata["session"], max_content=CONTENT_CHARS, max_session=SESSION_CHARS)
+    return render_transcript(sample.metadata["session"], max_content=MAX_CONTENT_CHARS, max_session=MAX_SESSION_CHARS)
 
 
 async def learn_rubrics(
-    known: Sequence[ScoredSession],
+    scored_sessions: Sequence[ScoredSession],
     model: Any,
     *,
     judge: Any = None,
     history: History,
     controls: RunControls,
     scoring: Scoring,
-    most: int = 6,
+    max_rubrics: int = 6,
     rounds: int = 5,
-    held_out: float = HELD_OUT,
+    held_out_share: float = HELD_OUT,
     seed: int = 0,
     embedder: Any = None,
     scale: tuple[float, float] = DEFAULT_SCALE,
     name: str = "learned-rubrics",
     proposed: RubricSet | None = None,
     save: Callable[[RubricSet], object] = lambda _: None,
-) -> Learned:
+) -> LearningResult:
     """Propose rubrics from some sessions, and check on the others whether the order agrees.
 
     `save` receives the rubrics as soon as they are proposed; passed again as `proposed`, they are
     only checked. The budget covers proposals and check together.
     """
-    known = cluster_duplicates(known)
-    learn, check = split_sessions(known, held_out, seed)
+    scored_sessions = cluster_duplicates(scored_sessions)
+    training, held_out_sessions = split_sessions(scored_sessions, held_out_share, seed)
     adapter = provider(model)
-    facts = {"model": adapter.model, "learned_from": len(learn), "held_out": len(check)}
-    facts |= {"seed": seed, "sessions": _digest_sessions(learn)}
-    notes, asked, spent = _explain_no_check(check, known, held_out), JudgeUsage(), Spent()
+    facts = {"model": adapter.model, "learned_from": len(training), "held_out": len(held_out_sessions)}
+    facts |= {"seed": seed, "sessions": _digest_sessions(training)}
+    notes, usage, spent = _explain_no_check(held_out_sessions, scored_sessions, held_out_share), JudgeUsage(), Spent()
     if proposed is None:
-        contrasts = _build_contrasts(learn, rounds)
+        contrasts = _build_contrasts(training, rounds)
         session, spending = Session(), Spending(scoring.budget or {})
-        proposing = _propose(adapter, contrasts, most, embedder, scale)
+        proposing = _propose(adapter, contrasts, max_rubrics, embedder, scale)
         proposals = await _record_calls(proposing, notes, session, spending)
         rubrics = RubricSet("1.0", tuple(proposals), scale, {"learned": facts})
-        asked, spent = judge_usage_of_session(session), spending.so_far
+        usage, spent = judge_usage_of_session(session), spending.so_far
         save(rubrics)
         spending.check()
     else:
         rubrics = _check_proposed(proposed, facts, scale)
-    if not check:
-        return _summarize(rubrics, {}, None, notes, asked)
-    samples = [each.sample for each in check]
+    if not held_out_sessions:
+        return _summarize(rubrics, {}, None, notes, usage)
+    samples = [each.sample for each in held_out_sessions]
     evaluation = build_scoring(samples, rubrics, judge or adapter, _subtract_spent(scoring, spent), name=name)
     report = await _run_check(evaluation, history, controls, spent)
-    return _summarize(rubrics, {each.sample.id: each.score for each in check}, report, notes, asked)
+    return _summarize(rubrics, {each.sample.id: each.score for each in held_out_sessions}, report, notes, usage)
 
 
-def _digest_sessions(known: Sequence[ScoredSession]) -> str:
+def _digest_sessions(scored_sessions: Sequence[ScoredSession]) -> str:
     """Identify the sessions that rubrics are learned from."""
-    return codec.digest(sorted([_render(each.sample), each.score] for each in known))
+    return codec.digest(sorted([_render(each.sample), each.score] for each in scored_sessions))
 
 
-def _build_contrasts(learn: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
-    if len(learn) < FEWEST_TO_LEARN:
+def _build_contrasts(training: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
+    if len(training) < MIN_TO_LEARN:
         raise ConfigError(
-            f"there are {len(learn)} sessions to learn from; at least {FEWEST_TO_LEARN} are needed",
-            fix="add sessions to the manifest; about thirty are needed for a useful check",
+            f"there are {len(training)} sessions to learn from; at least {MIN_TO_LEARN} are needed",
+            fix="add sessions to the manifest; a useful check needs about thirty",
         )
-    contrasts = build_contrasts(learn, rounds)
+    contrasts = build_contrasts(training, rounds)
     if not contrasts:
         raise ConfigError(
             "the sessions have no contrast: all scores or all texts are equal",
@@ -202,32 +202,32 @@ async def _record_calls(proposing: Any, notes: list[str], session: Session, spen
     """Record warnings, calls and usage of calls outside a run."""
     warnings_token = sessions.warnings.set(notes)
     session_token = sessions.current.set(session)
-    conditions_token = call_context.set(CallContext(spending))
+    context_token = call_context.set(CallContext(spending))
     try:
         proposals, failures = await proposing
     finally:
         sessions.warnings.reset(warnings_token)
         sessions.current.reset(session_token)
-        call_context.reset(conditions_token)
+        call_context.reset(context_token)
     notes += [f"a proposal failed: {failure}" for failure in failures]
     return proposals
 
 
 async def _propose(
-    adapter: Any, contrasts: Sequence[Contrast], most: int, embedder: Any, scale: Any
+    adapter: Any, contrasts: Sequence[Contrast], max_rubrics: int, embedder: Any, scale: Any
 ) -> tuple[list[Rubric], list[CallFailed]]:
-    proposals, failures = await propose_rubrics(adapter, contrasts, count=most, scale=scale)
+    proposals, failures = await propose_rubrics(adapter, contrasts, count=max_rubrics, scale=scale)
     if not proposals:
         raise CallFailed(f"no rubric was proposed: {failures[0]}")
-    return await merge_proposals(proposals, max_count=most, embedder=embedder), failures
+    return await merge_proposals(proposals, max_count=max_rubrics, embedder=embedder), failures
 
 
 def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[float, float]) -> RubricSet:
     """Reject rubrics that were proposed from other sessions or settings."""
-    before = {k: v for k, v in proposed.metadata.get("learned", {}).items() if k != "validation"}
-    if before != facts:
+    stored = {k: v for k, v in proposed.metadata.get("learned", {}).items() if k != "validation"}
+    if stored != facts:
         raise ConfigError(
-            f"these rubrics were learned with other settings: {before or 'unknown'}, now {facts}",
+            f"these rubrics were learned with other settings: {_describe_differences(stored, facts)}",
             fix="learn them again, without --resume",
         )
     if proposed.scale is not None and tuple(proposed.scale) != tuple(scale):
@@ -238,20 +238,26 @@ def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[flo
     return proposed
 
 
-def _explain_no_check(check: Sequence[ScoredSession], known: Sequence[ScoredSession], held_out: float) -> list[str]:
-    if check or not held_out:
+def _describe_differences(stored: dict[str, Any], facts: dict[str, Any]) -> str:
+    changed = [key for key in facts if stored.get(key) != facts[key]]
+    return "; ".join(f"{key} was {stored.get(key, 'unknown')}, is {facts[key]}" for key in changed)
+
+
+def _explain_no_check(
+    held_out_sessions: Sequence[ScoredSession], scored_sessions: Sequence[ScoredSession], held_out: float
+) -> list[str]:
+    if held_out_sessions or not held_out:
         return []
-    groups = len({each.sample.cluster or each.sample.id for each in known})
-    few = f"{groups} clusters or sessions are too few to hold out {held_out:g} of them"
-    return [f"no session is held out: sessions of one cluster stay together, and {few}"]
+    groups = len({each.sample.cluster or each.sample.id for each in scored_sessions})
+    return [f"no session is held out: {groups} clusters or sessions are too few to hold out {held_out:.0%}"]
 
 
-async def _run_check(check: Evaluation, history: History, controls: RunControls, spent: Spent) -> EvalReport:
-    """Score the held-out sessions; an error about the budget mentions what the proposals spent."""
+async def _run_check(evaluation: Evaluation, history: History, controls: RunControls, spent: Spent) -> EvalReport:
+    """Score the held-out sessions; add the calls of the proposals to a budget error."""
     try:
-        return await execute(check, history, controls)
+        return await execute(evaluation, history, controls)
     except RunStopped as stopped:
-        if spent.calls and check.options["budget"] is not None:
+        if spent.calls and evaluation.options["budget"] is not None:
             calls = format_count(spent.calls, "call")
             stopped.what += f", after {calls} for the proposals"
         raise
@@ -261,40 +267,47 @@ def _subtract_spent(scoring: Scoring, spent: Spent) -> Scoring:
     """Return the options with the rest of the budget."""
     if scoring.budget is None:
         return scoring
-    limits = codec.plain(parse_budget(scoring.budget))
+    limits = codec.to_plain(parse_budget(scoring.budget))
     remaining = {name: limit - getattr(spent, name) for name, limit in limits.items()}
     return msgspec.structs.replace(scoring, budget=remaining)
 
 
 def _summarize(
-    rubrics: RubricSet, known: dict[str, float], report: EvalReport | None, notes: Sequence[str], asked: JudgeUsage
-) -> Learned:
+    rubrics: RubricSet,
+    known_scores: dict[str, float],
+    report: EvalReport | None,
+    notes: Sequence[str],
+    usage: JudgeUsage,
+) -> LearningResult:
     columns = read_run_columns(None if report is None else report.metadata)
     results = () if report is None else tuple(report.results)
     totals = [(result, compute_total(result.scores, columns)) for result in results]
     total = _agreement(
-        [(known[result.sample_id], t.score, find_cluster(result)) for result, t in totals if t is not None], len(known)
+        [(known_scores[result.sample_id], t.score, find_cluster(result)) for result, t in totals if t is not None],
+        len(known_scores),
     )
     by_rubric = {
         rubric.id: _agreement(
             [
-                (known[result.sample_id], value, find_cluster(result))
+                (known_scores[result.sample_id], value, find_cluster(result))
                 for result in results
                 if (value := getattr(result.scores.get(rubric.id), "value", None)) is not None
             ],
-            len(known),
+            len(known_scores),
         )
         for rubric in rubrics
     }
     validated = tuple(
-        msgspec.structs.replace(rubric, metadata={**rubric.metadata, "validation": codec.plain(by_rubric[rubric.id])})
+        msgspec.structs.replace(
+            rubric, metadata={**rubric.metadata, "validation": codec.to_plain(by_rubric[rubric.id])}
+        )
         for rubric in rubrics
     )
-    learned = {**rubrics.metadata["learned"], "validation": codec.plain(total)}
+    learned = {**rubrics.metadata["learned"], "validation": codec.to_plain(total)}
     rubric_set = msgspec.structs.replace(rubrics, rubrics=validated, metadata={"learned": learned})
-    asked = sum((judge_usage_of_result(result) for result in results), asked)
+    usage = sum((judge_usage_of_result(result) for result in results), usage)
     run_id = None if report is None else report.run_id
-    return Learned(rubric_set, total, by_rubric, tuple(dict.fromkeys(notes)), asked, run_id)
+    return LearningResult(rubric_set, total, by_rubric, tuple(dict.fromkeys(notes)), usage, run_id)
 
 
 def _agreement(pairs: Sequence[tuple[float, float, str]], held_out: int) -> Agreement:
@@ -309,25 +322,25 @@ def _agreement(pairs: Sequence[tuple[float, float, str]], held_out: int) -> Agre
     correlation = kendall_tau(first, second)
     if correlation is None:
         return Agreement(n, "not checked: all scores of one side are equal")
-    if n < TOO_FEW:
-        # A tau of so few sessions would be misleading.
-        return Agreement(n, f"too few sessions for a check: at least {TOO_FEW} are needed")
+    if n < MIN_SESSIONS:
+        # A tau of a few sessions would be misleading.
+        return Agreement(n, f"too few sessions for a check: at least {MIN_SESSIONS} are needed")
     clusters = list_shared_clusters(cluster for _, _, cluster in pairs)
     interval = kendall_interval(first, second, clusters=clusters)
     note, p = _describe_evidence(n, clusters), correlation.p if clusters is None else None
     if interval is None:
         return Agreement(n, "too few clusters for a check", correlation.tau, note=note)
-    verdict = "no agreement is shown"
+    verdict = "no significant agreement with the known scores"
     if interval[0] > 0:
-        verdict = "they order sessions as the known scores do"
+        verdict = "agrees with the known scores"
     elif interval[1] < 0:
-        verdict = "they order sessions in reverse"
+        verdict = "orders the sessions in reverse"
     return Agreement(n, verdict, correlation.tau, interval, p, note)
 
 
 def _describe_evidence(n: int, clusters: Sequence[str] | None) -> str:
     groups, noun = (n, "sessions") if clusters is None else (len(set(clusters)), "clusters")
     notes = [] if clusters is None else [f"the sessions form {groups} clusters"]
-    if groups < NARROW:
-        notes.append(f"fewer than {NARROW} {noun}: the interval is too narrow")
+    if groups < MIN_FOR_EXACT_INTERVAL:
+        notes.append(f"fewer than {MIN_FOR_EXACT_INTERVAL} {noun}: the true interval is wider")
     return "; ".join(notes)

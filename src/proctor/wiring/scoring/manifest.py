@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.names import UniqueNames
-from proctor.core.resources import describe_error, how_to_convert
+from proctor.core.resources import describe_conversion, describe_decode_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml, read_lines
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
@@ -23,7 +23,7 @@ from proctor.targets.recorded import RecordedTarget
 from proctor.wiring.prepare import Evaluation
 
 ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
-ONCE = "a session has one score, such as the mean of several people's scores"
+DUPLICATE_FIX = "keep one entry for each session, for example with the mean score"
 
 
 class ScoredSession(NamedTuple):
@@ -34,21 +34,21 @@ class ScoredSession(NamedTuple):
 
 
 def read_manifest(path: Path) -> list[ScoredSession]:
-    """Read the sessions of a manifest, with their scores; report all faults at once.
+    """Read the sessions of a manifest, with their scores; report all problems at once.
 
     A manifest is a list, or {sessions: […]}, of entries {path, score} (with `id` if a file holds
     several sessions), or {path, recorded: NAME} for all sessions of a file with a recorded score
     of that name. Paths are relative to the manifest's folder. Damaged parts of files become
-    warnings. Two entries for the same session are a fault, even if they name its file differently.
+    warnings. Two entries for the same session are an error, even if they name its file differently.
     """
     entries, keys = _read_entries(path)
     sessions: list[tuple[ScoredSession, int]] = []
     problems: list[tuple[int, str]] = []
     files = _SessionFiles(path.parent)
     for index, entry in enumerate(entries):
-        faults = [(index, problem) for problem in _find_problems(entry)]
-        problems += faults
-        if not faults:
+        entry_problems = [(index, problem) for problem in _find_problems(entry)]
+        problems += entry_problems
+        if not entry_problems:
             try:
                 sessions += [(session, index) for session in _load_sessions(entry, files)]
             except UsageError as error:
@@ -57,16 +57,14 @@ def read_manifest(path: Path) -> list[ScoredSession]:
     if problems or duplicates:
         lines = read_lines(path.read_text(encoding="utf-8-sig"))
         places = [lines.describe((*keys, index), str(path)) for index in range(len(entries))]
-        faults_with_places = [Problem(places[index], problem) for index, problem in problems]
-        faults_with_places += [
-            Problem(places[second], f"{subject} named before, at {places[first]}; {ONCE}")
-            for first, second, subject in duplicates
-        ]
-        raise ConfigError("the manifest has faults", where=str(path), problems=faults_with_places)
+        listed = [Problem(places[index], problem) for index, problem in problems]
+        listed += [Problem(places[second], f"{subject} at {places[first]}") for first, second, subject in duplicates]
+        fix = DUPLICATE_FIX if duplicates and not problems else "write {path: chat.jsonl, score: 4} for each session"
+        raise ConfigError("the manifest has problems", where=str(path), problems=listed, fix=fix)
     # Sessions of two files may have the same id.
     names = UniqueNames("~")
     return [
-        ScoredSession(msgspec.structs.replace(each.sample, id=names.of(each.sample.id)), each.score)
+        ScoredSession(msgspec.structs.replace(each.sample, id=names.make_unique(each.sample.id)), each.score)
         for each, _ in sessions
     ]
 
@@ -77,15 +75,17 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except OSError as error:
-        raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path)) from None
+        raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path), fix="check the path") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(describe_error(error), where=str(path), fix=how_to_convert(file=str(path))) from None
+        raise ConfigError(
+            describe_decode_error(error), where=str(path), fix=describe_conversion(file=str(path))
+        ) from None
     except InvalidYAML as error:
         what = f"this is not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
     except (ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"cannot parse the file: {reason}", where=str(path)) from None
+        raise ConfigError(f"this is not valid JSON: {reason}", where=str(path), fix="correct the file") from None
     keys = ("sessions",) if isinstance(data, Mapping) else ()
     entries = data.get("sessions") if isinstance(data, Mapping) else data
     if not isinstance(entries, list) or not entries:
@@ -105,9 +105,9 @@ def _find_problems(entry: Any) -> Iterator[str]:
         if key not in ENTRY_KEYS:
             yield f"unknown key {key!r}; {suggest_name(str(key), ENTRY_KEYS)}"
     if not isinstance(entry.get("path"), str):
-        yield "'path' is missing: the file of the session"
+        yield "add 'path', the session file"
     if ("score" in entry) == ("recorded" in entry):
-        yield "it needs either 'score', a number, or 'recorded', the name of a recorded score"
+        yield "add either 'score' (a number) or 'recorded' (the name of a score in the file)"
     elif "score" in entry and not is_number(entry["score"]):
         yield f"a score must be a finite number, found {entry['score']!r}"
 
@@ -128,7 +128,7 @@ class _SessionFiles:
             recordings = UniqueNames()
             for sample in self._read[key].values():
                 file = Path(sample.metadata["source"]).resolve()
-                recording = recordings.of(f"{file} {sample.metadata['session_id']}")
+                recording = recordings.make_unique(f"{file} {sample.metadata['session_id']}")
                 self._recordings[id(sample)] = recording
         return self._read[key]
 
@@ -153,7 +153,11 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Score
         scores: list[tuple[Any, Any]] = [(each, each.metadata.get(name)) for each in samples.values()]
         known = [ScoredSession(sample, float(score)) for sample, score in scores if is_number(score)]
         if not known:
-            raise ConfigError(f"no session has a recorded number {name!r}", where=where)
+            numbers = sorted(
+                {key for each in samples.values() for key, value in each.metadata.items() if is_number(value)}
+            )
+            fix = suggest_name(str(name), numbers) if numbers else "write 'score' instead of 'recorded'"
+            raise ConfigError(f"no session has a recorded number {name!r}", where=where, fix=fix)
         return known
     if len(samples) != 1:
         raise ConfigError(f"the file holds {len(samples)} sessions", where=where, fix="add 'id' to select one")
@@ -169,7 +173,12 @@ def _find_duplicates(sessions: Sequence[tuple[ScoredSession, int]], files: _Sess
         if earlier != index:
             shared.setdefault((earlier, index), []).append(session.sample.id)
     return [
-        (*indexes, f"session {ids[0]!r} is" if len(ids) == 1 else f"{len(ids)} sessions are")
+        (
+            *indexes,
+            f"session {ids[0]!r} is a duplicate of the one"
+            if len(ids) == 1
+            else f"{len(ids)} sessions are duplicates of those",
+        )
         for indexes, ids in shared.items()
     ]
 
@@ -180,10 +189,10 @@ CONCURRENCY, MAX_CONCURRENT, TIMEOUT = 5, 10, 60.0
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """Options for scoring sessions.
 
-    Up to `concurrency` sessions are scored at once, with up to `max_concurrent` calls in total. `judged` are options
-    of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge are reused,
-    also from earlier runs. `redact` removes data before anything is stored; judges see all data. With `canary`, the
-    judge sees a planted bad answer on about one of N sessions.
+    Up to `concurrency` sessions are scored at once, with up to `max_concurrent` calls in total. `judge_options` are
+    options of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge are
+    reused, also from earlier runs. `redact` removes data before anything is stored; judges see all data. With
+    `canary`, the judge sees a planted bad answer on about one of N sessions.
     """
 
     concurrency: int = CONCURRENCY
@@ -191,7 +200,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     cache: bool = True
     budget: Any = None
     limit: int | None = None
-    judged: dict[str, Any] = {}
+    judge_options: dict[str, Any] = {}
     redact: Redact = "secrets"
     canary: int | None = None
 
@@ -219,8 +228,8 @@ def build_scoring(
     tags: Mapping[str, str] | None = None,
 ) -> Evaluation:
     """Build the evaluation that scores recorded sessions with rubrics."""
-    judged = {"timeout": TIMEOUT, **scoring.judged}
-    evaluators = rubric_evaluators(judge, rubrics, concurrency=scoring.max_concurrent, **judged)
+    judge_options = {"timeout": TIMEOUT, **scoring.judge_options}
+    evaluators = rubric_evaluators(judge, rubrics, concurrency=scoring.max_concurrent, **judge_options)
     options = {
         "concurrency": scoring.concurrency,
         # Each rubric has its own timeout, which starts when its call starts.

@@ -1,4 +1,4 @@
-"""The messages that a worker has leased: it extends their leases while it works on them."""
+"""The messages that a worker has leased, with a thread that extends their leases."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from proctor.records.mail import EvalRequest
 EXTENSIONS_PER_LEASE = 3
 # The reason in the history of a request that was returned without an error.
 WORKER_STOPPED = "its worker was stopped"
-# How long a stopping worker returns its messages; the rest returns when its leases expire.
+# The time limit for returning messages when a worker stops; the others return when their leases expire.
 RETURN_ALL_SECONDS = 5.0
 
 Warn = Callable[[str], object]
 
 
-class LeasedMessage(NamedTuple):
+class LeasedRequest(NamedTuple):
     """A leased message and its request."""
 
     message: Message[Any]
     request: EvalRequest[Any, Any]
 
 
-class LeasedMessages:
+class LeasedRequests:
     """Leased messages by number; a thread extends each three times per lease.
 
-    An unexpected error of the thread is passed to `fail`, and raised at the end.
+    An unexpected error of the thread is passed to `on_failure`, and raised at the end.
     """
 
-    def __init__(self, lease: float, warn: Warn, fail: Callable[[Exception], object] = lambda _: None) -> None:
+    def __init__(self, lease: float, warn: Warn, on_failure: Callable[[Exception], object] = lambda _: None) -> None:
         self.lease = lease
         self._warn = warn
-        self._items: dict[int, LeasedMessage] = {}
+        self._items: dict[int, LeasedRequest] = {}
         self._lost: set[int] = set()
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread = SupervisedThread(self._extend_leases, "proctor-heartbeat", fail)
+        self._stopped = threading.Event()
+        self._thread = SupervisedThread(self._extend_leases, "proctor-heartbeat", on_failure)
 
-    def __enter__(self) -> LeasedMessages:
+    def __enter__(self) -> LeasedRequests:
         self._thread.start()
         return self
 
     def __exit__(self, _type: object, error: object, _trace: object) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join()
         if error is None and self._thread.failure is not None:
             raise self._thread.failure
@@ -57,11 +57,11 @@ class LeasedMessages:
     def __len__(self) -> int:
         return len(self._items)
 
-    def add(self, number: int, item: LeasedMessage) -> None:
+    def add(self, number: int, item: LeasedRequest) -> None:
         with self._lock:
             self._items[number] = item
 
-    def get(self, number: int) -> LeasedMessage:
+    def get(self, number: int) -> LeasedRequest:
         return self._items[number]
 
     def is_lost(self, number: int) -> bool:
@@ -74,9 +74,9 @@ class LeasedMessages:
             self._lost.discard(number)
 
     def give_back(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
-        """Return a message; never fails, because at worst its lease expires.
+        """Return a message to the mailbox; errors are ignored, because its lease expires anyway.
 
-        `counts=False` does not count the delivery, if the message did not cause the return.
+        With `counts=False` the delivery does not count towards the maximum.
         """
         item = self._items[number]
         self.remove(number)
@@ -87,7 +87,7 @@ class LeasedMessages:
         return True
 
     def give_back_all(self, seconds: float = RETURN_ALL_SECONDS) -> int:
-        """Return all messages within some seconds; return how many were still leased."""
+        """Return all messages to the mailbox, for at most `seconds`; return how many were still leased."""
         deadline = time.monotonic() + seconds
         returned = 0
         for number in list(self._items):
@@ -97,7 +97,7 @@ class LeasedMessages:
         return returned
 
     def _extend_leases(self) -> None:
-        while not self._over.wait(self.lease / EXTENSIONS_PER_LEASE):
+        while not self._stopped.wait(self.lease / EXTENSIONS_PER_LEASE):
             with self._lock:
                 leased = [(n, item) for n, item in self._items.items() if n not in self._lost]
             failure: MailboxError | None = None

@@ -1,4 +1,4 @@
-"""Faults of a text with their positions, and Markdown fences around it."""
+"""Errors of a text with their positions, and Markdown fences around it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 
-class Terms(NamedTuple):
-    """The options of a format; the catalogue lists which format takes which."""
+class FormatOptions(NamedTuple):
+    """The options of all formats; `FORMATS` lists which format takes which."""
 
     pattern: str | None = None
     columns: int | tuple[str, ...] | None = None
@@ -19,36 +19,37 @@ class Terms(NamedTuple):
 _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*")
 
 
-class Fault(NamedTuple):
-    """The first fault of a text; lines and columns count from 1, 0 is unknown."""
+class FormatError(NamedTuple):
+    """The first error of a text; lines and columns count from 1, 0 is unknown."""
 
     what: str
     line: int = 0
     column: int = 0
 
     def __str__(self) -> str:
-        place = f"line {self.line}" if self.line else ""
-        place += f", column {self.column}" if self.line and self.column else ""
-        return f"{place}: {self.what}" if place else self.what
+        if not self.line:
+            return self.what
+        column = f", column {self.column}" if self.column else ""
+        return f"line {self.line}{column}: {self.what}"
 
     @property
-    def place(self) -> dict[str, int]:
+    def position(self) -> dict[str, int]:
         """The line and the column for a score's details, if they are known."""
-        known = {"line": self.line, "column": self.column}
-        return {name: number for name, number in known.items() if number}
+        numbers = {"line": self.line, "column": self.column}
+        return {name: number for name, number in numbers.items() if number}
 
-    def below(self, lines: int) -> Fault:
-        """Return the same fault in a text with more lines before it."""
+    def move_down(self, lines: int) -> FormatError:
+        """Return the same error in a text with more lines before it."""
         return self._replace(line=self.line + lines) if self.line else self
 
 
-def at(text: str, position: int, what: str) -> Fault:
-    """Create a fault at a position in a text."""
+def make_error_at(text: str, position: int, what: str) -> FormatError:
+    """Create the error at a position in a text."""
     start = text.rfind("\n", 0, position) + 1
-    return Fault(what, text.count("\n", 0, position) + 1, position - start + 1)
+    return FormatError(what, text.count("\n", 0, position) + 1, position - start + 1)
 
 
-def unfenced(text: str) -> tuple[str, int]:
+def strip_fence(text: str) -> tuple[str, int]:
     """Return the content of a text that is one Markdown code fence, and the number of lines before it."""
     lines = text.strip().split("\n")
     opening = _FENCE.fullmatch(lines[0])
@@ -64,8 +65,8 @@ def remove_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[s
     if not allow_fences:
         return output if isinstance(output, str) else bytes(output), 0
     if isinstance(output, str):
-        return unfenced(output)
+        return strip_fence(output)
     try:
-        return unfenced(bytes(output).decode())
+        return strip_fence(bytes(output).decode())
     except UnicodeDecodeError:
         return bytes(output), 0

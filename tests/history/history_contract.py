@@ -297,12 +297,12 @@ class HistoryContract:
         history.begin(make_run("r"))
         with history.writer("r") as writer:
             for day in range(4):
-                writer.keep(f"{day}", (NOON + day * DAY).isoformat(), b"{}")
+                writer.cache_output(f"{day}", (NOON + day * DAY).isoformat(), b"{}")
         third = NOON + 2 * DAY
         assert history.delete_outputs(before=third, dry_run=True) == 2
-        assert history.cached("0") == b"{}"
+        assert history.get_cached_output("0") == b"{}"
         assert history.delete_outputs(before=third) == 2
-        assert [history.cached(f"{day}") for day in range(4)] == [None, None, b"{}", b"{}"]
+        assert [history.get_cached_output(f"{day}") for day in range(4)] == [None, None, b"{}", b"{}"]
         assert history.describe().outputs == 2
         assert history.delete_outputs() == 2
         assert history.describe().outputs == 0
@@ -320,7 +320,7 @@ class HistoryContract:
             assert report.metadata == run
             assert list(report.results) == results
             assert (report.metrics, report.by_configuration) == (metrics, {"a": metrics})
-            assert [position for position, *_ in reopened.done("r1")] == list(range(0, 1200, 2))
+            assert [position for position, *_ in reopened.finished_trials("r1")] == list(range(0, 1200, 2))
             assert run_ids(reopened.runs(tags={"branch": "main"}, configuration="b")) == ["r1"]
             assert report.results.column("exact").passed == 300
 
@@ -415,7 +415,7 @@ class HistoryContract:
         assert list(history.runs()) == []
         assert list(history.runs(tags={"a": "b"}, evaluator="x")) == []
         assert history.is_claimed("r") is False
-        assert history.cached("key") is None
+        assert history.get_cached_output("key") is None
         lookups: list[Callable[[str], Any]] = [history.find, history.report, history.results, history.delete]
         for lookup in lookups:
             assert_raises(RunNotFound, lookup, "latest")
@@ -444,7 +444,7 @@ class HistoryContract:
             assert list(reopened.results("r")) == results
             assert reopened.results("r")[-1] == results[-1]
             assert list(reopened.results("r").page(outcome="failed")) == results[:2]
-            assert list(reopened.results("r").of_sample("s2")) == [results[2]]
+            assert list(reopened.results("r").for_sample("s2")) == [results[2]]
 
     def test_many_and_large_results_are_stored(self, history: History) -> None:
         expected = [make_result(f"s{i}", (i % 3) / 2) for i in range(2_500)]
@@ -476,10 +476,10 @@ class HistoryContract:
         results = [make_result("a"), make_failure("b"), make_result("c", None), make_result("d", 0.0)]
         store_run(history, make_run("r"), results)
         everything = [(i, name, "default", 0) for i, name in enumerate("abcd")]
-        assert list(history.done("r")) == everything
+        assert list(history.finished_trials("r")) == everything
         for _ in range(2):
             history.delete_errors("r")
-            assert list(history.done("r")) == [everything[0], everything[3]]
+            assert list(history.finished_trials("r")) == [everything[0], everything[3]]
             assert list(history.results("r")) == [results[0], results[3]]
 
     def test_a_result_with_one_failed_evaluator_is_dropped_too(self, history: History) -> None:
@@ -492,10 +492,10 @@ class HistoryContract:
     def test_the_first_output_of_a_key_wins(self, history: History) -> None:
         history.begin(make_run("r"))
         with history.writer("r") as writer:
-            writer.keep("key", "2026-01-01T00:00:00+00:00", b"\x00\xff{}")
-            writer.keep("key", "2026-01-02T00:00:00+00:00", b"another")
-        assert history.cached("key") == b"\x00\xff{}"
-        assert history.cached("other") is None
+            writer.cache_output("key", "2026-01-01T00:00:00+00:00", b"\x00\xff{}")
+            writer.cache_output("key", "2026-01-02T00:00:00+00:00", b"another")
+        assert history.get_cached_output("key") == b"\x00\xff{}"
+        assert history.get_cached_output("other") is None
 
     def test_an_empty_output_deletes_the_stored_one(self, history: History) -> None:
         history.begin(make_run("r"))
@@ -508,17 +508,17 @@ class HistoryContract:
         ):
             with history.writer("r") as writer:
                 for output in outputs:
-                    writer.keep("key", NOON.isoformat(), output)
-                assert history.cached("key") == expected
-            assert history.cached("key") == expected
+                    writer.cache_output("key", NOON.isoformat(), output)
+                assert history.get_cached_output("key") == expected
+            assert history.get_cached_output("key") == expected
 
     def test_an_output_is_visible_before_it_is_stored(self, history: History) -> None:
         history.begin(make_run("r"))
         with history.writer("r") as writer:
             for number in range(200):
-                writer.keep(f"{number}", NOON.isoformat(), b"{}")
-                assert history.cached(f"{number}") == b"{}"
-        assert all(history.cached(f"{number}") == b"{}" for number in range(200))
+                writer.cache_output(f"{number}", NOON.isoformat(), b"{}")
+                assert history.get_cached_output(f"{number}") == b"{}"
+        assert all(history.get_cached_output(f"{number}") == b"{}" for number in range(200))
 
     def test_deleting_a_run_deletes_only_its_own_data(self, history: History) -> None:
         for run_id in ("r1", "r2"):

@@ -189,6 +189,10 @@ def _render_error(code: int, message: str) -> dict[str, Any]:
 
 ANTHROPIC = WireFormat(
     "anthropic",
+    lambda http: (
+        (http.method == "GET" and http.path == "/v1/models" and "anthropic-version" in http.headers)
+        or (http.method, http.path) == ("POST", "/v1/messages")
+    ),
     _MessagesRequest,
     _IGNORED,
     "x-api-key",

@@ -65,11 +65,11 @@ Fix: did you mean 'tokens'? If not, select it first: .select('tokns')\
 def test_an_invalid_path() -> None:
     """In `select` and in `evaluate_field`."""
     assert fault(lambda: define().select("usage..total_tokens")) == snapshot("""\
-'usage..total_tokens' is not a path to a field: it has an empty key: a dot too many
+'usage..total_tokens' is not a path to a field: it has an extra dot; write usage.total_tokens
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)
     assert fault(lambda: define().evaluate_field("items[0]")) == snapshot("""\
-'items[0]' is not a path to a field: a list index is written items.0
+'items[0]' is not a path to a field: write items.0 for a list index
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)
 
@@ -141,7 +141,7 @@ def test_an_empty_definition() -> None:
     """It evaluates nothing."""
     assert fault(lambda: define().evaluate({"output": "x"})) == snapshot("""\
 the definition is not complete
-  - there is no field to evaluate: .evaluate_field("output")\
+  - add a field to evaluate: .evaluate_field("output")\
 """)
 
 
@@ -149,7 +149,7 @@ def test_a_field_without_evaluators() -> None:
     """It is only selected."""
     assert fault(lambda: output().evaluate({"output": "x"})) == snapshot("""\
 the definition is not complete
-  - output: it has no evaluator: .evaluate_with(…)\
+  - output: add an evaluator: .evaluate_with(…)\
 """)
 
 
@@ -248,7 +248,7 @@ Fix: choose another name: attach(…, name=…), or `name:` in an eval file\
 def test_parameters_given_twice() -> None:
     """In a mapping and as keyword arguments."""
     assert fault(lambda: output().evaluate_with({"contains": {}}, case_sensitive=False)) == snapshot("""\
-parameters are given twice: in {'contains': {}} and as keyword arguments
+parameters are both in {'contains': {}} and in keyword arguments
 Fix: write evaluate_with(name, parameter=value)\
 """)
 
@@ -257,15 +257,16 @@ def test_an_invalid_progress_callback() -> None:
     """Filters that match nothing, and values that are not functions."""
     wrong: Any = {"kinds": ["evaluater_end"], "statuses": ["done"]}
     assert fault(lambda: define().on_progress(print, **wrong)) == snapshot("""\
-the callback waits for events that do not exist
+the callback selects events that do not exist
   - on_progress: there are no events 'evaluater_end'; did you mean 'evaluator_end'?
-  - on_progress: there are no events 'done'; choose one of: completed, evaluating, failed, pending, running\
+  - on_progress: there are no events 'done'; choose one of: completed, evaluating, failed, pending, running
+Fix: correct these names, or leave out kinds and statuses\
 """)
     nothing: Any = None
     assert fault(lambda: define().on_progress(nothing)) == snapshot(
         """\
 on_progress: a progress callback must be a plain function, found None
-Fix: pass a function of one event\
+Fix: pass a function of one event, such as print\
 """
     )
 
@@ -287,8 +288,8 @@ def test_a_block_reports_all_faults_at_its_end() -> None:
             checks.on_progress(print, statuses=["done"])  # type: ignore[list-item]
 
     assert fault(write) == snapshot("""\
-many: the definition has 12 faults
-  - 'a..b' is not a path to a field: it has an empty key: a dot too many
+many: the definition has 12 problems
+  - 'a..b' is not a path to a field: it has an extra dot; write a.b
     Fix: write keys with dots between them, such as usage.total_tokens or items.*.name
   - evaluate_with('contains') has no field
     Fix: call .evaluate_field("output") first
@@ -312,9 +313,10 @@ many: the definition has 12 faults
     Fix: give each configuration its own name
   - 'not-short' cannot be the name of an evaluator
     Fix: choose a name with no colon that does not start with 'not-'
-  - the callback waits for events that do not exist
+  - the callback selects events that do not exist
       - on_progress: there are no events 'done'; choose one of: completed, evaluating, failed, pending, \
-running\
+running
+    Fix: correct these names, or leave out kinds and statuses\
 """)
 
 
@@ -345,6 +347,6 @@ def test_an_incomplete_block_is_an_error_at_its_end() -> None:
 
     assert fault(unfinished) == snapshot("""\
 the definition is not complete
-  - output: it has no evaluator: .evaluate_with(…)
+  - output: add an evaluator: .evaluate_with(…)
   - history: a definition needs a name to store runs: define("name")\
 """)

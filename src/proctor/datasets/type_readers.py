@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core import optional as extras
-from proctor.datasets.faults import Fault, InvalidRecord, describe_value
-from proctor.errors import DatasetError
+from proctor.datasets.problems import InvalidRecord, describe_value
+from proctor.errors import DatasetError, Problem
 from proctor.records import codec
 
-# A value with more faults has a different type.
-MAX_FAULTS = 50
+# A value with more problems has a different type.
+MAX_PROBLEMS = 50
 TYPE_NAMES = {
     "str": "a string",
     "int": "a whole number",
@@ -49,135 +49,130 @@ class _Key(NamedTuple):
     """A key that a type declares."""
 
     name: str
-    kind: Any
+    value_type: Any
     required: bool
 
 
-def find_faults(kind: Any, value: Any, field: str) -> list[Fault]:
-    """Return all faults of a value that cannot be converted; empty if no detail is known."""
-    return list(islice(_walk(kind, value, field), MAX_FAULTS))
+def _is_union(value_type: Any) -> bool:
+    return typing.get_origin(value_type) in (typing.Union, types.UnionType)
 
 
-def _is_union(kind: Any) -> bool:
-    return typing.get_origin(kind) in (typing.Union, types.UnionType)
-
-
-def _walk(kind: Any, value: Any, where: str) -> Iterator[Fault]:
+def _walk(value_type: Any, value: Any, where: str) -> Iterator[Problem]:
     try:
-        _convert(value, kind)
+        _convert(value, value_type)
         return
     except InvalidRecord as invalid:
-        # A pydantic model inside another type reports all its faults.
-        yield from (Fault(where + fault.where, fault.what, fault.fix) for fault in invalid.faults)
+        # A pydantic model inside another type reports all its problems.
+        yield from (Problem(where + problem.where, problem.what, problem.fix) for problem in invalid.problems)
         return
     except msgspec.ValidationError as error:
         failure = error
     except (TypeError, NameError):
-        # msgspec supports this type only inside another one, whose fault is reported.
+        # msgspec supports this type only inside another one, whose problem is reported.
         return
-    yield from _inner_faults(kind, value, where) or explain_error(failure, value, where)
+    yield from _find_inner_problems(value_type, value, where) or explain_error(failure, value, where)
 
 
-def _inner_faults(kind: Any, value: Any, where: str) -> list[Fault]:
-    """Return the faults inside a value; empty if the value itself has the wrong type."""
-    if choices := _choices(kind):
+def _find_inner_problems(value_type: Any, value: Any, where: str) -> list[Problem]:
+    """Return the problems inside a value; empty if the value itself has the wrong type."""
+    if choices := _choices(value_type):
         hint = _suggest(value, choices)
-        return [Fault(where, f"expected {_list_choices(choices)}, found {describe_value(value)}{hint}")]
-    if _is_union(kind):
-        members = [member for member in typing.get_args(kind) if member is not types.NoneType]
+        return [Problem(where, f"expected {_list_choices(choices)}, found {describe_value(value)}{hint}")]
+    if _is_union(value_type):
+        members = [member for member in typing.get_args(value_type) if member is not types.NoneType]
         if len(members) == 1 and value is not None:
-            faults = list(_walk(members[0], value, where))
-            is_inside = any(fault.where != where for fault in faults)
-            return faults if is_inside or _choices(members[0]) else []
-        return _union_faults(members, value, where)
+            problems = list(_walk(members[0], value, where))
+            is_inside = any(problem.where != where for problem in problems)
+            return problems if is_inside or _choices(members[0]) else []
+        return _find_union_problems(members, value, where)
     if isinstance(value, Mapping):
-        return list(_key_faults(kind, value, where))
+        return list(_find_key_problems(value_type, value, where))
     if isinstance(value, list | tuple):
-        pairs = zip(_item_types(kind, len(value)), value, strict=False)
+        pairs = zip(_item_types(value_type, len(value)), value, strict=False)
         return [
-            fault
+            problem
             for index, (item_type, item) in enumerate(pairs)
-            for fault in _walk(item_type, item, f"{where}[{index}]")
+            for problem in _walk(item_type, item, f"{where}[{index}]")
         ]
     return []
 
 
-def _item_types(kind: Any, length: int) -> Sequence[Any]:
+def _item_types(value_type: Any, length: int) -> Sequence[Any]:
     """Return the type of each item of a list; empty if unknown or if the length is wrong."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = typing.get_origin(value_type), typing.get_args(value_type)
     if origin is tuple and arguments:
         if len(arguments) == 2 and arguments[1] is ...:
             return [arguments[0]] * length
         return arguments if len(arguments) == length else ()
     if origin in _LISTS and arguments:
         return [arguments[0]] * length
-    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        hints = _hints(kind)
-        item_types = [hints[name] for name in kind._fields if name in hints]
+    if isinstance(value_type, type) and issubclass(value_type, tuple) and hasattr(value_type, "_fields"):
+        hints = _hints(value_type)
+        item_types = [hints[name] for name in value_type._fields if name in hints]
         return item_types if len(item_types) == length else ()
     return ()
 
 
-def _key_faults(kind: Any, value: Mapping[Any, Any], where: str) -> Iterator[Fault]:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+def _find_key_problems(value_type: Any, value: Mapping[Any, Any], where: str) -> Iterator[Problem]:
+    origin, arguments = typing.get_origin(value_type), typing.get_args(value_type)
     if origin in _MAPPINGS and arguments:
         for key, item in value.items():
-            for fault in _walk(arguments[0], key, where):
-                yield Fault(f"a key of {where}", fault.what)
+            for problem in _walk(arguments[0], key, where):
+                yield Problem(f"a key of {where}", problem.what)
             yield from _walk(arguments[1], item, f"{where}.{key}")
         return
-    declared, is_closed = _declared_keys(kind)
+    declared, is_closed = _declared_keys(value_type)
     for key in declared:
         if key.name in value:
-            yield from _walk(key.kind, value[key.name], f"{where}.{key.name}")
+            yield from _walk(key.value_type, value[key.name], f"{where}.{key.name}")
         elif key.required:
-            yield Fault(f"{where}.{key.name}", "is missing")
+            yield Problem(f"{where}.{key.name}", "is missing")
     names = [key.name for key in declared]
     for unknown in (key for key in value if is_closed and key not in names):
-        yield Fault(f"{where}.{unknown}", "is not known" + _suggest(unknown, names))
+        yield Problem(f"{where}.{unknown}", "is not known" + _suggest(unknown, names))
 
 
-def _declared_keys(kind: Any) -> tuple[list[_Key], bool]:
+def _declared_keys(value_type: Any) -> tuple[list[_Key], bool]:
     """Return the keys that a class declares, and whether it rejects others."""
-    if not isinstance(kind, type):
+    if not isinstance(value_type, type):
         return [], False
-    if issubclass(kind, msgspec.Struct):
-        config = kind.__struct_config__
+    if issubclass(value_type, msgspec.Struct):
+        config = value_type.__struct_config__
         if config.array_like or config.tag is not None:
             return [], False
-        fields = msgspec.structs.fields(kind)
+        fields = msgspec.structs.fields(value_type)
         return [_Key(field.encode_name, field.type, field.required) for field in fields], True
-    hints = _hints(kind)
-    if dataclasses.is_dataclass(kind):
+    hints = _hints(value_type)
+    if dataclasses.is_dataclass(value_type):
         missing = dataclasses.MISSING
         return [
             _Key(field.name, hints[field.name], field.default is field.default_factory is missing)
-            for field in dataclasses.fields(kind)
+            for field in dataclasses.fields(value_type)
             if field.init and field.name in hints
         ], True
-    if typing.is_typeddict(kind):
-        required: frozenset[str] = getattr(kind, "__required_keys__", frozenset())
+    if typing.is_typeddict(value_type):
+        required: frozenset[str] = getattr(value_type, "__required_keys__", frozenset())
         return [_Key(name, _unqualified(hint), name in required) for name, hint in hints.items()], True
     return [], False
 
 
-def _hints(kind: Any, *, include_extras: bool = True) -> dict[str, Any]:
+def _hints(value_type: Any, *, include_extras: bool = True) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(kind, include_extras=include_extras)
+        return typing.get_type_hints(value_type, include_extras=include_extras)
     except Exception:  # a name that only type checkers know
         return {}
 
 
-def _unqualified(kind: Any) -> Any:
-    return typing.get_args(kind)[0] if typing.get_origin(kind) in _QUALIFIERS else kind
+def _unqualified(value_type: Any) -> Any:
+    return typing.get_args(value_type)[0] if typing.get_origin(value_type) in _QUALIFIERS else value_type
 
 
-def _choices(kind: Any) -> tuple[Any, ...]:
+def _choices(value_type: Any) -> tuple[Any, ...]:
     """Return the values of a literal or enum, as a file writes them."""
-    if typing.get_origin(kind) is typing.Literal:
-        return typing.get_args(kind)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return tuple(member.value for member in kind)
+    if typing.get_origin(value_type) is typing.Literal:
+        return typing.get_args(value_type)
+    if isinstance(value_type, type) and issubclass(value_type, enum.Enum):
+        return tuple(member.value for member in value_type)
     return ()
 
 
@@ -191,8 +186,8 @@ def _suggest(value: Any, choices: Collection[Any]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _union_faults(members: Sequence[Any], value: Any, where: str) -> list[Fault]:
-    """Return the fault of a value outside a union with choices; empty for other unions."""
+def _find_union_problems(members: Sequence[Any], value: Any, where: str) -> list[Problem]:
+    """Return the problem of a value outside a union with choices; empty for other unions."""
     if not any(map(_choices, members)):
         return []
     names = [
@@ -202,11 +197,11 @@ def _union_faults(members: Sequence[Any], value: Any, where: str) -> list[Fault]
         for member in members
     ]
     hint = _suggest(value, [choice for member in members for choice in _choices(member)])
-    return [Fault(where, f"expected {' or '.join(names)}, found {describe_value(value)}{hint}")]
+    return [Problem(where, f"expected {' or '.join(names)}, found {describe_value(value)}{hint}")]
 
 
-def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> list[Fault]:
-    """Explain the first fault that msgspec reports: path, expected type, actual value."""
+def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> list[Problem]:
+    """Explain the first problem that msgspec reports: path, expected type, actual value."""
     text = str(error)
     at = AT.search(text)
     steps = at["path"] if at else ""
@@ -215,19 +210,19 @@ def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> lis
         # msgspec does not name the key, so there is no value to show.
         where, steps = f"a key of {where}", "[...]"
     if isinstance(error.__cause__, InvalidRecord):
-        return [Fault(where + fault.where, fault.what) for fault in error.__cause__.faults]
+        return [Problem(where + problem.where, problem.what) for problem in error.__cause__.problems]
     if match := FIELD.match(message):
         is_missing = match["how"] == "missing required"
-        return [Fault(f"{where}.{match['name']}", "is missing" if is_missing else "is not known")]
+        return [Problem(f"{where}.{match['name']}", "is missing" if is_missing else "is not known")]
     if match := LENGTH.match(message):
-        return [Fault(where, f"expected a list of {match['wanted']}, found {match['got']}")]
+        return [Problem(where, f"expected a list of {match['wanted']}, found {match['got']}")]
     if match := EXPECTED.match(message):
-        names = " or ".join(TYPE_NAMES.get(kind, kind) for kind in match["kinds"].split(" | "))
-        return [Fault(where, f"expected {names}, found {_describe_value_at(steps, value, match['got'])}")]
+        names = " or ".join(TYPE_NAMES.get(value_type, value_type) for value_type in match["kinds"].split(" | "))
+        return [Problem(where, f"expected {names}, found {_describe_value_at(steps, value, match['got'])}")]
     if match := BOUND.match(message):
         bound = f"{TYPE_NAMES.get(match['kind'], match['kind'])} {match['bound']}"
-        return [Fault(where, f"expected {bound}, found {_describe_value_at(steps, value, 'another')}")]
-    return [Fault(where, message[:1].lower() + message[1:])]
+        return [Problem(where, f"expected {bound}, found {_describe_value_at(steps, value, 'another')}")]
+    return [Problem(where, message[:1].lower() + message[1:])]
 
 
 def _describe_value_at(steps: str, value: Any, type_name: str) -> str:
@@ -246,33 +241,33 @@ def _describe_value_at(steps: str, value: Any, type_name: str) -> str:
 Reader = Callable[[Any], Any]
 
 
-def make_reader(kind: Any, field: str) -> Reader | None:
+def make_reader(value_type: Any, field: str) -> Reader | None:
     """Return a function that converts a plain value to a type, or None if any value is allowed.
 
     A boolean is not a number; a whole number is accepted as a float. The type may be a plain type, a list or mapping of
     such types, optional, a union, a Literal, a dataclass, a TypedDict, a msgspec struct or a pydantic model.
     """
-    if kind is Any or kind is object:
+    if value_type is Any or value_type is object:
         return None
-    if _uses_pydantic(kind):
-        return _pydantic_reader(kind, field)
+    if _uses_pydantic(value_type):
+        return _pydantic_reader(value_type, field)
     try:
-        msgspec.convert(None, kind, dec_hook=_decode_other)
+        msgspec.convert(None, value_type, dec_hook=_decode_other)
     except msgspec.ValidationError:
-        return _plain_reader(kind, field)
+        return _plain_reader(value_type, field)
     except (TypeError, NameError) as error:
-        if _is_union(kind):
-            return _union_reader(typing.get_args(kind), field)
+        if _is_union(value_type):
+            return _union_reader(typing.get_args(value_type), field)
         raise DatasetError(
-            f"{field}_type={kind!r} is not a type that values can be converted to: {error}",
+            f"{field}_type={value_type!r} is not a type that values can be converted to: {error}",
             fix="use str, int, float, bool, list, dict, Optional, a union, a Literal, a dataclass, "
             "a TypedDict, a msgspec struct, a pydantic model, or Any",
         ) from None
-    return _plain_reader(kind, field)
+    return _plain_reader(value_type, field)
 
 
 def accepts_null(read: Reader | None) -> bool:
-    """Tell whether a reader accepts null."""
+    """Return True if a reader accepts null."""
     if read is None:
         return True
     try:
@@ -282,31 +277,31 @@ def accepts_null(read: Reader | None) -> bool:
     return True
 
 
-def field_type(kind: Any, key: str) -> Any:
+def field_type(value_type: Any, key: str) -> Any:
     """Return the declared type of one field of a dataclass, struct, model or mapping."""
-    if typing.get_origin(kind) in (dict, Mapping):
-        return typing.get_args(kind)[1]
-    if not isinstance(kind, type):
+    if typing.get_origin(value_type) in (dict, Mapping):
+        return typing.get_args(value_type)[1]
+    if not isinstance(value_type, type):
         return Any
-    return typing.get_type_hints(kind).get(key, Any)
+    return typing.get_type_hints(value_type).get(key, Any)
 
 
-def _plain_reader(kind: Any, field: str) -> Reader:
+def _plain_reader(value_type: Any, field: str) -> Reader:
     def read(value: Any) -> Any:
         try:
-            converted = msgspec.convert(value, kind, dec_hook=_decode_other)
+            converted = msgspec.convert(value, value_type, dec_hook=_decode_other)
         except msgspec.ValidationError as error:
-            faults = find_faults(kind, value, field) or explain_error(error, value, field)
-            raise InvalidRecord(faults) from None
-        _check_unknown_keys(value, converted, kind, field)
+            problems = list(islice(_walk(value_type, value, field), MAX_PROBLEMS))
+            raise InvalidRecord(problems or explain_error(error, value, field)) from None
+        _check_unknown_keys(value, converted, value_type, field)
         return converted
 
     return read
 
 
-def _check_unknown_keys(value: Any, converted: Any, kind: Any, field: str) -> None:
+def _check_unknown_keys(value: Any, converted: Any, value_type: Any, field: str) -> None:
     if isinstance(value, Mapping | list | tuple):
-        unknown = list(find_unknown_keys(value, converted, kind, field))
+        unknown = list(find_unknown_keys(value, converted, value_type, field))
         if unknown:
             raise InvalidRecord(unknown)
 
@@ -322,59 +317,59 @@ def _union_reader(members: Sequence[Any], field: str) -> Reader:
             except InvalidRecord:
                 continue
         names = " or ".join(getattr(member, "__name__", str(member)) for member in members)
-        raise InvalidRecord([Fault(field, f"expected {names}, found {describe_value(value)}")])
+        raise InvalidRecord([Problem(field, f"expected {names}, found {describe_value(value)}")])
 
     return read
 
 
-def _pydantic_reader(kind: Any, field: str) -> Reader:
+def _pydantic_reader(value_type: Any, field: str) -> Reader:
     pydantic = extras.require("pydantic", extra="pydantic", why="conversion to a pydantic model")
-    adapter = pydantic.TypeAdapter(kind)
+    adapter = pydantic.TypeAdapter(value_type)
 
     def read(value: Any) -> Any:
-        if isinstance(kind, type) and isinstance(value, kind):
+        if isinstance(value_type, type) and isinstance(value, value_type):
             return value
         try:
             # Strict JSON mode does not guess, but accepts dates and enums as strings.
             converted = adapter.validate_json(codec.encode(value), strict=True)
         except pydantic.ValidationError as error:
-            raise InvalidRecord(_pydantic_faults(error, field)) from None
-        _check_unknown_keys(value, converted, kind, field)
+            raise InvalidRecord(_convert_pydantic_errors(error, field)) from None
+        _check_unknown_keys(value, converted, value_type, field)
         return converted
 
     return read
 
 
-def _convert(value: Any, kind: Any) -> Any:
+def _convert(value: Any, value_type: Any) -> Any:
     """Convert a value; raise msgspec's error, or `InvalidRecord` for a pydantic model."""
-    if _uses_pydantic(kind):
-        return _pydantic_reader(kind, "")(value)
-    return msgspec.convert(value, kind, dec_hook=_decode_other)
+    if _uses_pydantic(value_type):
+        return _pydantic_reader(value_type, "")(value)
+    return msgspec.convert(value, value_type, dec_hook=_decode_other)
 
 
-def _decode_other(kind: Any, value: Any) -> Any:
+def _decode_other(value_type: Any, value: Any) -> Any:
     """Decode a type that msgspec does not support, inside one that it supports."""
-    if isinstance(value, kind):
+    if isinstance(value, value_type):
         return value
-    if _uses_pydantic(kind):
-        return _pydantic_reader(kind, "")(value)
-    raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
+    if _uses_pydantic(value_type):
+        return _pydantic_reader(value_type, "")(value)
+    raise TypeError(f"Expected `{value_type.__name__}`, got `{type(value).__name__}`")
 
 
-def _uses_pydantic(kind: Any) -> bool:
-    return hasattr(kind, "__pydantic_validator__") or any(map(_uses_pydantic, typing.get_args(kind)))
+def _uses_pydantic(value_type: Any) -> bool:
+    return hasattr(value_type, "__pydantic_validator__") or any(map(_uses_pydantic, typing.get_args(value_type)))
 
 
-def _pydantic_faults(error: Any, field: str) -> list[Fault]:
-    faults = []
+def _convert_pydantic_errors(error: Any, field: str) -> list[Problem]:
+    problems = []
     for detail in error.errors(include_url=False):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in detail["loc"])
         what = "is missing"
         if detail["type"] != "missing":
             expectation = detail["msg"].replace("Input should be", "expected")
             what = f"{expectation}, found {describe_value(detail['input'])}"
-        faults.append(Fault(field + "".join(steps), what))
-    return faults
+        problems.append(Problem(field + "".join(steps), what))
+    return problems
 
 
 class _Attributes(NamedTuple):
@@ -384,41 +379,43 @@ class _Attributes(NamedTuple):
     accepts_other_keys: bool = False
 
 
-def find_unknown_keys(value: Any, converted: Any, kind: Any, where: str) -> Iterator[Fault]:
-    """Yield a fault for every key of a plain value that the converted value does not have."""
+def find_unknown_keys(value: Any, converted: Any, value_type: Any, where: str) -> Iterator[Problem]:
+    """Yield a problem for every key of a plain value that the converted value does not have."""
     if isinstance(value, list | tuple) and isinstance(converted, list | tuple):
         for index, (item, converted_item) in enumerate(zip(value, converted, strict=False)):
-            yield from find_unknown_keys(item, converted_item, kind, f"{where}[{index}]")
+            yield from find_unknown_keys(item, converted_item, value_type, f"{where}[{index}]")
     elif isinstance(value, Mapping) and isinstance(converted, Mapping):
-        yield from _check_mapping(value, converted, kind, where)
+        yield from _check_mapping(value, converted, value_type, where)
     elif isinstance(value, Mapping) and value is not converted:
         yield from _check_object(value, converted, where)
 
 
-def _check_mapping(value: Mapping[Any, Any], converted: Mapping[Any, Any], kind: Any, where: str) -> Iterator[Fault]:
+def _check_mapping(
+    value: Mapping[Any, Any], converted: Mapping[Any, Any], value_type: Any, where: str
+) -> Iterator[Problem]:
     # Conversion to a TypedDict drops undeclared keys.
     if len(converted) < len(value):
         dropped = [key for key in value if key not in converted]
-        yield from _unknown_key_faults(dropped, _typed_dict_keys(kind), where)
+        yield from _unknown_key_problems(dropped, _typed_dict_keys(value_type), where)
         items = [(key, item, converted[key]) for key, item in value.items() if key in converted]
     else:
         # Conversion may change keys, such as "1" to 1, but not their order.
         pairs = zip(value.items(), converted.values(), strict=True)
         items = [(key, item, converted_item) for (key, item), converted_item in pairs]
-    hints = _hints(kind, include_extras=False) if typing.is_typeddict(kind) else {}
+    hints = _hints(value_type, include_extras=False) if typing.is_typeddict(value_type) else {}
     for key, item, converted_item in items:
-        yield from find_unknown_keys(item, converted_item, hints.get(key, kind), f"{where}.{key}")
+        yield from find_unknown_keys(item, converted_item, hints.get(key, value_type), f"{where}.{key}")
 
 
-def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Iterator[Fault]:
-    kind: Any = type(converted)
-    attributes = _attributes(kind)
+def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Iterator[Problem]:
+    value_type: Any = type(converted)
+    attributes = _attributes(value_type)
     if attributes is None:
         return
     if not attributes.accepts_other_keys:
         unknown = [key for key in value if key not in attributes.by_key]
-        yield from _unknown_key_faults(unknown, attributes.by_key, where)
-    hints = _hints(kind, include_extras=False)
+        yield from _unknown_key_problems(unknown, attributes.by_key, where)
+    hints = _hints(value_type, include_extras=False)
     for key, item in value.items():
         attribute = attributes.by_key.get(key)
         if attribute is not None and isinstance(item, Mapping | list | tuple):
@@ -426,40 +423,40 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
             yield from find_unknown_keys(item, converted_item, hints.get(attribute), f"{where}.{key}")
 
 
-def _unknown_key_faults(unknown: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Fault]:
+def _unknown_key_problems(unknown: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Problem]:
     names = list(declared)
     fix = f"use one of: {', '.join(names)}" if names else "leave it out"
     for key in unknown:
-        yield Fault(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)
+        yield Problem(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)
 
 
 @lru_cache(maxsize=256)
-def _attributes(kind: Any) -> _Attributes | None:
+def _attributes(value_type: Any) -> _Attributes | None:
     """Return the attributes of a class that values are converted to; None for any other class."""
-    if hasattr(kind, "__pydantic_fields__"):
-        return _pydantic_attributes(kind)
-    if issubclass(kind, msgspec.Struct):
-        config = kind.__struct_config__
-        names = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
+    if hasattr(value_type, "__pydantic_fields__"):
+        return _pydantic_attributes(value_type)
+    if issubclass(value_type, msgspec.Struct):
+        config = value_type.__struct_config__
+        names = {field.encode_name: field.name for field in msgspec.structs.fields(value_type)}
         if config.tag_field is not None:
             names[config.tag_field] = ""
         return _Attributes(names)
-    if dataclasses.is_dataclass(kind):
-        return _Attributes({field.name: field.name for field in dataclasses.fields(kind) if field.init})
-    attrs = getattr(kind, "__attrs_attrs__", None)
+    if dataclasses.is_dataclass(value_type):
+        return _Attributes({field.name: field.name for field in dataclasses.fields(value_type) if field.init})
+    attrs = getattr(value_type, "__attrs_attrs__", None)
     return None if attrs is None else _Attributes({field.name: field.name for field in attrs})
 
 
-def _pydantic_attributes(kind: Any) -> _Attributes:
+def _pydantic_attributes(value_type: Any) -> _Attributes:
     names: dict[str, str] = {}
-    for name, field in kind.__pydantic_fields__.items():
+    for name, field in value_type.__pydantic_fields__.items():
         aliases = (field.alias, field.validation_alias)
         names.update({key: name for alias in aliases for key in _alias_keys(alias)})
         names.setdefault(name, name)
-    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
-    validators = kind.__pydantic_decorators__.model_validators.values()
+    config = getattr(value_type, "model_config", None) or getattr(value_type, "__pydantic_config__", None) or {}
+    validators = value_type.__pydantic_decorators__.model_validators.values()
     has_early_validator = any(validator.info.mode in _EARLY_MODES for validator in validators)
-    is_root = getattr(kind, "__pydantic_root_model__", False)
+    is_root = getattr(value_type, "__pydantic_root_model__", False)
     # pydantic itself enforces "forbid"; "allow" and "ignore" are the user's choice.
     return _Attributes(names, config.get("extra") is not None or has_early_validator or is_root)
 
@@ -474,7 +471,7 @@ def _alias_keys(alias: Any) -> Iterator[str]:
         yield path[0]
 
 
-def _typed_dict_keys(kind: Any) -> list[str]:
-    if typing.is_typeddict(kind):
-        return list(_hints(kind, include_extras=False))
-    return list(dict.fromkeys(key for argument in typing.get_args(kind) for key in _typed_dict_keys(argument)))
+def _typed_dict_keys(value_type: Any) -> list[str]:
+    if typing.is_typeddict(value_type):
+        return list(_hints(value_type, include_extras=False))
+    return list(dict.fromkeys(key for argument in typing.get_args(value_type) for key in _typed_dict_keys(argument)))

@@ -1,9 +1,10 @@
-"""The connection to a Redis server: scripts, retries, errors and the format of messages."""
+"""The connection to a Redis server: scripts, retries, errors and the message format."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from proctor.mailboxes import core
 from proctor.models.connect import hide_credentials
 from proctor.records.mail import DeadLetter
 
-# The size of one command, so that other clients get their turn.
+# The limits of one command, so that it does not block other clients for long.
 CHUNK = 100
 CHUNK_BYTES = 1024 * 1024
 _MAX_LINE_LENGTH = 1000
@@ -43,47 +44,47 @@ class StoredMessage(NamedTuple):
 
 
 def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
-    """Read an entry of the stream of dead letters; its key contains the time of death."""
+    """Read an entry of the stream of dead letters; its key contains the time at which it was added."""
     entry = dict(zip(fields[::2], fields[1::2], strict=False))
     died_ms = min(int(died.partition(b"-")[0]), _MAX_MILLISECONDS)
     record = entry.get(b"letter", b"")
     # Unreadable messages become dead letters, and other programs may write to the stream.
-    fault = ""
+    default_reason = ""
     try:
         letter = StoredMessage.read(record)
         enqueued_at = core.to_datetime(letter.sent_ms)
     except (ValueError, OverflowError, OSError):
-        key = _text(entry.get(b"id", b"")) or died.decode()
+        key = _decode_text(entry.get(b"id", b"")) or died.decode()
         letter, enqueued_at = StoredMessage(key, died_ms, None, record), core.to_datetime(died_ms)
-        fault = core.BAD_HEADER
-    deliveries = _number(entry.get(b"count", b""))
-    past = _text(entry.get(b"past", b""))
-    reason = _text(entry.get(b"reason", b"")) or fault or core.describe_deliveries(deliveries)
+        default_reason = core.BAD_HEADER
+    deliveries = _parse_number(entry.get(b"count", b""))
+    history = _decode_text(entry.get(b"past", b""))
+    reason = _decode_text(entry.get(b"reason", b"")) or default_reason or core.describe_deliveries(deliveries)
     return DeadLetter(
         id=letter.id,
-        body=_text(letter.body),
+        body=_decode_text(letter.body),
         reason=reason,
         delivery_count=deliveries,
         enqueued_at=enqueued_at,
         died_at=core.to_datetime(died_ms),
-        history=tuple(map(_history_line, past.split("\n"))) if past else (),
+        history=tuple(map(_read_history_line, history.split("\n"))) if history else (),
         reply_to=letter.reply_to,
     )
 
 
-def _text(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _number(data: bytes) -> int:
+def _parse_number(data: bytes) -> int:
     return int(data) if data.isdigit() and len(data) < _MAX_DIGITS else 0
 
 
-def _history_line(line: str) -> str:
+def _read_history_line(line: str) -> str:
     delivery, _, reason = line.partition(" ")
     if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MAX_DIGITS):
         return line
-    return core.history_line(int(delivery), reason or core.LEASE_EXPIRED)
+    return core.format_history_line(int(delivery), reason or core.LEASE_EXPIRED)
 
 
 def to_milliseconds(seconds: float) -> int:
@@ -91,7 +92,7 @@ def to_milliseconds(seconds: float) -> int:
     return math.ceil(seconds * 1000)
 
 
-def one_line(reason: str) -> str:
+def to_one_line(reason: str) -> str:
     """Shorten a reason to one line of a history."""
     return replace_invalid(" ".join(reason.split())[:_MAX_LINE_LENGTH])
 
@@ -111,9 +112,9 @@ _CONNECT_TIMEOUT = 5.0
 _HEALTH_CHECK = 15
 # The default of redis-py for a connection pool without a timeout.
 _DEFAULT_TIMEOUT = 5.0
-# Transient errors for which redis-py has no class.
+# Prefixes of transient errors for which redis-py has no class.
 _TRANSIENT = ("BUSY ", "UNBLOCKED ", "MASTERDOWN ", "NOREPLICAS ", "LOADING ", "CLUSTERDOWN ")
-_WHY = "a mailbox on Redis"
+_FEATURE = "a mailbox on Redis"
 
 
 class Script(NamedTuple):
@@ -124,7 +125,7 @@ class Script(NamedTuple):
 
 
 @cache
-def script(name: str, *, standalone: bool = False) -> Script:
+def load_script(name: str, *, standalone: bool = False) -> Script:
     """Load a script, with the shared functions unless it is standalone."""
     shared = "" if standalone else resources.text("mailboxes", "scripts", "mailbox.lua")
     text = shared + resources.text("mailboxes", "scripts", f"{name}.lua")
@@ -132,7 +133,7 @@ def script(name: str, *, standalone: bool = False) -> Script:
 
 
 class RetryLimit(NamedTuple):
-    """For how many seconds a call is retried while the server is down, and what ends it earlier."""
+    """How long a call is retried while the server is down; `is_cancelled` can end it earlier."""
 
     seconds: float = 2.5
     is_cancelled: Callable[[], bool] = lambda: False
@@ -178,7 +179,7 @@ class RedisConnection:
     """
 
     def __init__(self, client: Any, *, owned: bool) -> None:
-        redis = extras.require("redis", extra="redis", why=_WHY)
+        redis = extras.require("redis", extra="redis", why=_FEATURE)
         self._errors = redis.exceptions
         self._client = client
         self._execute = client.execute_command
@@ -252,20 +253,20 @@ class RedisConnection:
 
     def _translate(self, error: Exception) -> MailboxError:
         errors = self._errors
-        what, fix = f"the server refuses: {error}", ""
+        what, fix = f"the server rejected the command: {error}", ""
         if isinstance(error, errors.AuthenticationError | errors.AuthorizationError):
-            what, fix = "the server does not accept the user or password", "check them in the address"
+            what, fix = "the server rejected the user or password", "check them in the address"
         elif isinstance(error, errors.NoPermissionError):
-            what = f"the server does not allow it: {error}"
+            what = f"the user has no permission: {error}"
             fix = "allow the user EVAL, EVALSHA and BLPOP, and all commands on keys proctor:*"
         elif isinstance(error, errors.AskError):
             what = "the server is part of a cluster"
-            fix = "add ?cluster=true to the address, or give a RedisCluster as the client"
+            fix = "add ?cluster=true to the address, or pass a RedisCluster as the client"
         elif isinstance(error, errors.OutOfMemoryError):
-            what, fix = "the server has no memory left", "let workers catch up, or raise its maxmemory"
+            what, fix = "the server is out of memory", "raise its maxmemory, or wait until workers have caught up"
         elif isinstance(error, errors.ConnectionError | errors.TimeoutError | errors.RedisClusterException):
             what = f"the server cannot be reached: {error}"
-            fix = "check that it runs and that the address is right"
+            fix = "check that it is running and that the address is correct"
         elif str(error).startswith("WRONGTYPE "):
             return WrongType(f"a key has the wrong type: {error}", where=self.where)
         return MailboxError(what, where=self.where, fix=fix)
@@ -274,17 +275,17 @@ class RedisConnection:
 def wrap_client(client: Any) -> RedisConnection:
     if isinstance(client, RedisConnection):
         return client
-    redis = extras.require("redis", extra="redis", why=_WHY)
+    redis = extras.require("redis", extra="redis", why=_FEATURE)
     if not isinstance(client, redis.Redis | redis.cluster.RedisCluster):
         raise ConfigError(
-            f"a {type(client).__qualname__} is not a client of Redis",
-            fix="give a redis.Redis or a redis.cluster.RedisCluster (the ones without async)",
+            f"an object of type {type(client).__qualname__} is not a Redis client",
+            fix="pass a redis.Redis or a redis.cluster.RedisCluster, not their asyncio versions",
         )
     return RedisConnection(client, owned=False)
 
 
 def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
-    redis = extras.require("redis", extra="redis", why=_WHY)
+    redis = extras.require("redis", extra="redis", why=_FEATURE)
     timeouts = {
         "socket_timeout": _SOCKET_TIMEOUT,
         "socket_connect_timeout": _CONNECT_TIMEOUT,
@@ -297,11 +298,12 @@ def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
         # `RedisConnection` retries itself.
         no_retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         client = redis.Redis.from_url(url, retry=no_retry, **timeouts)
-        # This does not connect yet, but refuses unknown options.
+        # This does not connect yet, but rejects unknown options.
         client.connection_pool.make_connection()
     except (ValueError, TypeError) as error:
+        reason = re.sub(r".*unexpected keyword argument", "unknown option", str(error))
         raise ConfigError(
-            f"the address cannot be used: {error}",
+            f"invalid address: {reason}",
             where=hide_credentials(url),
             fix="write it as redis://host:6379/0/NAME; its options are those of redis-py",
         ) from None
@@ -309,13 +311,13 @@ def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
         raise MailboxError(
             f"the cluster cannot be reached: {error}",
             where=hide_credentials(url),
-            fix="check that it runs and that the address and the password are right",
+            fix="check that it is running and that the address and the password are correct",
         ) from None
     return RedisConnection(client, owned=True)
 
 
 def _describe_client(client: Any) -> tuple[str, float]:
-    """The address of the server, and the longest time to listen."""
+    """Return the address of the server, and the longest time to listen."""
     if hasattr(client, "connection_pool"):
         options = client.connection_pool.connection_kwargs
         host, port = options.get("host", "localhost"), options.get("port", 6379)
@@ -330,7 +332,7 @@ def _describe_client(client: Any) -> tuple[str, float]:
 
 def _bad_address(address: str) -> ConfigError:
     return ConfigError(
-        f"{hide_credentials(address)!r} is not the address of a mailbox on Redis",
+        f"{hide_credentials(address)!r} is not a valid address of a mailbox on Redis",
         fix="write it as redis://host:6379/0/NAME, or rediss://… for TLS; write @, / and # in a "
         "password as %40, %2F and %23",
     )

@@ -207,6 +207,10 @@ def _render_error(code: int, message: str) -> dict[str, Any]:
 
 GEMINI = WireFormat(
     "gemini",
+    lambda http: (
+        (http.method, http.path) == ("GET", "/v1beta/models")
+        or (http.method == "POST" and http.path.startswith("/v1beta/models/") and http.path.endswith(METHOD))
+    ),
     _GenerateRequest,
     _IGNORED,
     "x-goog-api-key",
