@@ -53,7 +53,7 @@ from proctor.sessions import current as sessions
 
 _BUILT_IN = "proctor.evaluators."
 
-CallMode = Literal["inline", "thread", "async"]
+CallMode = Literal["inline", "compute", "thread", "async"]
 
 
 class BoundEvaluator:
@@ -266,8 +266,9 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
         score = _make_pair_scorer(call, threshold, can_share=can_share)
     else:
         score = _make_sync_scorer(call, plan)
-    mode: CallMode = "inline" if info.pure else "thread"
-    return BoundEvaluator(spec, mode, score, needs, is_builtin=info.pure and _is_builtin_without_callbacks(call))
+    is_builtin = _is_builtin_without_callbacks(call)
+    mode: CallMode = "inline" if info.pure else "compute" if is_builtin else "thread"
+    return BoundEvaluator(spec, mode, score, needs, is_builtin=info.pure and is_builtin)
 
 
 class CallPlan(NamedTuple):

@@ -259,7 +259,8 @@ def combine_scorers(parts: NamedEvaluators, rule: CombineRule) -> tuple[CallMode
 
     if "async" in modes:
         return "async", score_concurrently
-    return "thread" if "thread" in modes else "inline", score
+    mode: CallMode = "thread" if "thread" in modes else "compute" if "compute" in modes else "inline"
+    return mode, score
 
 
 def collect_needs(parts: NamedEvaluators) -> frozenset[str]:
@@ -268,10 +269,11 @@ def collect_needs(parts: NamedEvaluators) -> frozenset[str]:
 
 async def score_async(part: BoundEvaluator, trial: Trial) -> Score:
     """Await the score of any evaluator, in a thread if it may block."""
-    from proctor.core.threads import run_in_thread
+    from proctor.core.threads import compute, run_in_thread
 
-    if part.mode == "thread":
-        return await run_in_thread(part.score, trial)  # type: ignore[no-any-return]
+    if part.mode in ("compute", "thread"):
+        run = compute if part.mode == "compute" else run_in_thread
+        return await run(part.score, trial)  # type: ignore[no-any-return]
     score = part.score(trial)
     return await score if part.mode == "async" else score  # type: ignore[no-any-return]
 

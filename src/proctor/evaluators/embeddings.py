@@ -10,7 +10,7 @@ from itertools import combinations
 from operator import mul
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from proctor.core.threads import run_in_thread
+from proctor.core.threads import compute
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_first_unreadable, find_symbols
 from proctor.models import connect as connections
@@ -45,10 +45,10 @@ UNRELATED_TEXTS = (
 
 
 async def run_off_loop(size: int, function: Callable[[Unpack[Arguments]], Result], *args: *Arguments) -> Result:
-    """Call a function, in a thread if it has to read many characters."""
+    """Call a function, in a thread when a core is free if it has to read many characters."""
     if size < MIN_THREAD_SIZE:
         return function(*args)
-    result: Result = await run_in_thread(function, *args)
+    result: Result = await compute(function, *args)
     return result
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.core import optional as extras
-from proctor.core.threads import run_in_thread
+from proctor.core.threads import compute
 from proctor.errors import ModelError
 from proctor.models import weights
 from proctor.models.embedders.minilm import Bert, WordPiece
@@ -134,16 +134,17 @@ class CrossEncoder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        # One computes at a time, to limit memory; the tokenizer needs no lock.
+        self._compute_lock, self._load_lock = threading.Lock(), threading.Lock()
         self._loaded: tuple[WordPiece, Bert, Mapping[str, Any], Any] | None = None
 
     async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the score of each pair of a question and a passage."""
-        scores: list[float] = await run_in_thread(self.scores, pairs)
+        scores: list[float] = await compute(self.scores, pairs)
         return scores
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        with self._lock:
+        with self._compute_lock:
             tokenizer, *_ = self._load()
             tokens = [_join_pair(tokenizer, *pair) for pair in pairs]
             # Batches of similar length need little padding.
@@ -164,12 +165,13 @@ class CrossEncoder:
         return [float(logit) for logit in logits[:, 0]]
 
     def _load(self) -> tuple[WordPiece, Bert, Mapping[str, Any], Any]:
-        if self._loaded is None:
-            np = extras.require("numpy", extra="local", why="the local cross-encoder")
-            tensors = read_tensors(self._path, np)
-            tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
-            self._loaded = tokenizer, Bert(tensors, np), tensors, np
-        return self._loaded
+        with self._load_lock:
+            if self._loaded is None:
+                np = extras.require("numpy", extra="local", why="the local cross-encoder")
+                tensors = read_tensors(self._path, np)
+                tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
+                self._loaded = tokenizer, Bert(tensors, np), tensors, np
+            return self._loaded
 
 
 def _join_pair(tokenizer: WordPiece, question: str, passage: str) -> tuple[list[int], int]:

@@ -10,7 +10,7 @@ from proctor.errors import ModelError, suggest_name
 from proctor.models import weights
 from proctor.models.embedders.minilm import MiniLM
 from proctor.models.embedders.multilingual import Multilingual
-from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
+from proctor.models.embedding_cache import LOCAL_BATCH_CHARACTERS, CachedEmbedder, shared_embedder
 from proctor.ports import Embedder
 
 LOCAL_EMBEDDERS: dict[str, Callable[[Path], Embedder]] = {"minilm": MiniLM, "multilingual": Multilingual}
@@ -25,4 +25,4 @@ def connect(address: str) -> CachedEmbedder:
     path = weights.path(name)
     extras.require("numpy", extra="local", why="the local embedder")
     # All users share one model in memory.
-    return shared_embedder((name, path), lambda: CachedEmbedder(make(path)))
+    return shared_embedder((name, path), lambda: CachedEmbedder(make(path), batch_characters=LOCAL_BATCH_CHARACTERS))

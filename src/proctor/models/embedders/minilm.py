@@ -311,7 +311,8 @@ class MiniLM:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        # One computes at a time, to limit memory; the tokenizer needs no lock.
+        self._compute_lock, self._load_lock = threading.Lock(), threading.Lock()
         self._loaded: tuple[WordPiece, Any] | None = None
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
@@ -320,11 +321,10 @@ class MiniLM:
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the words and signs outside of the vocabulary, which all have the same vector."""
-        with self._lock:
-            return self._load()[0].unknown(text)
+        return self._load()[0].unknown(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        with self._lock:
+        with self._compute_lock:
             tokenizer, model = self._load()
             ids = [tokenizer.token_ids(text, MAX_PIECES) for text in texts]
             # Batches of similar length need little padding.
@@ -339,8 +339,9 @@ class MiniLM:
             return vectors
 
     def _load(self) -> tuple[WordPiece, Any]:
-        if self._loaded is None:
-            np = extras.require("numpy", extra="local", why="the local embedder")
-            tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
-            self._loaded = tokenizer, Bert(read_tensors(self._path, np), np)
-        return self._loaded
+        with self._load_lock:
+            if self._loaded is None:
+                np = extras.require("numpy", extra="local", why="the local embedder")
+                tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
+                self._loaded = tokenizer, Bert(read_tensors(self._path, np), np)
+            return self._loaded

@@ -189,7 +189,8 @@ class Multilingual:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        # One computes at a time, to limit memory; the tokenizer needs no lock.
+        self._compute_lock, self._load_lock = threading.Lock(), threading.Lock()
         self._loaded: tuple[Unigrams, ConvolutionEncoder] | None = None
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
@@ -198,11 +199,10 @@ class Multilingual:
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the characters outside of the vocabulary, which all have the same vector."""
-        with self._lock:
-            return self._load()[0].unknown(text)
+        return self._load()[0].unknown(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        with self._lock:
+        with self._compute_lock:
             pieces, encoder = self._load()
             waiting = [pieces.token_ids(text, MAX_PIECES) for text in texts]
             vectors: list[Sequence[float]] = []
@@ -214,7 +214,8 @@ class Multilingual:
             return vectors
 
     def _load(self) -> tuple[Unigrams, ConvolutionEncoder]:
-        if self._loaded is None:
-            np = extras.require("numpy", extra="local", why="the local embedder")
-            self._loaded = Unigrams.load(self._path.with_name("sp.model")), ConvolutionEncoder(self._path, np)
-        return self._loaded
+        with self._load_lock:
+            if self._loaded is None:
+                np = extras.require("numpy", extra="local", why="the local embedder")
+                self._loaded = Unigrams.load(self._path.with_name("sp.model")), ConvolutionEncoder(self._path, np)
+            return self._loaded
