@@ -22,6 +22,7 @@ import conformance
 from proctor.cli.main import COMMANDS, proctor
 from proctor.core.imports import EVALUATORS, entry_points
 from proctor.evaluators import rubric_files as rubrics
+from proctor.evaluators.cards import load_cards
 from proctor.evaluators.decorator import EvaluatorInfo
 from proctor.evaluators.options import ParameterInfo
 from proctor.records import codec
@@ -92,6 +93,9 @@ def _evaluator(info: EvaluatorInfo, function: Any) -> Iterator[str]:
         yield "Reads the session of the trial."
     if info.parameters:
         yield _table(("parameter", "type", "default"), [_parameter(p) for p in info.parameters])
+    card = load_cards().get(info.name)
+    if card is not None:
+        yield "\n".join(f"- {label}: {text}" for label, text in card.list_entries())
 
 
 def _docstring(text: str) -> Iterator[str]:
