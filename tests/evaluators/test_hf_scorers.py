@@ -1,0 +1,86 @@
+"""Evaluators with models of the Hugging Face Hub; the models are tiny ones that the tests make."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from proctor.errors import EvaluatorError
+from proctor.evaluators.hf_scorers import CrossEncoderRelevance, EntailmentScorer, ToxicityClassifier, split_passages
+from tests.models.tiny_models import save_model
+
+# The tiny models give "good" the vector (1, 0), "bad" (-1, 0), "cat" (0, 1) and "car" (0, -1).
+TOXIC = {"id2label": {"0": "neutral", "1": "toxic"}, "max_position_embeddings": 512}
+NLI = {"id2label": {"0": "contradiction", "1": "entailment"}}
+
+
+def test_the_worst_passage_decides_about_toxicity(tmp_path: Path) -> None:
+    """One bad sentence among hundreds of good ones is found, and the reason quotes its passage."""
+    folder = save_model(tmp_path / "m", weights=[[1, -1], [0, 0]], config=TOXIC)
+    scorer = ToxicityClassifier(f"hf:{folder}", 0.5, "toxicity_detection")
+    harmless = "Good good good good good. " * 200
+    assert asyncio.run(scorer.score("good cat. " * 50)).passed
+    score = asyncio.run(scorer.score(f"{harmless} bad bad bad bad bad bad bad bad bad bad bad bad. {harmless}"))
+    assert not score.passed
+    assert score.details["model"].startswith("hf:m@")
+    assert score.details["labels"]["toxic"] > 0.5
+
+
+def test_the_harm_of_several_labels_is_the_highest(tmp_path: Path) -> None:
+    config = {"id2label": {"0": "insult", "1": "threat"}, "problem_type": "multi_label_classification"}
+    folder = save_model(tmp_path / "m", weights=[[0, 0], [3, -3]], config=config)
+    scorer = ToxicityClassifier(f"hf:{folder}", 0.5, "toxicity_detection")
+    for text in ("cat", "car"):
+        assert asyncio.run(scorer.score(text)).value == pytest.approx(1 - 1 / (1 + 2.718281828**-3), abs=1e-6)
+
+
+def test_labels_without_a_meaning_are_refused(tmp_path: Path) -> None:
+    config = {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}
+    folder = save_model(tmp_path / "m", weights=[[1, -1], [0, 0]], config=config)
+    with pytest.raises(EvaluatorError, match="do not say which one is harmful: LABEL_0, LABEL_1") as caught:
+        ToxicityClassifier(f"hf:{folder}", 0.5, "toxicity_detection")
+    assert "id2label" in (caught.value.fix or "")
+
+
+def test_the_sentence_with_the_least_entailment_decides(tmp_path: Path) -> None:
+    """The sum of the words of context and claim decides: "good" and "good" entail, "good" and "bad bad" do not."""
+    folder = save_model(tmp_path / "m", weights=[[-2, 2], [0, 0]], config=NLI)
+    scorer = EntailmentScorer(f"hf:{folder}", 0.5, "hallucination_detection")
+    supported = asyncio.run(scorer.score("good cat.", ["good dog."]))
+    assert supported.passed
+    mixed = asyncio.run(scorer.score("good cat. bad bad car.", ["good dog."]))
+    assert not mixed.passed
+    assert [sentence["text"] for sentence in mixed.details["sentences"]] == ["good cat.", "bad bad car."]
+    assert "bad bad car." in mixed.reason
+
+
+def test_an_output_without_statements_is_skipped(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "m", weights=[[-2, 2], [0, 0]], config=NLI)
+    scorer = EntailmentScorer(f"hf:{folder}", 0.5, "hallucination_detection")
+    assert asyncio.run(scorer.score("", ["good dog."])).status == "skipped"
+    assert asyncio.run(scorer.score("good cat.", [""])).status == "skipped"
+
+
+def test_a_model_with_other_labels_is_no_nli_model(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "m", weights=[[1, -1], [0, 0]], config=TOXIC)
+    with pytest.raises(EvaluatorError, match="is not an NLI model: its labels are neutral, toxic"):
+        EntailmentScorer(f"hf:{folder}", 0.5, "hallucination_detection")
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.7])
+def test_a_logit_of_zero_has_the_value_of_the_threshold(tmp_path: Path, threshold: float) -> None:
+    folder = save_model(tmp_path / "m", weights=[[3], [0]], config={"id2label": {"0": "LABEL_0"}})
+    scorer = CrossEncoderRelevance(f"hf:{folder}", threshold, "relevance")
+    scores = [asyncio.run(scorer.score(text, "dog")) for text in ("bad", "cat", "good")]
+    assert [score.passed for score in scores] == [False, True, True]
+    assert scores[1].value == pytest.approx(threshold)
+    assert 0 < (scores[0].value or 0) < threshold < (scores[2].value or 0) < 1
+
+
+def test_passages_keep_all_sentences_in_order() -> None:
+    text = " ".join(f"This is sentence number {number} of a long text." for number in range(40))
+    passages = split_passages(text)
+    assert len(passages) > 3
+    assert " ".join(passages) == text
