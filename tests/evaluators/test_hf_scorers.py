@@ -17,10 +17,10 @@ NLI = {"id2label": {"0": "contradiction", "1": "entailment"}}
 
 
 def test_the_worst_passage_decides_about_toxicity(tmp_path: Path) -> None:
-    """One bad sentence among hundreds of good ones is found, and the reason quotes its passage."""
+    """One bad sentence among hundreds of harmless ones is found, and the reason quotes its passage."""
     folder = save_model(tmp_path / "m", weights=[[1, -1], [0, 0]], config=TOXIC)
     scorer = ToxicityClassifier(f"hf:{folder}", 0.5, "toxicity_detection")
-    harmless = "Good good good good good. " * 200
+    harmless = "dog dog dog dog dog. " * 200
     assert asyncio.run(scorer.score("good cat. " * 50)).passed
     score = asyncio.run(scorer.score(f"{harmless} bad bad bad bad bad bad bad bad bad bad bad bad. {harmless}"))
     assert not score.passed
