@@ -222,7 +222,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "compliance claims": _attached(safety.compliance, policies=[], claims=["It cures the flu"], **_LEXICAL),
     "redaction secrets": find_secrets,
     "redaction personal": find_pii,
-    "redaction of known secrets": KnownSecrets(["token-0123456789"]).hide,
+    "redaction of known secrets": KnownSecrets(["token-0123456789"]).redact,
     "redaction text": lambda text: Redaction(personal=True).text(text),
     "redaction stored": lambda text: may_hold_secrets(codec.encode([text]).decode()),
     "judge verdict": _answers(_read_verdict),

@@ -58,7 +58,7 @@ def measured(side: str, url: str, calls: int) -> dict[str, Any]:
 
 async def by_itself(side: str, url: str, calls: int) -> dict[str, Any]:
     """Run bare calls, calls through the adapter, or judges, all started at once."""
-    from proctor.core import lifetimes
+    from proctor.core import resource_scope
 
     if side in AT_ONCE:
         import httpx2
@@ -69,7 +69,7 @@ async def by_itself(side: str, url: str, calls: int) -> dict[str, Any]:
     adapter = connected(url)
     limiter = adapter._line.endpoint.limiter
     once = through_adapter(adapter) if side == "call" else through_judge(adapter)
-    async with lifetimes.ResourceScope():
+    async with resource_scope.ResourceScope():
         return await timed(once, calls, lambda: limiter.window)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor import ProctorError, SessionDataset, evaluate
+from proctor import ProctorError, Score, SessionDataset, evaluate
 
 SAMPLES = [{"id": "1", "input": "a", "expected": "a"}]
 
@@ -47,20 +47,25 @@ def run(**changes: Any) -> Callable[[], Any]:
             "give the parameter a default",
         ),
         (run(evaluators=three_parameters), "third parameter 'c' would get the session", "rename it to session"),
-        (run(evaluators=limited), "limit: it is required\n", "functools.partial(limited, limit=…)"),
-        (run(dataset=["a", "b"]), "found a string: 'a'", '{"id": "1", "input": "2 + 2"'),
-        (run(dataset=[("a", "b")]), "found a tuple", '{"id": "1", "input": "2 + 2"'),
+        (run(evaluators=limited), "limit is missing\n", "functools.partial(limited, limit=…)"),
+        (run(evaluators=None), "evaluators: there is no evaluator", "such as exact_match"),
+        (run(evaluators=Score(1.0, True)), "is not callable", "pass the evaluator without calling it"),
+        (run(evaluators=True), "True is not callable", "pass a function that returns a Score"),
+        (run(target=str), "a class is not a target", "such as lambda text: str(text)"),
+        (run(dataset=iter([])), "the dataset has no samples", "it may have been read before"),
+        (run(dataset=["a", "b"]), "got a string: 'a'", '{"id": "1", "input": "2 + 2"'),
+        (run(dataset=[("a", "b")]), "got a tuple", '{"id": "1", "input": "2 + 2"'),
         (run(dataset=[]), "the dataset has no samples", '{"id": "1", "input": "2 + 2"}'),
-        (run(configurations=5), "configurations: expected a list or a mapping, found 5", "configurations={'main'"),
-        (run(history=5), "history: expected a file, a URL", 'history="runs.db"'),
+        (run(configurations=5), "configurations must be a list or a mapping, got 5", "configurations={'main'"),
+        (run(history=5), "history must be a file, a URL", 'history="runs.db"'),
         (run(on_progress=5), "on_progress: a progress callback must be a plain function", "such as print"),
-        (run(workers=5), "workers: expected a mailbox or its address, found 5", 'workers="redis://'),
-        (run(concurrency="x"), "concurrency: expected a whole number, found 'x'", "(default: 20)"),
-        (run(budget={"usd": 3}), "budget: unknown key usd", "choose one of: calls, cost, tokens"),
+        (run(workers=5), "workers must be a mailbox or its address, got 5", 'workers="redis://'),
+        (run(concurrency="x"), "concurrency must be an integer, got 'x'", "concurrency=20"),
+        (run(budget={"usd": 3}), "budget: unknown key 'usd'", "choose one of: calls, cost, tokens"),
         (run(resume=True), "only a stored run can be resumed", "leave out history=False"),
-        (run(evaluators="exact_mach"), "there is no evaluator 'exact_mach'", "did you mean 'exact_match'?"),
-        (run(evaluators=[]), "there is no evaluator", "exact_match"),
-        (run(fields={"t": "usage..x"}), "some paths of fields are invalid", "write usage.x"),
+        (run(evaluators="exact_mach"), "unknown evaluator 'exact_mach'", "did you mean 'exact_match'?"),
+        (run(evaluators=[]), "the list is empty", "exact_match"),
+        (run(fields={"t": "usage..x"}), "write usage.x", "usage.total_tokens"),
     ],
 )
 def test_a_mistake_of_a_first_script_has_a_fix(mistake: Callable[[], Any], what: str, fix: str) -> None:

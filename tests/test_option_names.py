@@ -166,5 +166,5 @@ def test_an_option_given_twice_or_unknown_is_an_error(call: Any, options: dict[s
 
 def test_an_eval_file_that_gives_an_option_twice_is_refused() -> None:
     """The error names the second spelling."""
-    with pytest.raises(EvaluatorError, match="min_score: there is no such parameter"):
+    with pytest.raises(EvaluatorError, match="unknown parameter 'min_score'"):
         Registry.standard().build({"coherence": {"min_score": 0.5, "threshold": 0.5}})

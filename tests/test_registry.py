@@ -204,31 +204,31 @@ def test_faults_have_suggestions(registry: Registry) -> None:
         told.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
     assert told == snapshot(
         [
-            ["there is no evaluator 'exact_macth'"],
-            ["there is no evaluator 'exact_macth'"],
+            ["unknown evaluator 'exact_macth'"],
+            ["unknown evaluator 'exact_macth'"],
             [
-                "contains: its parameters do not fit",
-                "  - case_sensitve: there is no such parameter: did you mean 'case_sensitive'?",
+                "contains: its parameters are invalid",
+                "  - unknown parameter 'case_sensitve'; did you mean 'case_sensitive'?",
             ],
-            ["contains: its parameters do not fit", "  - case_sensitive: expected bool, got 'no'"],
-            ["within_tolerance: its parameters do not fit", "  - tolerance: it is required: float"],
-            ["within_tolerance: its parameters do not fit", "  - tolerance: expected float, got '0.1'"],
+            ["contains: its parameters are invalid", "  - case_sensitive must be of type bool, got 'no'"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance is missing (float)"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance must be of type float, got '0.1'"],
             ["regex_match: the value '^a' has no parameter name"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
             [
-                "regex_match: its parameters do not fit",
-                "  - mode: expected 'search' | 'match' | 'fullmatch', got 'find'",
+                "regex_match: its parameters are invalid",
+                "  - mode must be of type 'search' | 'match' | 'fullmatch', got 'find'",
             ],
             ["the keys 'contains', 'exact_match' do not name one evaluator"],
-            ["contains: parameters must be a mapping, found 3"],
-            ["the name of an evaluator must be a text, got 3"],
-            ["all_of: there are no evaluators to combine"],
+            ["contains: parameters must be a mapping, got 3"],
+            ["an evaluator's name must be a non-empty string, got 3"],
+            ["all_of: no evaluator is given"],
             [
                 "all_of: its evaluators cannot be built",
-                "  - evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
-                "  - evaluators[1] (json_subset), fold: there is no such parameter: there are none",
+                "  - evaluators[0]: unknown evaluator 'contians' (did you mean 'contains'?)",
+                "  - evaluators[1] (json_subset): unknown parameter 'fold'; there are none",
             ],
-            ["no.such.module:thing: there is no module 'no'"],
+            ["no.such.module:thing: no module is named 'no'"],
             ["tests.test_registry:shout: 'tests.test_registry' has no attribute 'shout'"],
             ["int: 3 is not callable and has no `evaluate` method"],
             ["int: 3 is not callable and has no `evaluate` method"],
@@ -263,12 +263,12 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
         )
     assert [str(problem) for problem in caught.value.problems] == snapshot(
         [
-            "evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
-            ("evaluators[3] (contains), fold: there is no such parameter: choose one of: case_sensitive, match"),
-            "evaluators[3] (contains), case_sensitive: expected bool, got 1",
-            ("evaluators[4] (all_of), evaluators[1]: there is no evaluator 'exact' (did you mean 'exact_match'?)"),
+            "evaluators[0]: unknown evaluator 'contians' (did you mean 'contains'?)",
+            ("evaluators[3] (contains): unknown parameter 'fold'; choose one of: case_sensitive, match"),
+            "evaluators[3] (contains), case_sensitive must be of type bool, got 1",
+            ("evaluators[4] (all_of), evaluators[1]: unknown evaluator 'exact' (did you mean 'exact_match'?)"),
             (
-                "contains: 2 evaluators have this name; give each its own: "
+                "contains: 2 evaluators have this name; give each a unique name: "
                 "attach(…, name=…), {name: evaluator}, or `name:` in an eval file"
             ),
         ]
@@ -277,7 +277,7 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
 
 def test_an_empty_list_of_evaluators_is_refused(registry: Registry) -> None:
     """A run without evaluators has no result."""
-    with pytest.raises(EvaluatorError, match="there is no evaluator"):
+    with pytest.raises(EvaluatorError, match="the list is empty"):
         registry.build_all([])
 
 
@@ -309,7 +309,7 @@ def test_names_are_unique() -> None:
     """Another evaluator with the same name is refused."""
     mine = Registry()
     mine.register(shouts)
-    with pytest.raises(EvaluatorError, match="there is an evaluator 'shouts' already"):
+    with pytest.raises(EvaluatorError, match="an evaluator is already named 'shouts'"):
         mine.register(share, name="shouts")
 
 
@@ -339,7 +339,7 @@ def test_plugins_that_cannot_be_loaded_are_errors(tmp_path: Path) -> None:
         mine = Registry()
         with pytest.raises(EvaluatorError, match="cannot be imported: RuntimeError: half written"):
             mine.load_plugin(f"{broken}:thing")
-        with pytest.raises(EvaluatorError, match="there is no module 'no_such_plugin'"):
+        with pytest.raises(EvaluatorError, match="no module is named 'no_such_plugin'"):
             mine.load_plugin("no_such_plugin")
         with pytest.raises(EvaluatorError, match="the module has no evaluators"):
             mine.load_plugin(empty.__name__)
@@ -377,7 +377,7 @@ def test_a_failing_entry_point_is_a_warning() -> None:
         ),
         (
             "the plugin 'exact_match' (tests.test_registry:shouts) cannot be loaded: "
-            "EvaluatorError: there is an evaluator 'exact_match' already"
+            "EvaluatorError: an evaluator is already named 'exact_match'"
         ),
     ]
     assert found.build("exact_match")("a", "a").passed is True

@@ -90,8 +90,8 @@ def test_loop_ruling_typed_loading(kind: Any, good: str, bad: str, tmp_path: Pat
     with pytest.raises(DatasetError) as caught:
         Dataset.load(faulty, kind, Any)
     assert "data.jsonl:2: input" in str(caught.value)
-    assert "expected" in str(caught.value)
-    assert "found" in str(caught.value)
+    assert " must be a" in str(caught.value)
+    assert ", got a" in str(caught.value)
 
 
 def test_loop_ruling_duplicate_ids_are_refused(tmp_path: Path) -> None:

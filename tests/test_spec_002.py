@@ -189,7 +189,7 @@ def test_token_efficiency_by_delta(before: int | None, status: str, passed: bool
     )
     assert (score.status, score.passed) == (status, passed)
     if before == 400:
-        assert (score.value, score.reason) == (0.75, "tokens changed by 25.0 % (at most 10 %)")
+        assert (score.value, score.reason) == (0.75, "tokens changed by 25.0% (at most 10%)")
 
 
 def test_an_evaluator_of_several_fields() -> None:

@@ -147,7 +147,7 @@ def _argument(argument: click.Argument) -> str:
 
 
 def _option(option: click.Option) -> tuple[str, str]:
-    names = ", ".join(sorted(option.opts, key=len))
+    names = ", ".join([*sorted(option.opts, key=len), *option.secondary_opts])
     shown = "" if option.is_flag else f" {_value(option)}"
     meaning = option.help or ""
     if option.show_default:

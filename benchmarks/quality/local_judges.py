@@ -69,7 +69,7 @@ class Pair(NamedTuple):
 
 
 def measure(data: Path) -> Iterator[Figure]:
-    """Return the agreement with people of every installed model, with its 95 % interval."""
+    """Return the agreement with people of every installed model, with its 95% interval."""
     available = [name for name in MODELS if weights.find(name) is not None]
     if not available:
         missing = weights.folder() / MODELS[0] / weights.CATALOGUE[MODELS[0]].files[0].name
@@ -86,7 +86,7 @@ def measure(data: Path) -> Iterator[Figure]:
 def verdict_figure(name: str, measurement: JudgeMeasurement) -> Figure:
     """Return the agreement of pass and fail with people; the note contains the counts."""
     low, high = measurement.interval
-    note = f"n = {measurement.n}, {100 * low:.0f}–{100 * high:.0f} %; {measurement}"
+    note = f"n = {measurement.n}, {100 * low:.0f}–{100 * high:.0f}%; {measurement}"
     agreement = measurement.agreed / measurement.n
     return Figure(f"local:{name} agrees with people", measurement.data, agreement, "constant 0.500", note=note)
 
@@ -96,7 +96,7 @@ def preference_figure(name: str, part: str, outcomes: Sequence[str]) -> Figure:
     n, agreed = len(outcomes), outcomes.count("agreed")
     low, high = wilson_interval(agreed, n) or (0.0, 1.0)
     flips, unread = outcomes.count("flipped"), outcomes.count("unread")
-    note = f"n = {n}, {100 * low:.0f}–{100 * high:.0f} %; flips: {flips}, unread: {unread}"
+    note = f"n = {n}, {100 * low:.0f}–{100 * high:.0f}%; flips: {flips}, unread: {unread}"
     what = f"local:{name} prefers what people prefer"
     return Figure(what, f"LLMBar {part}", agreed / n, "coin 0.250", note=note)
 

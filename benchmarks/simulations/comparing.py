@@ -41,10 +41,10 @@ def compared() -> Iterator[Claim]:
 
 
 def equal_sides() -> Iterator[Claim]:
-    """Equal sides are called different in 5 % of all comparisons, or less often by exact tests."""
+    """Equal sides are called different in 5% of all comparisons, or less often by exact tests."""
     yield Claim("compare A/A, scores, n = 200", partial(scores_alarm, n=200), FALSE_ALARMS)
     yield Claim("compare A/A, scores, n = 12", partial(scores_alarm, n=12), FALSE_ALARMS)
-    yield Claim("compare A/A, yes/no, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400), EXACT)
+    yield Claim("compare A/A, yes/no, 10% + 10% flip, n = 400", partial(flips_alarm, n=400), EXACT)
     yield Claim("compare A/A, two groups of yes/no", groups_alarm, (0.02, 0.06))
     yield Claim("compare A/A, scores in 20 clusters of 5", partial(clusters_alarm, sizes=[5] * 20), FALSE_ALARMS)
     yield Claim("compare A/A, scores in 27 clusters of 2 to 60", partial(clusters_alarm, sizes=UNEQUAL), ALARMS)

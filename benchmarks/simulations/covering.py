@@ -21,12 +21,12 @@ from proctor.records.metric import MetricValue
 
 
 def covered() -> Iterator[Claim]:
-    """95 % intervals contain the truth in 93 to 97 %."""
+    """95% intervals contain the truth in 93 to 97%."""
     yield Claim("Wilson, n = 20, p = .9", partial(wilson_covers, n=20, p=0.9), COVERED)
     yield Claim("Wilson, n = 100, p = .5", partial(wilson_covers, n=100, p=0.5), COVERED)
     yield Claim("Wilson, n = 300, p = .98", partial(wilson_covers, n=300, p=0.98), COVERED)
     yield Claim("t, uniform, n = 10", partial(mean_covers, n=10), COVERED)
-    yield Claim("t of pairs, 12 % up 8 % down, n = 200", partial(pairs_cover, n=200, up=0.12, down=0.08), COVERED)
+    yield Claim("t of pairs, 12% up 8% down, n = 200", partial(pairs_cover, n=200, up=0.12, down=0.08), COVERED)
     yield Claim("Welch, yes/no, n = 80 and 120", partial(welch_covers, n=80, m=120), COVERED)
     yield Claim("clustered mean, 10 x 5, ICC .4", partial(clusters_cover, sizes=[5] * 10), COVERED)
     yield Claim("clustered mean, 27 of 2 to 60", partial(clusters_cover, sizes=UNEQUAL), COVERED)

@@ -13,32 +13,30 @@ from proctor.core.stats.sequential import Betting, non_inferiority
 
 
 def early() -> Iterator[Claim]:
-    """False alarms stay below 5 % if the result is checked after every sample."""
+    """False alarms stay below 5% if the result is checked after every sample."""
     yield Claim(
         "A/A, t interval at 50 looks of 1000 (a warning)",
         partial(naive_alarm, n=1000, every=20, share=0.1),
         (0.2, 0.45),
         4,
     )
-    yield Claim("A/A, betting, 600 looks, 10 % + 10 % flip", partial(early_alarm, n=600, share=0.1), AT_MOST, 4)
-    yield Claim("A/A, betting, 600 looks, 40 % + 40 % flip", partial(early_alarm, n=600, share=0.4), AT_MOST, 4)
+    yield Claim("A/A, betting, 600 looks, 10% + 10% flip", partial(early_alarm, n=600, share=0.1), AT_MOST, 4)
+    yield Claim("A/A, betting, 600 looks, 40% + 40% flip", partial(early_alarm, n=600, share=0.4), AT_MOST, 4)
 
 
 def gates() -> Iterator[Claim]:
-    """Gates on equal systems fail in at most 2 %."""
+    """Gates on equal systems fail in at most 2%."""
+    yield Claim("gate red, equal, margin 2%, n = 500", partial(falsely_red, n=500, margin=0.02, share=0.1), (0.0, 0.02))
     yield Claim(
-        "gate red, equal, margin 2 %, n = 500", partial(falsely_red, n=500, margin=0.02, share=0.1), (0.0, 0.02)
+        "gate red, equal, margin 1%, n = 1000", partial(falsely_red, n=1000, margin=0.01, share=0.1), (0.0, 0.02), 2
     )
     yield Claim(
-        "gate red, equal, margin 1 %, n = 1000", partial(falsely_red, n=1000, margin=0.01, share=0.1), (0.0, 0.02), 2
-    )
-    yield Claim(
-        "gate red, equal, margin 2 %, n = 500, one-sided 5 %",
+        "gate red, equal, margin 2%, n = 500, one-sided 5%",
         partial(falsely_red, n=500, margin=0.02, share=0.1, confidence=0.9),
         (0.0, 0.02),
     )
     yield Claim(
-        "gate red, equal, margin 0, n = 500 (2.5 % by design)",
+        "gate red, equal, margin 0, n = 500 (2.5% by design)",
         partial(falsely_red, n=500, margin=0.0, share=0.1),
         (0.015, 0.035),
     )
@@ -46,7 +44,7 @@ def gates() -> Iterator[Claim]:
         "gate green, worse by the margin, n = 500", partial(falsely_green, n=500, margin=0.02, share=0.1), (0.0, 0.035)
     )
     yield Claim(
-        "gate red, equal, margin 2 %, stops when decided",
+        "gate red, equal, margin 2%, stops when decided",
         partial(early_red, n=600, margin=0.02, share=0.1),
         (0.0, 0.02),
         4,

@@ -20,7 +20,7 @@ Pair = tuple[str, int, int]
 
 
 def early_gates(n: int = 1000) -> Iterator[Claim]:
-    """Checked after every sample, a gate has at most 5 % false alarms and needs fewer samples."""
+    """Checked after every sample, a gate has at most 5% false alarms and needs fewer samples."""
     for share in (0.1, 0.4):
         yield Claim(
             f"early gate, A/A, margin 0, {n} looks, {share:.0%} + {share:.0%} flip",
@@ -38,22 +38,19 @@ def early_gates(n: int = 1000) -> Iterator[Claim]:
         8,
     )
     yield Claim(
-        "early gate green, worse by the margin of 5 %",
+        "early gate green, worse by the margin of 5%",
         partial(ended, n=n, up=0.1, down=0.15, margin=0.05, verdict="pass"),
         (0.0, 0.025),
         8,
     )
     yield Claim(
-        "early gate, share of 1000 run, 10 % + 20 % flip", partial(share_run, n=1000, up=0.1, down=0.2), (0.2, 0.45), 8
+        "early gate, share of 1000 run, 10% + 20% flip", partial(share_run, n=1000, up=0.1, down=0.2), (0.2, 0.45), 8
     )
     yield Claim(
-        "early gate, share of 1000 run, 5 % + 25 % flip",
-        partial(share_run, n=1000, up=0.05, down=0.25),
-        (0.04, 0.12),
-        8,
+        "early gate, share of 1000 run, 5% + 25% flip", partial(share_run, n=1000, up=0.05, down=0.25), (0.04, 0.12), 8
     )
     yield Claim(
-        "early gate, share of 1000 run, equal, margin 5 %, 5 % + 5 %",
+        "early gate, share of 1000 run, equal, margin 5%, 5% + 5%",
         partial(share_run, n=1000, up=0.05, down=0.05, margin=0.05),
         (0.2, 0.8),
         8,

@@ -16,9 +16,9 @@ ALARMS = (0.02, 0.06)
 
 
 def equal_systems() -> Iterator[Claim]:
-    """Equal systems are called different in 4 to 6 %, and in at most 5 % by exact and family-wise tests."""
+    """Equal systems are called different in 4 to 6%, and in at most 5% by exact and family-wise tests."""
     yield Claim("A/A, scores of pairs, n = 200", partial(paired_alarm, n=200), FALSE_ALARMS)
-    yield Claim("A/A, yes/no of pairs, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400, share=0.1), FALSE_ALARMS)
+    yield Claim("A/A, yes/no of pairs, 10% + 10% flip, n = 400", partial(flips_alarm, n=400, share=0.1), FALSE_ALARMS)
     yield Claim("A/A, exact McNemar, the same", partial(mcnemar_alarm, n=400, up=0.1, down=0.1), (0.02, 0.05))
     yield Claim("A/A, independent yes/no, n = 200 and 150", partial(welch_alarm, n=200, m=150), FALSE_ALARMS)
     yield Claim("A/A, pairs in 20 clusters of 5", partial(clustered_alarm, sizes=[5] * 20), FALSE_ALARMS)

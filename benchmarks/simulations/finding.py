@@ -37,7 +37,7 @@ def power() -> Iterator[Claim]:
     )
     n = flips_needed(0.2, 0.05, StudyDesign(power=0.9)) or 0
     yield Claim(
-        f"power .90, 20 % up 5 % down by McNemar, n = {n}", partial(mcnemar_alarm, n=n, up=0.2, down=0.05), near(0.9)
+        f"power .90, 20% up 5% down by McNemar, n = {n}", partial(mcnemar_alarm, n=n, up=0.2, down=0.05), near(0.9)
     )
     n = rates_needed(0.6, 0.7) or 0
     yield Claim(

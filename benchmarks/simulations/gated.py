@@ -14,12 +14,12 @@ from proctor.records.gate import GateResult
 Columns = tuple[list[float], list[float]]
 
 RED = (0.0, 0.02)
-# 2.5 % by design, plus the Monte Carlo error of this number of replicates.
+# 2.5% by design, plus the Monte Carlo error of this number of replicates.
 RED_WITHOUT_MARGIN = (0.0, 0.03)
 
 
 def gated() -> Iterator[Claim]:
-    """Equal systems fail in at most 2 % with a margin of 2 %, and in 2.5 % without a margin."""
+    """Equal systems fail in at most 2% with a margin of 2%, and in 2.5% without a margin."""
     for kind, n in (("yes/no", 500), ("yes/no", 60), ("scores", 200)):
         for metrics in (1, 5):
             for margin, request in ((0.02, RED), (0.0, RED_WITHOUT_MARGIN)):
@@ -99,7 +99,7 @@ def is_green_in_clustered_groups(chance: Chance, sizes: tuple[Sequence[int], Seq
         _in_clusters(chance, name, centre, own)
         for name, centre, own in zip(("new", "old"), (0.9 - margin, 0.9), sizes, strict=True)
     ]
-    return float(decide([(sides[0], sides[1])], GateConfig({"it": margin})).verdict == "pass")
+    return float(decide([(sides[0], sides[1])], GateConfig({"it": margin}, unpaired=True)).verdict == "pass")
 
 
 def _in_clusters(chance: Chance, name: str, centre: float, sizes: Sequence[int]) -> Side:
@@ -137,7 +137,7 @@ def _of_groups(chance: Chance, kind: str, n: int, margin: float, worse: float) -
              samples=tuple(f"{name}{at}" for at in range(n)))
         for name, centre in (("new", 0.8 - worse), ("old", 0.8))
     )  # fmt: skip
-    return decide([(new, old)], GateConfig({"it": margin})).verdict
+    return decide([(new, old)], GateConfig({"it": margin}, unpaired=True)).verdict
 
 
 def is_red(chance: Chance, kind: str, n: int, metrics: int, margin: float) -> float:

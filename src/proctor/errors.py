@@ -41,7 +41,18 @@ from typing import Any, NamedTuple
 MAX_ITEMS = 20
 # A prefix of at least 3 letters suggests up to 3 names that start with it.
 MIN_PREFIX, MAX_COMPLETIONS = 3, 3
+# A description that starts like this has its location as the subject.
+PREDICATES = ("must ", "is missing", "is unknown", "is mapped ", "is given ", "is not ")
 _FILE_EXTENSION = re.compile(r"\.(?:ya?ml|jsonl?|ndjson|csv|tsv|py|md|txt|parquet|toml|db)\Z", re.IGNORECASE)
+
+
+def join_location(where: str, what: str) -> str:
+    """Write where a problem is and what it is as one sentence: "limit must be …", "a.jsonl: the file is empty"."""
+    if not where:
+        return what
+    if what.endswith(" not found"):
+        return f"{what}: {where}"
+    return f"{where} {what}" if what.startswith(PREDICATES) else f"{where}: {what}"
 
 
 class Problem(NamedTuple):
@@ -52,7 +63,7 @@ class Problem(NamedTuple):
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}" if self.where else self.what
+        return join_location(self.where, self.what)
 
 
 class ProctorError(Exception):
@@ -70,11 +81,11 @@ class ProctorError(Exception):
         self.problems = tuple(problems)
 
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        lines = [join_location(self.where, self.what)]
         lines += [f"  - {problem}" for problem in self.problems[:MAX_ITEMS]]
-        hidden = len(self.problems) - MAX_ITEMS
-        if hidden > 0:
-            lines.append(f"  … and {hidden} more")
+        hidden_count = len(self.problems) - MAX_ITEMS
+        if hidden_count > 0:
+            lines.append(f"  … and {hidden_count} more")
         if self.fix:
             lines.append(f"Fix: {self.fix}")
         return "\n".join(lines)
@@ -139,7 +150,7 @@ class CallFailed(ProctorError):
 
 
 class Unreadable(CallFailed):
-    """A model's answer has the wrong format; `answer` is its last one."""
+    """A model's answer has the wrong format; `answer` is the last answer."""
 
     def __init__(self, what: str, *, answer: str = "", usage: Any = None) -> None:
         super().__init__(what)
@@ -169,7 +180,7 @@ class MailboxGone(MailboxError):
 
 
 class MailboxFull(MailboxError):
-    """The mailbox has reached its capacity, messages in flight included."""
+    """The mailbox has reached its capacity, including messages in flight."""
 
 
 class MessageRefused(MailboxError):
@@ -181,7 +192,7 @@ class MessageTooLarge(MessageRefused):
 
 
 class ReceiptExpired(MailboxError):
-    """The lease of a message has expired, or the message was settled before."""
+    """The lease of a message has expired, or the message was already acknowledged or returned."""
 
 
 class StopRun(ProctorError):
@@ -234,7 +245,7 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
     'choose one of: list.yaml'
     """
     names = sorted(set(choices))
-    completions = [each for each in names if len(name) >= MIN_PREFIX and each.startswith(name)]
+    completions = [candidate for candidate in names if len(name) >= MIN_PREFIX and candidate.startswith(name)]
     if 0 < len(completions) <= MAX_COMPLETIONS:
         return f"did you mean {' or '.join(map(repr, completions))}?"
     if similar := _find_similar(name, names):
@@ -248,8 +259,8 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
 def _find_similar(name: str, names: list[str]) -> str | None:
     """Return the most similar name; file names must be similar without their extensions."""
     stems: dict[str, list[str]] = {}
-    for each in names:
-        stems.setdefault(_FILE_EXTENSION.sub("", each), []).append(each)
+    for candidate in names:
+        stems.setdefault(_FILE_EXTENSION.sub("", candidate), []).append(candidate)
     for stem in difflib.get_close_matches(_FILE_EXTENSION.sub("", name), stems, n=1):
         return max(stems[stem], key=lambda each: difflib.SequenceMatcher(None, each, name).ratio())
     return None

@@ -35,7 +35,7 @@ CASES = [
     dataset("only blank lines", "\n\n  \n", "no samples"),
     dataset("truncated object", GOOD + '{"id": "b", "input": ', "data.jsonl:2"),
     dataset("not JSON", GOOD + "hello\n", "data.jsonl:2"),
-    dataset("a list", GOOD + "[1, 2]\n", "data.jsonl:2", "mapping"),
+    dataset("a list", GOOD + "[1, 2]\n", "data.jsonl:2", "JSON object"),
     dataset("a bare string", '"hello"\n', "data.jsonl:1"),
     dataset("no id", '{"input": "x"}\n', "data.jsonl:1", "id", "generate"),
     dataset("no input", '{"id": "a", "expected": "x"}\n', "data.jsonl:1", "input"),
@@ -73,7 +73,7 @@ CASES = [
     config("bad pattern", COMPLETE.replace("[exact_match]", "[{regex_match: {pattern: '('}}]"), "("),
     config("the same twice", COMPLETE.replace("[exact_match]", "[contains, contains]"), "contains"),
     config("no such module", COMPLETE.replace("app.py:shout", "nowhere.app:shout"), "nowhere"),
-    config("no such file", COMPLETE.replace("app.py:shout", "ap.py:shout"), "ap.py"),
+    config("not found", COMPLETE.replace("app.py:shout", "ap.py:shout"), "ap.py"),
     config("no such attribute", COMPLETE.replace("app.py:shout", "app.py:shuot"), "'shout'"),
     config("target is no address", COMPLETE.replace("app.py:shout", "shout"), "module:attr"),
     config("target of no kind", COMPLETE.replace("app.py:shout", "{comand: [x]}"), "command"),
@@ -81,9 +81,9 @@ CASES = [
            "no-such-program"),
     config("bad configuration", COMPLETE + "configurations: {a: {sufix: x}}\n", "'suffix'?"),
     config("configuration is text", COMPLETE + "configurations: {a: x}\n", "eval.yaml:4"),
-    config("bad concurrency", COMPLETE + "run: {concurrency: 0}\n", "eval.yaml:4", "of at least 1"),
+    config("bad concurrency", COMPLETE + "run: {concurrency: 0}\n", "eval.yaml:4", "1 or more"),
     config("bad timeout", COMPLETE + "run: {timeout: soon}\n", "eval.yaml:4", "timeout"),
-    config("bad word", COMPLETE + "run: {on_error: explode}\n", "one of continue, raise"),
+    config("bad word", COMPLETE + "run: {on_error: explode}\n", "must be 'continue' or 'raise'"),
     config("unknown option", COMPLETE + "run: {concurency: 3}\n", "eval.yaml:4", "concurency"),
     config("repeated key", COMPLETE + "target: app.py:other\n", "eval.yaml:4", "repeated"),
     config("tags are a list", COMPLETE + "tags: [a]\n", "eval.yaml:4"),
@@ -129,33 +129,33 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["run", "nothing.yaml"], "there is no file 'nothing.yaml'"),
+        (["run", "nothing.yaml"], "file not found: nothing.yaml"),
         (["run", "eval.yml"], "did you mean 'eval.yaml'?"),
         (["run", "data.jsonl"], "an eval file ends in .yaml"),
         (["run", "app.py"], "does not define dataset, target, evaluators"),
-        (["run", "eval.yaml", "--tag", "main"], "expected key=value, found 'main'"),
-        (["run", "eval.yaml", "--set", "least=3"], "expected EVALUATOR.PARAMETER=VALUE"),
+        (["run", "eval.yaml", "--tag", "main"], "must be KEY=VALUE, got 'main'"),
+        (["run", "eval.yaml", "--set", "least=3"], "must be EVALUATOR.PARAMETER=VALUE"),
         (["run", "eval.yaml", "--set", "other.least=3"], "this run has no evaluator 'other'"),
         (
             ["run", "eval.yaml", "--set", "contains.case_sensitive.x=1"],
             "set the complete parameter: contains.case_sensitive=VALUE",
         ),
         (["run", "eval.yaml", "--set", "keywords.words=1"], "this run does not use the evaluator 'keywords'"),
-        ([*MAPPED, '{"question": "input"'], "not JSON: --map COLUMN=FIELD"),
-        ([*MAPPED, "question"], "such as question=input, found 'question'"),
+        ([*MAPPED, '{"question": "input"'], "not JSON: --map question=input"),
+        ([*MAPPED, "question"], "must be COLUMN=FIELD, got 'question'"),
         (["run", "eval.yaml", "--fail-under", "latency_ms.mean=10"], "latency: {max_ms: 2000}"),
         (["run", "eval.yaml", "--fail-under", "cost.total=1"], "--budget cost=5"),
         (["run", "eval.yaml", "--target", "gpt-4o"], "for example openai:gpt-4o;"),
         (["run", "eval.yaml", "--target", "claude-3-haiku"], "anthropic:claude-3-haiku"),
         (["run", "eval.yaml", "--target", "app.py"], "app.py:FUNCTION"),
-        (["show", "lates"], "there is no run 'lates'"),
-        (["run", "eval.yaml", "--fail-under", "high"], "expected a number such as 0.8 or 80%"),
+        (["show", "lates"], "unknown run 'lates'"),
+        (["run", "eval.yaml", "--fail-under", "high"], "must be a number such as 0.8 or 80%"),
         (["run", "eval.yaml", "--map", "a=input"], "--map needs --dataset"),
         (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
         (["run", "eval.yaml", "--timeout", "-1"], "timeout"),
         (["run", "eval.yaml", "--plugin", "nothing"], "'nothing'"),
-        (["run", "eval.yaml", "--resume", "20260101"], "there is no run '20260101'"),
-        (["run", "eval.yaml", "--concurrency", "many"], "not a valid integer"),
+        (["run", "eval.yaml", "--resume", "20260101"], "unknown run '20260101'"),
+        (["run", "eval.yaml", "--concurrency", "many"], "must be an integer"),
         (["run", "eval.yaml", "--dataset", "nothing.jsonl"], "nothing.jsonl"),
     ],
 )
@@ -173,7 +173,7 @@ def test_nothing_to_run_is_an_error(project: Project) -> None:
     (project.folder / "eval.yaml").unlink()
     result = project.proctor("run", "-e", "contains")
     assert result.code == 2
-    assert "there is no eval file, and --dataset and --target are missing" in result.err
+    assert "no eval file is given, and --dataset and --target are missing" in result.err
 
 
 def test_a_misspelt_latest_is_suggested(project: Project) -> None:
@@ -187,7 +187,7 @@ def test_a_tab_in_a_yaml_file_is_called_a_tab(project: Project) -> None:
     project.write("eval.yaml", "name: exam\ndataset:\n\tpath: data.jsonl\n")
     result = project.proctor("run", "eval.yaml")
     assert result.code == 2
-    assert "eval.yaml:3: this is not valid YAML: the line is indented with a tab" in result.err
+    assert "eval.yaml:3: not valid YAML: the line is indented with a tab" in result.err
     assert "replace tabs with spaces" in result.err
     assert "quotes" not in result.err
 
@@ -197,5 +197,5 @@ def test_an_eval_file_in_another_encoding_names_the_line_and_the_conversion(proj
     (project.folder / "eval.yaml").write_bytes("name: exam\ntarget: café\n".encode("latin-1"))
     result = project.proctor("run", "eval.yaml")
     assert result.code == 2
-    assert "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252" in result.err
+    assert "line 2 is not UTF-8 text: byte 0xe9 ('é' in Windows-1252)" in result.err
     assert "iconv -f Windows-1252 -t UTF-8" in result.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import msgspec
 import pytest
@@ -38,10 +39,10 @@ previously: r1 (exam)
 """)
     assert project.proctor("baseline", "list").out == snapshot("""\
 baseline  run  name  status     results  pass rate
-main      r2   exam  completed        2     50.0 %
+main      r2   exam  completed        2      50.0%
 """)
     assert project.proctor("baseline", "drop", "main").out == (
-        "dropped the baseline main; run r2 (exam) is still stored\n"
+        "deleted the baseline main; run r2 (exam) is still stored\n"
     )
     assert len(history.runs()) == 3
 
@@ -63,7 +64,7 @@ def test_a_run_without_an_end_is_no_baseline(project: Project, history: SQLiteHi
     assert (result.code, history.baselines()) == (2, {})
     assert result.err == snapshot("""\
 error: run killed is interrupted; a baseline must be a complete run
-Fix: resume the run first, or add --force
+Fix: resume it: proctor run eval.yaml --resume killed, or add --force
 """)
     assert project.proctor("baseline", "set", "main", "latest", "--force").code == 0
     assert history.baseline("main").run_id == "killed"
@@ -81,13 +82,13 @@ def test_a_run_without_any_verdict_is_no_baseline(project: Project, history: SQL
 def test_a_baseline_with_the_name_of_a_run_is_mentioned(project: Project, history: SQLiteHistory) -> None:
     """The bare name is the run's; with the word before it, it is the baseline."""
     result = project.proctor("baseline", "set", "exam", "r1")
-    assert "a run has the name exam too: write baseline:exam for the baseline" in result.out
+    assert "a run is also named exam: write baseline:exam for the baseline" in result.out
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("set", "main", "r9"), "there is no run 'r9'"),
+        (("set", "main", "r9"), "unknown run 'r9'"),
         (("set", "latest", "r1"), "'latest' cannot be the name of a baseline"),
         (("set", "a@b", "r1"), "'a@b' cannot be the name of a baseline"),
         (("drop", "mian"), "did you mean 'main'?"),
@@ -125,14 +126,27 @@ def test_delete_tells_which_baselines_go(
     history.set_baseline("alpha", "r1")
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     options = project.proctor("delete", "r1", "r2").out
-    assert options.startswith("delete r1 (exam, the baseline alpha, main), r2 (exam)? [y/N]")
+    assert options.startswith('Delete run r1 (exam; baseline "alpha"; baseline "main"), r2 (exam)? [y/N]')
     assert len(history.baselines()) == 2
     result = project.proctor("delete", "r1", "r2", "--yes")
     assert result.out == snapshot("""\
-deleted r1 (exam), r2 (exam)
+deleted run r1 (exam), r2 (exam)
 the baseline alpha was deleted with its run
 the baseline main was deleted with its run
 """)
     history.set_baseline("main", "killed")
     gone = project.proctor("delete", "killed", "--yes", "--json").json
     assert gone == {"deleted": ["killed"], "baselines": ["main"]}
+
+
+def test_a_rescoring_of_an_incomplete_run_is_incomplete_too(project: Project) -> None:
+    """It is no baseline and passes no gate, with the way to complete it; `proctor runs` shows what is missing."""
+    project.proctor("run", "-q", "--on-error", "raise", "--concurrency", "1", "--name", "half")
+    assert project.proctor("rescore", "half", "-e", "contains", "-q", "--name", "again").code == 0
+    assert "4 of 5" in project.proctor("runs", "--name", "again").out
+    refused = project.proctor("baseline", "set", "main", "again")
+    assert (refused.code, "a baseline must be a complete run" in refused.err) == (2, True)
+    assert re.search(r"Fix: resume run \S+ and rescore it, or add --force", refused.err)
+    gate = project.proctor("gate", "again", "--fail-under", "0.1")
+    assert (gate.code, "failed, with 4 of 5 results; a gate needs a complete run" in gate.err) == (3, True)
+    assert "; then rescore it" in gate.err

@@ -101,7 +101,7 @@ def test_dead_letters_are_errors_in_the_report(project: Project, server: RedisSe
     ("args", "code", "message"),
     [
         (["latest", "--requests", "redis://127.0.0.1:1/0/x"], 2, "the history is empty"),
-        (["--requests", "nonsense"], 2, "is not the address of a mailbox"),
+        (["--requests", "nonsense"], 2, "is not a mailbox address"),
         ([], 2, "--requests"),
         (["--requests", "redis://127.0.0.1:1/0/x", "--timeout", "-1"], 2, "--timeout"),
     ],

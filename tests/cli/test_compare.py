@@ -43,13 +43,13 @@ def test_compare_answers_in_a_sentence_first(runs: Project) -> None:
     lines = result.out.splitlines()
     assert result.code == 0
     assert " ".join(lines[:2]) == (
-        "new is better than main: pass_rate 96.7 % vs. 73.3 %, +23.3 points (n = 30, "
-        "95 % interval +5.1 to +38.6, p = 0.016)."
+        "new is better than main: pass_rate 96.7% vs. 73.3%, +23.3 points (n = 30, "
+        "95% interval +5.1 to +38.6, p = 0.016)."
     )
     ids = [line.split()[-1].rstrip(";") for line in lines if line.startswith("new is run")]
     assert len(ids) == 1
     row = next(line for line in lines if line.startswith("pass_rate"))
-    assert " ".join(row.split()) == "pass_rate 96.7 % 73.3 % +23.3 points 0.016 better"
+    assert " ".join(row.split()) == "pass_rate 96.7% 73.3% +23.3 points 0.016 better"
     assert "0 samples passed only in main (lost), 7 only in new (won); score of main → new; the first 2:" in " ".join(
         result.out.split()
     )
@@ -85,14 +85,14 @@ def test_markdown_is_written(runs: Project) -> None:
     assert result.out.endswith("wrote out/compare.md\n")
     text = (runs.folder / "out" / "compare.md").read_text(encoding="utf-8")
     assert text.startswith("## new compared with main\n\nnew is better than main")
-    assert "| pass_rate | 96.7 % (" in text
+    assert "| pass_rate | 96.7% (" in text
 
 
 def test_configurations_of_one_run(runs: Project) -> None:
     """--run names the run, A and B its configurations; or RUN@CONFIGURATION."""
     assert runs.proctor("run", "eval.yaml", "-q").code == 0
     result = runs.proctor("compare", "careful", "hasty", "--run", "exam", "--metric", "pass_rate")
-    assert result.out.startswith("careful is better than hasty: pass_rate 96.7 % vs. 60.0 %")
+    assert result.out.startswith("careful is better than hasty: pass_rate 96.7% vs. 60.0%")
     assert "Both configurations belong to run" in result.out
     same = runs.proctor("compare", "exam@careful", "exam@hasty", "--metric", "pass_rate")
     assert same.out == result.out
@@ -115,7 +115,7 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
     """`report.md` and `show --json` have the comparison too."""
     runs.write("eval.yaml", f"{EVAL}baseline: careful\n")
     result = runs.proctor("run", "eval.yaml", "--output", "out")
-    assert "hasty is worse than careful: pass_rate 60.0 % vs. 96.7 %" in result.out
+    assert "hasty is worse than careful: pass_rate 60.0% vs. 96.7%" in result.out
     assert "11 samples passed only in careful (lost), 0 only in hasty (won);" in result.out
     assert "hasty is worse than careful" in runs.proctor("show").out
     report = (runs.folder / "out" / "report.md").read_text(encoding="utf-8")
@@ -128,13 +128,13 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
     ("args", "message"),
     [
         (("new", "new"), "new and new are the same run"),
-        (("new", "man"), "there is no run 'man'"),
+        (("new", "man"), "unknown run 'man'"),
         (("new", "main", "--metric", "pas_rate"), "did you mean 'pass_rate'?"),
         (("new", "main", "--configuration", "x"), "has no configuration 'x'"),
         (("new", "main", "--min-difference", "much"), "write 1% or 0.01"),
-        (("new", "main", "--min-difference", "5"), "--min-difference: must be at least 0 and less than 1, got 5"),
+        (("new", "main", "--min-difference", "5"), "--min-difference must be 0 or more and less than 1, got 5"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
-        (("new",), "Missing argument 'REFERENCE'"),
+        (("new",), "REFERENCE is missing"),
     ],
 )
 def test_what_is_refused(runs: Project, args: tuple[str, ...], message: str) -> None:
@@ -148,7 +148,7 @@ def test_rank_puts_runs_in_order(runs: Project) -> None:
     """The best first, with the places that the evidence allows; lower latency would be better."""
     result = runs.proctor("rank", "pass_rate", "main", "new")
     assert result.out.splitlines()[0] == "new is first by pass_rate, beyond chance."
-    assert " ".join(result.out.splitlines()[4].split()) == "1 new 96.7 % 83.3–99.4 30 1 100 %"
+    assert " ".join(result.out.splitlines()[4].split()) == "1 new 96.7% 83.3–99.4 30 1 100%"
     upward = runs.proctor("rank", "pass_rate", "main", "new", "--order", "asc")
     assert upward.out.startswith("main is first by pass_rate")
     actual = runs.proctor("rank", "exact_match", "main", "new", "--json").json
@@ -161,7 +161,7 @@ def test_rank_takes_one_run_apart(runs: Project) -> None:
     runs.proctor("run", "eval.yaml", "-q")
     assert runs.proctor("rank", "pass_rate", "exam").out.startswith("careful is first")
     single = runs.proctor("rank", "pass_rate", "new")
-    assert (single.code, "nothing to rank: found new" in single.err) == (2, True)
+    assert (single.code, "nothing to rank: only new" in single.err) == (2, True)
     unknown = runs.proctor("rank", "pas_rate", "exam")
     assert (unknown.code, "did you mean 'pass_rate'?" in unknown.err) == (2, True)
 

@@ -98,8 +98,8 @@ def test_faults_of_a_json_file_have_lines(project: Project) -> None:
     project.write("qa.json", '[\n{"id": "a", "input": "x"},\n{"id": "b"},\n{"input": "y"}\n]')
     result = project.proctor(*RUN, "--dataset", "qa.json")
     assert result.code == 2
-    assert "qa.json:3: input: is missing" in result.err
-    assert "qa.json:4: id: is missing" in result.err
+    assert "qa.json:3: input is missing" in result.err
+    assert "qa.json:4: id is missing" in result.err
     assert "read as a JSON list" in result.err
 
 

@@ -70,7 +70,7 @@ def test_a_file_of_somebody_else_is_not_replaced(plugged: Project) -> None:
     for name, form in (("report.txt", "outcomes"), ("report.bare", "bare")):
         path = plugged.write(f"out/{name}", "Mine")
         result = plugged.proctor("run", "eval.yaml", "--output", "out", "--format", form)
-        assert (result.code, "because it is not a report" in result.err) == (2, True)
+        assert (result.code, "not a report; it is not overwritten" in result.err) == (2, True)
         assert path.read_text() == "Mine"
     assert plugged.proctor("runs", "--json").json == []
 
@@ -114,7 +114,7 @@ def test_faults_in_the_records_of_a_plugin_are_listed(plugged: Project) -> None:
     assert "qa.bar: the file cannot be read: ValueError: not enough values to unpack" in result.err
     plugged.write("qa.bar", "a|A\n")
     result = plugged.proctor(*command, "qa.bar", "--map", "question=input")
-    assert (result.code, "there is no key 'question'" in result.err) == (2, True)
+    assert (result.code, "unknown key 'question'" in result.err) == (2, True)
 
 
 def test_format_names_the_dataset_where_no_report_is_written(plugged: Project) -> None:

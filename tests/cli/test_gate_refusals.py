@@ -206,7 +206,7 @@ def test_a_run_of_several_configurations_that_was_stopped_early_needs_one_named(
     ("mode", "baseline", "code", "message"),
     [
         ("boom", "main", 3, "has a verdict: 200 errors"),
-        ("right", "mian", 2, "there is no baseline or run 'mian'"),
+        ("right", "mian", 2, "unknown baseline or run 'mian'"),
         ("stop", "main", 130, "interrupted; finished results are stored as run"),
     ],
 )

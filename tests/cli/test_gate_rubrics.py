@@ -106,7 +106,7 @@ def test_holes_in_the_baseline_are_holes(week: Project) -> None:
     """Just what the baseline does not know of is bad in the run."""
     assert judged(week, "fails") == 0
     result = week.proctor("baseline", "set", "main", "latest")
-    assert "18 of 40 values of" in result.out
+    assert "18 of 40 samples have no value of" in result.out
     assert judged(week, "strict") == 0
     for metric in ("solved", "total_score"):
         gate = week.proctor(*GATE[:5], metric, "--margin", "70%", "--json")
@@ -126,7 +126,7 @@ def test_holes_in_both_are_holes_in_both(week: Project) -> None:
 
 
 def test_percent_of_a_total_are_a_share_of_its_scale(week: Project) -> None:
-    """80 % of 5 is 4, as the spec's percentage is; what the scale has not is refused before."""
+    """80% of 5 is 4, as the spec's percentage is; what the scale has not is refused before."""
     assert judged(week, "strict", "--fail-under", "total_score=80%") == 1
     result = week.proctor("gate", "latest", "--fail-under", "total_score=80%", "--json")
     [check] = result.json["checks"]

@@ -47,16 +47,21 @@ def samples(project: Project, prefix: str, numbers: range, more: int = 0) -> Non
     project.write("data.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_other_samples_are_compared_as_two_groups(exam: Project) -> None:
-    """New chats each night have no partner in the last: the gate decides all the same."""
+def test_other_samples_are_compared_as_two_groups_if_asked_for(exam: Project) -> None:
+    """New chats each night have no partner in the last; a wrong dataset has none either, so --unpaired is needed."""
     samples(exam, "other", range(200))
     result = exam.proctor(*GATE)
     message = " ".join(result.out.split())
+    assert result.code == 4
+    assert "no sample is in both: check the dataset, or add --unpaired to compare the runs as two groups" in message
+    assert exam.proctor("gate", "latest", *GATE[2:], "--accept-changes").code == 4
+    result = exam.proctor(*GATE, "--unpaired")
+    message = " ".join(result.out.split())
     assert result.code == 0
     assert "two groups of 200 and 200 samples" in message
-    assert "no sample is in both: they are compared as two independent groups" in message
+    assert "all samples of both are compared, as two independent groups" in message
     exam.write("lost.txt", "60")
-    assert exam.proctor(*GATE).code == 1
+    assert exam.proctor(*GATE, "--unpaired").code == 1
 
 
 def test_a_folder_that_grew_is_not_green_by_its_old_samples(exam: Project) -> None:
@@ -93,7 +98,8 @@ def test_samples_with_one_id_and_different_contents_are_not_paired(exam: Project
     samples(exam, "q", range(200), more=1000)
     result = exam.proctor(*GATE)
     message = " ".join(result.out.split())
-    assert result.code == 0
+    assert result.code == 4
+    assert "no sample is the same in both: check the dataset" in message
     assert "two groups of 200 and 200 samples" in message
     assert "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in message
     early = exam.proctor(*GATE, "--until-decided")

@@ -89,7 +89,7 @@ def test_what_all_evaluators_say_together_is_not_called_better(exam: Project) ->
 
 @pytest.mark.parametrize("command", ["run", "gate"])
 def test_a_threshold_is_inconclusive_if_an_evaluator_judged_nothing(exam: Project, command: str) -> None:
-    """A pass rate of 100 % of the other evaluators is not enough, even if skips are ignored."""
+    """A pass rate of 100% of the other evaluators is not enough, even if skips are ignored."""
     result = exam.proctor(command, "eval.yaml", "--fail-under", "0.9")
     assert result.code == 4
     message = " ".join((result.out + result.err).split())

@@ -72,7 +72,7 @@ def test_runs_are_selected_by_filters(project: Project, month: SQLiteHistory) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--name", "exma"), "no run has the name 'exma'; did you mean 'exam'?\n"),
+        (("--name", "exma"), "no run is named 'exma'; did you mean 'exam'?\n"),
         (("--evaluator", "exat"), "no run has the evaluator 'exat'; did you mean 'exact'?\n"),
         (("--configuration", "defalt"),
          "no run has the configuration 'defalt'; did you mean 'default'?\n"),
@@ -86,10 +86,7 @@ def test_the_reason_why_no_run_matches_is_shown(
     """A misspelt name gets a suggestion; an empty history has its own message."""
     assert project.proctor("runs", *options).out == message
     empty = project.proctor("runs", "--history", "none.db", *options)
-    assert (
-        empty.out
-        == "there are no runs in none.db; `proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
-    )
+    assert empty.out == "no runs in none.db; `proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +97,8 @@ def test_the_reason_why_no_run_matches_is_shown(
         (("--since", "99999999999d"), "is not a date"),
         (("--until", "9999-12-31"), "is not a date"),
         (("--since", "2026-02-01", "--until", "2026-01-01"), "--since 2026-02-01 is after --until"),
-        (("--tag", "branch"), "expected key=value"),
-        (("--limit", "-1"), "Invalid value for '--limit'"),
+        (("--tag", "branch"), "must be KEY=VALUE"),
+        (("--limit", "-1"), "--limit must be"),
     ],
 )
 def test_invalid_settings_are_rejected(project: Project, options: tuple[str, ...], message: str) -> None:
@@ -171,14 +168,14 @@ kept although it is old: r40 (the baseline main)
     named = project.proctor("history", "prune", "--days", "1", "--name", "quiz", "--yes")
     assert named.out == "deleted 1 run: other (quiz)\n"
     wrong = project.proctor("history", "prune", "--days", "1", "--name", "exan", "--yes")
-    assert wrong.out == "no run has the name 'exan'; did you mean 'exam'?\n"
+    assert wrong.out == "no run is named 'exan'; did you mean 'exam'?\n"
 
 
 def test_prune_asks_first(project: Project, month: SQLiteHistory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answering no, or not answering, keeps everything; without a limit there is nothing to prune."""
+    """Answering no, or not answering, keeps everything; without a limit there is no limit is set."""
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     result = project.proctor("history", "prune", "--count", "3")
-    assert result.out.startswith("delete 1 run: r40 (exam)? [y/N]")
+    assert result.out.startswith("Delete 1 run: r40 (exam)? [y/N]")
     assert result.out.endswith("[y/N]: nothing was deleted\n")
     assert len(month.runs()) == 5
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
@@ -207,7 +204,7 @@ def test_prune_deletes_no_more_than_it_showed(
 
     monkeypatch.setattr("sys.stdin", Answer())
     result = project.proctor("history", "prune", "--count", "2")
-    assert result.out.startswith("delete 2 runs: r20 (exam), r40 (exam)? [y/N]")
+    assert result.out.startswith("Delete 2 runs: r20 (exam), r40 (exam)? [y/N]")
     assert result.out.endswith("""\
 deleted 1 run: r40 (exam)
 kept although it is old: r20 (the baseline main)
@@ -248,8 +245,8 @@ def test_several_configurations_have_no_rate_together(project: Project) -> None:
         tables = {n: {"pass_rate": MetricValue(rate, 2)} for n, rate in zip(names, rates, strict=True)}
         history.finish(run, {"pass_rate": MetricValue(0.7, 2)}, tables)
     result = {row.split()[0]: row for row in project.proctor("runs").out.splitlines()}
-    assert " 50.0–97.0 % " in result["far"]
-    assert " 50.0 % " in result["same"]
+    assert " 50.0–97.0% " in result["far"]
+    assert " 50.0% " in result["same"]
     assert " — " in result["none"]
 
 
@@ -261,7 +258,7 @@ def test_an_address_that_no_history_has_is_refused(
     before = sorted(project.folder.iterdir())
     for args in (("runs", "--history", where), ("run", "-q", "--history", where)):
         result = project.proctor(*args)
-        assert (result.code, "a history cannot be at" in result.err) == (2, True)
+        assert (result.code, "unsupported URL" in result.err) == (2, True)
         assert "hunter2" not in result.out + result.err
     monkeypatch.setenv("PROCTOR_HISTORY", where)
     assert project.proctor("history", "info").code == 2
@@ -303,7 +300,7 @@ def test_a_trend_is_shown_drawn_and_given_as_data(project: Project, month: SQLit
     heading, line = result.out.splitlines()[1:]
     assert result.out.startswith("wrote out/t.svg\nmean_score, 4 runs, ")
     assert heading.startswith("mean_score, 4 runs, ")
-    assert line == snapshot("default  ▁▃▆█  50.0 % → 80.0 %  min 50.0 %  max 80.0 %  4 runs")
+    assert line == snapshot("default  ▁▃▆█  50.0% → 80.0%  min 50.0%  max 80.0%  4 runs")
     assert ET.parse(project.folder / "out" / "t.svg").getroot().tag.endswith("svg")
     table = project.proctor("history", "trend", "mean_score", "--table", "--since", "7d").out
     assert [text.split()[2] for text in table.splitlines()[-3:]] == ["r5", "other", "r0"]
@@ -317,7 +314,7 @@ def test_a_trend_is_shown_drawn_and_given_as_data(project: Project, month: SQLit
     [
         (("mean_scor",), 2, "did you mean 'mean_score'?"),
         (("mean_score", "--configuration", "defalt"), 2, "did you mean 'default'?"),
-        (("mean_score", "--name", "exma"), 0, "no run has the name 'exma'; did you mean 'exam'?"),
+        (("mean_score", "--name", "exma"), 0, "no run is named 'exma'; did you mean 'exam'?"),
         (("mean_score", "--until", "99d"), 0, "no run matches"),
     ],
 )
@@ -353,11 +350,11 @@ def test_runs_go_out_and_come_in(project: Project, month: SQLiteHistory, ending:
 def test_what_cannot_be_exported_is_refused(project: Project, month: SQLiteHistory) -> None:
     """And no file is written; runs at work are left out, or refused if they were named."""
     for args, message in [
-        (("out.txt",), "the format cannot be derived from the extension"),
-        (("out.csv", "nothing"), "there is no run 'nothing'"),
+        (("out.txt",), "unknown file extension"),
+        (("out.csv", "nothing"), "unknown run 'nothing'"),
         (("out.csv", "--name", "exma"), "did you mean 'exam'?"),
         (("out.csv", "r0", "--name", "exam"), "run names and filters cannot be combined"),
-        (("out.csv", "--history", "none.db"), "there are no runs"),
+        (("out.csv", "--history", "none.db"), "no runs in"),
     ]:
         result = project.proctor("history", "export", *args)
         assert (result.code, message in result.err) == (2, True), result
@@ -436,7 +433,7 @@ def test_an_eval_file_says_how_long_its_runs_are_kept(project: Project) -> None:
     assert [run.name for run in old.runs()] == ["exam", "exam", "quiz"]
     project.write("eval.yaml", f"{text}history: {{retention_days: 0}}\n")
     result = project.proctor("run", "-q")
-    assert (result.code, "expected a number above 0" in result.err) == (2, True)
+    assert (result.code, "greater than 0" in result.err) == (2, True)
 
 
 def test_an_eval_module_says_it_too(project: Project) -> None:
@@ -451,4 +448,4 @@ def test_an_eval_module_says_it_too(project: Project) -> None:
     assert project.proctor("run", "e2.py", "-q").code == 0
     project.write("e3.py", f"{text}history = {{'days': 2}}\n")
     result = project.proctor("run", "e3.py", "-q")
-    assert (result.code, "history: unknown key days" in result.err) == (2, True)
+    assert (result.code, "unknown key 'days'" in result.err) == (2, True)

@@ -19,20 +19,20 @@ DOCS = Path(__file__).parents[2] / "docs" / "judges.md"
 
 
 def test_a_verdict_that_cannot_be_read_is_no_agreement() -> None:
-    """9 right answers passed, 10 - 4 - 2 wrong ones failed: 13 of 20, Wilson 43–82 %."""
+    """9 right answers passed, 10 - 4 - 2 wrong ones failed: 13 of 20, Wilson 43–82%."""
     measured = JudgeMeasurement("D", 10, 9, 1, 10, 4, 2)
     assert (measured.n, measured.agreed, measured.unread) == (20, 13, 3)
     assert [round(end, 3) for end in measured.interval] == [0.433, 0.819]
     assert measured.summary == (
-        "agrees with people on 13 of 20 answers of D (65 %, 95 % interval 43–82 %; a constant "
-        "verdict: 50 %): not shown to be better than a constant verdict, so do not rely on its "
+        "agrees with people on 13 of 20 answers of D (65%, 95% interval 43–82%; a constant "
+        "verdict: 50%): not shown to be better than a constant verdict, so do not rely on its "
         "scores. It passed 9 of 10 right answers and 4 of 10 wrong ones; 3 of 20 verdicts could "
         "not be read"
     )
 
 
 def test_a_measurement_that_was_stopped_says_that_its_interval_is_a_rough_guide() -> None:
-    """The stop may have depended on the verdicts, which a 95 % interval does not allow for."""
+    """The stop may have depended on the verdicts, which a 95% interval does not allow for."""
     stopped = JudgeMeasurement("D", 10, 9, 1, 10, 4, 2, planned=60)
     assert stopped.summary.endswith(
         "could not be read. The measurement was stopped by hand after 20 of 60 answers, so the interval "
@@ -48,7 +48,7 @@ def test_a_measurement_that_was_stopped_says_that_its_interval_is_a_rough_guide(
 def test_a_constant_verdict_is_never_called_better_than_itself(
     right_passed: int, wrong_passed: int, beats_constant: bool
 ) -> None:
-    """16 of 20 (from 58 %) is better; 13 of 20 (from 43 %), all pass, all fail and reversed not."""
+    """16 of 20 (from 58%) is better; 13 of 20 (from 43%), all pass, all fail and reversed not."""
     measured = JudgeMeasurement("D", 10, right_passed, 0, 10, wrong_passed, 0)
     assert measured.beats_constant is beats_constant
     conclusion = "%): better than a constant verdict." in measured.summary

@@ -93,7 +93,7 @@ def test_broken_records_are_shown_and_can_be_dropped(
     ("address", "code", "message"),
     [
         ("memory://exams", 2, "a memory: mailbox exists only inside one process"),
-        ("redis:/:secret@localhost/exams", 2, "is not a valid address of a mailbox"),
+        ("redis:/:secret@localhost/exams", 2, "is not a valid Redis mailbox address"),
         ("redis://127.0.0.1:1/0/exams", 3, "the server cannot be reached"),
     ],
 )

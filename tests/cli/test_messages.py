@@ -16,18 +16,18 @@ def run_id(project: Project) -> str:
 
 
 def test_runs_shows_what_the_pass_rate_covers(project: Project, run_id: str) -> None:
-    """100.0 % of 4 judged results, next to one error; skipped results have a column if there are any."""
+    """100.0% of 4 judged results, next to one error; skipped results have a column if there are any."""
     lines = project.proctor("runs").out.splitlines()
     assert max(map(len, lines)) <= 80
     heading, row = (line.split() for line in lines[:2])
     assert heading[3:] == ["results", "judged", "pass", "rate", "errors"]
     assert row[0] == run_id
-    assert row[3:] == ["5", "4", "100.0", "%", "1"]
+    assert row[3:] == ["5", "4", "100.0%", "1"]
     project.write("d.jsonl", '{"id": "1", "input": "a"}\n{"id": "2", "input": "b", "expected": "B"}\n')
     project.proctor("run", "eval.yaml", "--dataset", "d.jsonl", "-q")
     heading, row = (line.split() for line in project.proctor("runs").out.splitlines()[:2])
     assert heading[-3:] == ["rate", "skipped", "errors"]
-    assert row[3:] == ["2", "1", "100.0", "%", "1", "0"]
+    assert row[3:] == ["2", "1", "100.0%", "1", "0"]
 
 
 def test_a_rescored_run_is_marked(project: Project, run_id: str) -> None:
@@ -69,11 +69,11 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
         (("compare", "latest", "exam", "--min-difference", "abc"), "Fix: write 1% or 0.01"),
         (("compare", "latest", "exam", "--min-difference", "200%"), "less than 1, got 200%"),
         (("gate", "latest", "--fail-under", "1", "--max-missing", "300%"), "from 0% to 100%, got 300%"),
-        (("gate", "latest", "--fail-under", "abc"), "error: --fail-under: expected a number such as 0.8 or 80%"),
+        (("gate", "latest", "--fail-under", "abc"), "error: --fail-under must be a number such as 0.8 or 80%"),
         (("rank", "latency_ms.p95", "latest"), "latency_ms.p95 has no value per sample, so it cannot be ranked"),
         (("run", "eval.yaml", "--map", "a=b"), "error: --map needs --dataset"),
         (("run", "eval.yaml", "--retry-errors"), "error: --retry-errors needs --resume"),
-        (("compare", "latest", "exam", "--flips", "-3"), "-3 is not in the range"),
+        (("compare", "latest", "exam", "--flips", "-3"), "--flips must be an integer, 0 or more, got -3"),
         (("models", "list", "minilm"), "proctor models pull minilm"),
         (("init", "app.py"), "'app.py' is a file"),
     ],
@@ -81,7 +81,7 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
 def test_an_error_suggests_a_value_that_fits(
     project: Project, run_id: str, args: tuple[str, ...], message: str
 ) -> None:
-    """The suggestion is for this option: 80 % would be a useless margin."""
+    """The suggestion is for this option: 80% would be a useless margin."""
     project.write("app.py", "x = 1\n")
     result = project.proctor(*args)
     assert result.code == 2, run_id

@@ -70,12 +70,12 @@ def contents(project: Project) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("path", "taken_for"),
     [
-        ("eval.yaml", "a YAML file exists here"),
-        ("judges.py", "a Python file exists here"),
-        ("logs/b.json", "a JSON file exists here"),
-        (".proctor/history.db", "this file holds the history of runs"),
-        ("copy.db", "a database exists here"),
-        ("data.jsonl", "a JSON Lines file exists here"),
+        ("eval.yaml", "the file exists and is a YAML file"),
+        ("judges.py", "the file exists and is a Python file"),
+        ("logs/b.json", "the file exists and is a JSON file"),
+        (".proctor/history.db", "this file is the history"),
+        ("copy.db", "the file exists and is a database"),
+        ("data.jsonl", "the file exists and is a JSON Lines file"),
     ],
 )
 def test_nothing_else_is_written_over(stored: Project, door: tuple[str, ...], path: str, taken_for: str) -> None:
@@ -114,7 +114,7 @@ def test_the_history_is_not_written_over_before_it_is_there(project: Project) ->
     ):
         result = project.proctor(*item, *history, "--output", output)
         assert result.code == 2
-        assert "this file holds the history of runs" in result.err
+        assert "this file is the history" in result.err
     assert not (project.folder / "asked").exists()
 
 
@@ -127,7 +127,7 @@ def test_reports_take_the_place_of_reports_only(stored: Project, door: tuple[str
         result = stored.proctor(*door, "out")
         refused = name != "notes.md"
         assert (result.code == 2) is refused, result.err
-        assert ("because it is not a report" in result.err) is refused
+        assert ("not a report; it is not overwritten" in result.err) is refused
         assert (stored.folder / f"out/{name}").read_text() == "Mine"
         if refused:
             (stored.folder / f"out/{name}").unlink()
@@ -154,7 +154,7 @@ def test_reports_do_not_go_among_the_sessions_that_are_read(stored: Project) -> 
     ):
         result = stored.proctor(*args)
         assert result.code == 2
-        assert "this folder holds the recorded sessions" in result.err
+        assert "this folder contains the recorded sessions" in result.err
         assert contents(stored) == before
     stored.write("chats.yaml", evaluated % ', pattern: "?.json"')
     assert stored.proctor("run", "chats.yaml", "--output", "logs").code in (0, 3)
@@ -168,7 +168,7 @@ def test_a_batch_takes_the_place_of_its_own_files_only(stored: Project) -> None:
         path = stored.write(f"out/{name}.json", '{"mine": 1}')
         result = stored.proctor(*BATCH, *JUDGED, "--output-dir", "out")
         assert (result.code, path.read_text()) == (2, '{"mine": 1}')
-        assert f"because it is not a {kind}" in result.err
+        assert f"the file exists and is a JSON file, not a {kind}; it is not overwritten" in result.err
         path.unlink()
     assert not (stored.folder / "asked").exists()
     stored.write("out/other_result.json", "{}")
@@ -200,5 +200,5 @@ def test_what_is_cut_off_is_no_earlier_output(tmp_path: Path, data: bytes) -> No
     path = tmp_path / "x.db"
     path.write_bytes(data)
     for kind in (EXPORTS["parquet"], RESULT):
-        with pytest.raises(ConfigError, match="a database exists here"):
+        with pytest.raises(ConfigError, match="the file exists and is a database"):
             check_file(path, kind, "FILE")

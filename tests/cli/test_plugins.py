@@ -93,7 +93,7 @@ def test_all_plugins_that_cannot_be_loaded_are_named(project: Project) -> None:
     result = project.proctor(*RUN, "--plugin", "mine:Polit", "--plugin", "other:Thing")
     assert result.code == 2
     assert "did you mean 'Polite'?" in result.err
-    assert "there is no module 'other'" in result.err
+    assert "no module is named 'other'" in result.err
 
 
 def test_a_plugin_may_be_a_metric(project: Project) -> None:

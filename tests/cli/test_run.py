@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -14,9 +15,9 @@ def test_an_eval_file_is_run_stored_and_shown(project: Project) -> None:
     """The headline comes first, the run is in the history, and the exit code is 0."""
     result = project.proctor("run", "eval.yaml")
     assert result.code == 0
-    assert result.out.startswith("4 of 4 judged passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n")
+    assert result.out.startswith("4 of 4 judged passed (100.0%, 95% interval 51.0–100.0%), 1 error\n")
     assert "ValueError" in result.out
-    assert "5/5 (100 %), 4 passed, 0 failed, 1 error" in result.err
+    assert "5/5 (100%), 4 passed, 0 failed, 1 error" in result.err
     assert "exam" in project.proctor("runs").out
 
 
@@ -320,10 +321,24 @@ def test_mixed_or_incomplete_files_are_mentioned(project: Project) -> None:
     """A run resumed with changes, and a rescoring of half a run, carry a warning."""
     project.proctor("run", "-q", "--on-error", "raise", "--concurrency", "1")
     rescored = project.proctor("rescore", "latest", "-e", "contains", "--json")
+    assert (rescored.json["metadata"]["status"], rescored.json["metadata"]["total"]) == ("failed", 5)
     assert "was not complete: 4 of 5 planned" in rescored.json["metadata"]["warnings"][0]
     project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
     result = project.proctor("run", "--resume", "--allow-changes", "--json")
     assert "the results are mixed: target: its code" in result.json["metadata"]["warnings"][0]
+
+
+def test_the_advice_after_too_many_errors_works(project: Project) -> None:
+    """The samples that failed run again with the mended target, which is allowed only as a named change."""
+    project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper() if text == 'word 0' else 1 / 0\n")
+    stopped = project.proctor("run", "-q", "--max-errors", "2", "--concurrency", "1")
+    [options] = re.findall(r"the failed and the missing samples: (--resume \S+ --retry-errors); if", stopped.err)
+    project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
+    refused = project.proctor("run", "eval.yaml", *options.split())
+    assert (refused.code, "--allow-changes" in refused.err) == (2, True)
+    mended = project.proctor("run", "eval.yaml", *options.split(), "--allow-changes", "--json").json
+    assert (mended["total"], mended["errors"], mended["pass_rate"]) == (5, 0, 1.0)
+    assert any("the results are mixed: target: its code" in text for text in mended["metadata"]["warnings"])
 
 
 def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> None:

@@ -48,7 +48,7 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     assert project.proctor("run", "--dataset", "logs", "-e", "all_tools_succeeded", "-q").code == 0
     result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "all_tools_succeeded", "-q")
     assert result.code == 2
-    assert "logs/a.jsonl:1: input: is missing" in result.err
+    assert "logs/a.jsonl:1: input is missing" in result.err
     assert "--dataset-format auto" in result.err
     result = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains")
     assert result.code == 0
@@ -81,7 +81,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
     result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
                            "--set", "tool_called.name=Bash")  # fmt: skip
     assert result.code == 2
-    assert "error: there is no eval file, and --target is missing" in result.err
+    assert "error: no eval file is given, and --target is missing" in result.err
     assert "--dataset-format auto" in result.err
     assert "fail_under" not in result.err
 
@@ -89,8 +89,8 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
 @pytest.mark.parametrize(
     ("dataset", "result"),
     [
-        ("logz", "s.yaml:1: dataset: there is no file or folder 'logz'; did you mean 'logs'?"),
-        ("{path: logs, fromat: openai}", "unknown key fromat; did you mean 'format'?"),
+        ("logz", "s.yaml:1: dataset: file not found: logz; did you mean 'logs'?"),
+        ("{path: logs, fromat: openai}", "unknown key 'fromat'; did you mean 'format'?"),
     ],
 )
 def test_a_misspelt_dataset_is_reported_before_a_missing_target(project: Project, dataset: str, result: str) -> None:

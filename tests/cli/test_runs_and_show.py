@@ -8,7 +8,7 @@ import click
 import pytest
 
 from proctor.cli.main import COMMANDS, run_cli
-from tests.cli.project import Project
+from tests.cli.project import EVAL, Project
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
     lines = project.proctor("runs").out.splitlines()
     assert lines[0].split()[:3] == ["run", "name", "status"]
     assert ("second" in lines[1], "exam" in lines[2]) == (True, True)
-    assert "100.0 %" in lines[2]
+    assert "100.0%" in lines[2]
     assert lines[3] == "  branch=main"
     tagged = json.loads(project.proctor("runs", "--tag", "branch=main", "--json").out)
     assert [run["run_id"] for run in tagged] == [run_id]
@@ -34,7 +34,7 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
 def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
     """Looking makes no file."""
     where, fix = project.proctor("runs").out.split("; ")
-    assert where == "there are no runs in .proctor/history.db"
+    assert where == "no runs in .proctor/history.db"
     assert fix == "`proctor run eval.yaml` stores one, `proctor init` writes an eval file\n"
     result = project.proctor("show")
     assert (result.code, "the history is empty" in result.err) == (2, True)
@@ -83,7 +83,8 @@ def test_show_narrows_to_results(project: Project, run_id: str) -> None:
         (["--sample", "s99"], "has no sample 's99'"),
         (["--configuration", "defalt"], "did you mean 'default'?"),
         (["--evaluator", "exact", "--outcome", "failed"], "the run has no evaluator 'exact'"),
-        (["--outcome", "bad"], "Invalid value for '--outcome'"),
+        (["--outcome", "bad"], "--outcome must be"),
+        (["s4"], "Fix: for a sample, write: proctor show latest --sample s4"),
     ],
 )
 def test_show_names_what_is_not_there(project: Project, run_id: str, args: list[str], message: str) -> None:
@@ -91,6 +92,17 @@ def test_show_names_what_is_not_there(project: Project, run_id: str, args: list[
     result = project.proctor("show", "latest", *args)
     assert result.code == 2
     assert message in result.err
+
+
+def test_show_takes_a_run_and_its_configuration_as_compare_does(project: Project) -> None:
+    """RUN@CONFIGURATION is the same as --configuration; an unknown one is named."""
+    project.write("eval.yaml", EVAL + "configurations: {a: {}, b: {suffix: '!'}}\n")
+    assert project.proctor("run", "-q").code == 0
+    by_name = project.proctor("show", "latest@b", "--json").json
+    assert by_name == project.proctor("show", "latest", "--configuration", "b", "--json").json
+    assert {each["trial"]["configuration"] for each in by_name} == {"b"}
+    assert "the run has no configuration 'c'" in project.proctor("show", "latest@c").err
+    assert "unknown run 'nobody'" in project.proctor("show", "nobody@b").err
 
 
 def test_rescore_scores_old_outputs(project: Project, run_id: str) -> None:
@@ -118,7 +130,7 @@ def test_delete_asks_first(project: Project, run_id: str, monkeypatch: pytest.Mo
     assert project.proctor("delete", run_id).out.endswith("nothing was deleted\n")
     assert run_id in project.proctor("runs", "--json").out
     result = project.proctor("delete", run_id[:18], "exam", "--yes")
-    assert result.out == f"deleted {run_id} (exam)\n"
+    assert result.out == f"deleted run {run_id} (exam)\n"
     assert project.proctor("runs", "--json").json == []
     repeated = project.proctor("run", "eval.yaml", "--json").json["run_id"]
     assert project.proctor("delete", repeated, "--yes", "--json").json == {"deleted": [repeated], "baselines": []}

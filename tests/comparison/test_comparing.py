@@ -47,12 +47,12 @@ def test_the_answer_says_which_is_better_by_how_much_and_how_sure() -> None:
     b = msgspec.structs.replace(b, metrics={**b.metrics, "latency_ms.mean": quick})
     actual = compare(a, b)
     assert actual.answer == (
-        "new is better than main: pass_rate 80.0 % vs. 40.0 %, +40.0 points "
-        "(n = 50, 95 % interval +24.2 to +52.7, p < 0.0001 corrected for 2 tests). "
+        "new is better than main: pass_rate 80.0% vs. 40.0%, +40.0 points "
+        "(n = 50, 95% interval +24.2 to +52.7, p < 0.0001 corrected for 2 tests). "
         "Worse: latency_ms.mean."
     )
     back = compare(b, a)
-    assert back.answer.startswith("main is worse than new: pass_rate 40.0 % vs. 80.0 %, -40.0")
+    assert back.answer.startswith("main is worse than new: pass_rate 40.0% vs. 80.0%, -40.0")
     assert back.answer.endswith("Better: latency_ms.mean.")
 
 
@@ -79,11 +79,15 @@ def test_times_of_two_runs_have_a_difference_and_no_verdict() -> None:
 
     apart, together = sides("r2", "r1"), sides("r1", "r1")
     for delta in (apart.metrics["latency_ms.mean"], apart.fields["wait"]):
-        assert (delta.verdict, delta.p_adjusted) == ("not enough evidence", None)
+        assert (delta.verdict, delta.p_adjusted) == ("not comparable", None)
         assert (delta.more_samples, delta.absolute is None) == (None, False)
         assert delta.interval is not None
     assert apart.fields["words"].decided
     assert "latency_ms" not in apart.answer
+    alone = compare(*(Side(name, {"latency_ms.mean": values}, samples=tuple(values), run=run(id_))
+                      for name, values, id_ in (("new", slow, "r2"), ("main", quick, "r1"))))  # fmt: skip
+    assert alone.answer.startswith("new and main are not comparable: latency_ms.mean 932.9 vs. 528.9")
+    assert alone.answer.endswith("the time of day.")
     [note] = apart.notes
     assert note == (
         "the latencies of two runs were measured at different times: the difference may come from the "
@@ -98,14 +102,14 @@ def test_the_answer_where_there_is_nothing_to_tell() -> None:
     """Too few samples say how many more; enough say that there is no relevant difference."""
     few = compare(passes("new", 1, 1, 0, 1), passes("main", 1, 0, 1, 1))
     assert few.answer.startswith(
-        "Not enough evidence that new and main differ: pass_rate 75.0 % vs. 75.0 %, 0.0 points "
-        "(n = 4, 95 % interval -65.3 to +65.3, p = 1); about "
+        "Not enough evidence that new and main differ: pass_rate 75.0% vs. 75.0%, 0.0 points "
+        "(n = 4, 95% interval -65.3 to +65.3, p = 1); about "
     )
     assert few.answer.endswith(" more samples would decide it.")
     same = compare(passes("new", *[1] * 300), passes("main", *[1] * 300))
     assert same.answer == (
-        "new and main show no relevant difference: pass_rate 100.0 % vs. 100.0 %, "
-        "0.0 points (n = 300, 95 % interval -0.9 to +0.9, p = 1); "
+        "new and main show no relevant difference: pass_rate 100.0% vs. 100.0%, "
+        "0.0 points (n = 300, 95% interval -0.9 to +0.9, p = 1); "
         "more than ±1.0 points is unlikely."
     )
 
@@ -127,7 +131,7 @@ def test_errors_are_counted_in_the_headline() -> None:
     a = make_side("new", ResultList([*(result(f"s{at}") for at in range(6)), result("s6", error=True)]))
     b = make_side("old", ResultList([result(f"s{at}") for at in range(7)]))
     actual = compare(a, b)
-    assert "strict_pass_rate 85.7 % vs. 100.0 %, -14.3 points (n = 7" in actual.answer
+    assert "strict_pass_rate 85.7% vs. 100.0%, -14.3 points (n = 7" in actual.answer
     assert actual.metrics["pass_rate"].n == 6
     assert actual.notes == ("new has 1 trial without a verdict",)
     assert [(flip.sample_id, flip.lost, flip.a, flip.b) for flip in actual.flips] == [("s6", True, None, 1.0)]

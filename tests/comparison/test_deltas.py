@@ -23,7 +23,7 @@ NUMBER = st.integers(0, 4000).map(lambda eighths: eighths / 8)
 
 
 def test_the_example_of_the_specification() -> None:
-    """450 against 500 tokens are -50, which is -10 %; one sample has no interval."""
+    """450 against 500 tokens are -50, which is -10%; one sample has no interval."""
     result = sides_of_field(numbers(450), numbers(500))
     assert result.deltas == {"tokens": {"absolute": -50.0, "percentage": -10.0}}
     delta = result.fields["tokens"]
@@ -184,7 +184,7 @@ def test_discordant_pairs_are_counted_exactly() -> None:
 
 
 def test_the_interval_of_passes_holds_the_truth_as_often_as_it_says() -> None:
-    """Of 60 simulated comparisons at least 88 % hold the true difference, rare or not."""
+    """Of 60 simulated comparisons at least 88% hold the true difference, rare or not."""
     chance = random.Random(3)
     for n, rose, fell in ((10, 0.05, 0.0), (20, 0.05, 0.05), (50, 0.3, 0.2)):
         values = 0
@@ -295,13 +295,13 @@ def test_as_text_it_is_the_answer_and_a_table() -> None:
     )
     answer, gap, *table = str(compare(low, high)).splitlines()
     assert answer == (
-        "Not enough evidence that low and high differ: tokens 450 vs. 500, -50 (-10.0 %) "
-        "(n = 3, 95 % interval -74.84 to -25.16, p = 0.25); about 3 more samples would decide it."
+        "Not enough evidence that low and high differ: tokens 450 vs. 500, -50 (-10.0%) "
+        "(n = 3, 95% interval -74.84 to -25.16, p = 0.25); about 3 more samples would decide it."
     )
     assert gap == ""
     more = " (about 3 more)"
     assert table == [
-        "           low  high  difference      %     95 % interval     p  n  verdict",
+        "           low  high  difference      %      95% interval     p  n  verdict",
         f"tokens     450   500         -50  -10.0  -74.84 to -25.16  0.25  3  {UNSURE}{more}",
         f"cost    12,346     0     +12,346      –                 –     –  1  {UNSURE}",
     ]

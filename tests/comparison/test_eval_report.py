@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor import (
     EvalLoop,
@@ -45,9 +46,18 @@ def test_ruling_3_rates_on_a_mixture() -> None:
     assert report.counts == Counts(passed=2, failed=1, error=1, unscored=1, skipped=1)
     assert report.pass_rate == 2 / 3
     assert report.strict_pass_rate == 2 / 5
-    assert (report.total, report.successful, report.errors) == (6, 5, 2)
+    assert (report.total, report.successful, report.errors) == (6, 4, 2)
     assert report.mean_score == 0.5
     assert [result.sample_id for result in report.failed_samples()] == ["c"]
+
+
+@given(st.lists(st.sampled_from(MIXED), max_size=12))
+def test_the_numbers_of_a_report_add_up(results: list[EvalResult]) -> None:
+    """Every result is successful or an error, and a successful one passed, failed or was skipped."""
+    report = EvalReport(results)
+    counts = report.counts
+    assert report.successful + report.errors == report.total
+    assert counts.passed + counts.failed + counts.skipped == report.successful
 
 
 @each_row(

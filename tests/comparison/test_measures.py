@@ -48,7 +48,7 @@ def test_changes_can_be_accepted() -> None:
     """Then it is only mentioned."""
     new, old = run("1", GRADED), run("2", RIGHT, GRADED)
     result = compare(side("new", 1.0, new), side("old", 0.0, old), accept_changes=True)
-    assert result.answer.startswith("new is better than old: pass_rate 100.0 % vs. 0.0 %")
+    assert result.answer.startswith("new is better than old: pass_rate 100.0% vs. 0.0%")
     assert (result.evaluator_differences, result.notes) == ((), ("only old has the evaluator right",))
 
 

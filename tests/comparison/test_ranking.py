@@ -137,8 +137,8 @@ def test_clusters_count_as_one_in_rankings() -> None:
     values = {"a": RankingEntry(numbers(*first), clusters), "b": RankingEntry(numbers(*[0.0] * 60), clusters)}
     ranking = rank("score", "desc", values)
     assert not ranking.decided
-    # No cluster of the two is drawn in (4/6)^6 of all cases: then they share.
-    expected = 1 - (4 / 6) ** 6 / 2
+    # Two documents won and none lost: Beta(3, 1).
+    expected = 1 - 0.5**3
     assert ranking.places[0].chance_of_best == pytest.approx(expected, abs=0.03)
     assert rank("score", "desc", {n: RankingEntry(item.numbers) for n, item in values.items()}).decided
     few = {n: RankingEntry(item.numbers, dict.fromkeys(item.numbers, "d")) for n, item in values.items()}
@@ -156,6 +156,28 @@ def test_the_chance_of_being_best_is_that_of_the_difference() -> None:
     assert best_probabilities([]) == []
     assert best_probabilities([[], []]) == [0.0, 0.0]
     assert best_probabilities([[1.0, 2.0], [1.0, 2.0]]) == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(("won", "lost"), [(1, 0), (4, 0), (5, 0), (6, 0), (7, 1), (12, 5), (3, 3)])
+def test_the_chance_of_few_wins_is_no_more_certain_than_they_are(won: int, lost: int) -> None:
+    """It is that of Beta(won + 1, lost + 1), whatever the samples are on which both are equal."""
+    expected = stats.beta.sf(0.5, won + 1, lost + 1)
+    first, second = [1.0] * won + [0.0] * lost + [1.0] * 52, [0.0] * won + [1.0] * lost + [1.0] * 52
+    assert best_probabilities([first, second])[0] == pytest.approx(expected, abs=0.03)
+    assert best_probabilities([first, second], highest=False)[1] == pytest.approx(expected, abs=0.03)
+    # The unit of a number does not matter.
+    scaled = [[1e6 + 30 * value for value in column] for column in (first, second)]
+    assert best_probabilities(scaled)[0] == pytest.approx(expected, abs=0.03)
+
+
+@given(st.integers(1, 12), st.integers(0, 60))
+def test_a_chance_and_the_decision_do_not_contradict_each_other(won: int, equal: int) -> None:
+    """Of two, an undecided leader that lost no sample is first with at most 99 %, a decided one with at least 98 %."""
+    values = {"a": ranked(*[1] * (won + equal)), "b": ranked(*[0] * won, *[1] * equal)}
+    ranking = rank("score", "desc", values)
+    chance = ranking.places[0].chance_of_best
+    if chance is not None and won + equal > 1:
+        assert chance >= 0.98 if ranking.decided else chance <= 0.99
 
 
 def test_a_lead_that_the_common_samples_contradict_does_not_count() -> None:

@@ -53,7 +53,7 @@ def history(tmp_path: Path) -> SQLiteHistory:
 def test_runs_are_compared_by_any_reference(history: SQLiteHistory) -> None:
     """By name, id, baseline; the answer calls them as the caller did."""
     result = compare("new", "main", history=history)
-    assert result.answer.startswith("new is better than main: pass_rate 100.0 % vs. 33.3 %")
+    assert result.answer.startswith("new is better than main: pass_rate 100.0% vs. 33.3%")
     assert (result.a_run, result.b_run) == (history.find("new").run_id, history.find("old").run_id)
     assert (result.metrics["pass_rate"].n, len(result.won)) == (12, 8)
     by_id = compare(history.find("new").run_id, "baseline:main", history=history)
@@ -123,7 +123,7 @@ def test_comparing_a_run_with_itself_is_rejected(history: SQLiteHistory) -> None
         compare("new", "new", history=history)
     with pytest.raises(ConfigError, match="the same run"):
         compare("both@plain", "both", history=history)
-    with pytest.raises(RunNotFound, match="there is no run 'nowhere'"):
+    with pytest.raises(RunNotFound, match="unknown run 'nowhere'"):
         compare("nowhere", "new", history=history)
     with pytest.raises(RunNotFound):
         compare("nowhere@x", "new", history=history)

@@ -69,7 +69,7 @@ def test_describe_grouping() -> None:
 
 
 def test_estimate_interval() -> None:
-    """Return the 95 % confidence interval of a mean; None if it cannot be estimated."""
+    """Return the 95% confidence interval of a mean; None if it cannot be estimated."""
     assert (estimate_interval([5.0] * 9) is None, estimate_interval([1.0, 3.0]) is None) == (True, False)
 
 

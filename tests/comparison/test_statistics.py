@@ -48,7 +48,7 @@ def make(
     ]
     side = make_side(name, ResultList(results))
     own_metrics = tuple(FunctionMetric(each) for each in own)
-    return msgspec.structs.replace(side, own_metrics=own_metrics, stored=stored or {})
+    return msgspec.structs.replace(side, custom_metrics=own_metrics, stored=stored or {})
 
 
 def delta_of(a: Side, b: Side, metric: str) -> MetricDelta:
@@ -80,10 +80,10 @@ def test_a_quantile_of_drawn_samples_counts_a_repeated_sample_again() -> None:
 
 
 def test_the_interval_of_many_units_is_between_the_percentiles() -> None:
-    """Of the resampled values 0 to 1000, the middle 95 % are 25 to 975; few units make it wider."""
+    """Of the resampled values 0 to 1000, the middle 95% are 25 to 975; few units make it wider."""
     many, few = (Resampled(range(1001), units) for units in (1e9, 20))
     assert many.interval() == pytest.approx((25, 975), abs=0.01)
-    # Student's t of 19 degrees is 2.093, times sqrt(20 / 19) is 2.147: a tail of 1.59 %.
+    # Student's t of 19 degrees is 2.093, times sqrt(20 / 19) is 2.147: a tail of 1.59%.
     assert few.interval() == pytest.approx((15.9, 984.1), abs=0.1)
 
 
@@ -220,7 +220,7 @@ def test_a_metric_may_say_which_direction_is_better() -> None:
             return total_per_pass(results)
 
     sides = [
-        msgspec.structs.replace(make(name, tokens), own_metrics=(Ratio(),))
+        msgspec.structs.replace(make(name, tokens), custom_metrics=(Ratio(),))
         for name, tokens in (("a", [400.0, 600.0] * 20), ("b", [450.0, 650.0] * 20))
     ]
     assert delta_of(sides[0], sides[1], "ratio").verdict == "better"

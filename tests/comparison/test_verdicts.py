@@ -139,7 +139,7 @@ def test_narrowing_narrows_the_correction() -> None:
     both, item = compare(a, b), compare(a, b, metrics=["x.mean"])
     assert (both.tests, both.scores["x"].decided) == (2, False)
     assert (item.tests, item.scores["x"].decided, list(item.scores)) == (1, True, ["x"])
-    with pytest.raises(ConfigError, match="there is no metric 'z'"):
+    with pytest.raises(ConfigError, match="unknown metric 'z'"):
         compare(a, b, metrics=["z"])
 
 

@@ -77,7 +77,7 @@ def test_loopback_hosts(host: str, expected: bool) -> None:
 def test_text_that_is_not_utf8_is_located_with_its_likely_character() -> None:
     with pytest.raises(UnicodeDecodeError) as caught:
         b"name: a\ncity: caf\xe9".decode()
-    assert describe_decode_error(caught.value) == "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252"
+    assert describe_decode_error(caught.value) == "line 2 is not UTF-8 text: byte 0xe9 ('é' in Windows-1252)"
     assert describe_conversion("UTF-16", "qa.csv") == (
         "convert the file to UTF-8, for example: iconv -f UTF-16 -t UTF-8 qa.csv > utf8-qa.csv"
     )
@@ -136,7 +136,7 @@ def test_yaml_is_read_with_the_lines_of_its_entries() -> None:
         ("a:\n\tb: 1", "the line is indented with a tab", 2),
         ("a: &a [*a]", "a part of the document contains itself", None),
         ("day: 2024-99-99", "month must be in 1..12", None),
-        ("a: [", "expected the node content, but found '<stream end>'", 1),
+        ("a: [", "a list or mapping is not closed", 1),
     ],
 )
 def test_invalid_yaml_is_explained(text: str, what: str, line: int | None) -> None:

@@ -79,7 +79,7 @@ def test_a_missing_module_is_named(address: str, missing: str, tmp_path: Path) -
     """With the folder that was searched."""
     with pytest.raises(UsageError) as caught:
         import_object(address)
-    assert caught.value.what == f"there is no module {missing!r}"
+    assert caught.value.what == f"no module is named {missing!r}"
     assert str(tmp_path) in caught.value.fix
 
 
@@ -103,7 +103,7 @@ def test_a_missing_attribute_has_a_suggestion() -> None:
 
 
 def test_a_missing_file_is_reported() -> None:
-    with pytest.raises(UsageError, match=r"there is no file 'nowhere\.py'"):
+    with pytest.raises(UsageError, match=r"file not found: nowhere\.py"):
         import_module("nowhere.py")
 
 

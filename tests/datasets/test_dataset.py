@@ -88,13 +88,13 @@ def test_all_faults_are_reported_when_a_dataset_is_made() -> None:
         Dataset(wrong, name="letters")
     assert str(caught.value) == snapshot("""\
 letters: 7 problems in the dataset
-  - item 1: id: must not be empty
-  - item 1: input: expected a value, found null
+  - item 1: id must not be empty
+  - item 1: input must not be null
   - item 2: id: '1' is already used at item 0
-  - item 3: expected a Sample, found a mapping
-  - item 4: metadata.tags: expected a list of strings, found a string
-  - item 5: id: expected a string, found a number: 6
-  - item 5: metadata: expected a mapping, found null
+  - item 3 must be a Sample, got a mapping
+  - item 4: metadata.tags must be a list of strings, got a string
+  - item 5: id must be a string, got a number: 6
+  - item 5: metadata must be a mapping, got null
 Fix: give every sample a unique id;
   use Dataset.of for dicts and other objects\
 """)
@@ -135,13 +135,13 @@ def test_items_that_are_not_records_are_refused_by_index() -> None:
         Dataset.of(["text", 3, Sample, {1: 2}, Sample("", 1), {"id": "1", "input": 1}])
     assert str(caught.value) == snapshot("""\
 7 problems in the dataset
-  - item 0: expected a mapping, a Sample or an object with an input, found a string: 'text'
-  - item 1: expected a mapping, a Sample or an object with an input, found a number: 3
-  - item 2: expected a mapping, a Sample or an object with an input, found StructMeta
-  - item 3: keys must be strings, found a number: 1
-  - item 3: id: is missing
-  - item 3: input: is missing
-  - item 4: id: must not be empty
+  - item 0 must be a mapping, a Sample or an object with an input, got a string: 'text'
+  - item 1 must be a mapping, a Sample or an object with an input, got a number: 3
+  - item 2 must be a mapping, a Sample or an object with an input, got StructMeta
+  - item 3: keys must be strings, got a number: 1
+  - item 3: id is missing
+  - item 3: input is missing
+  - item 4: id must not be empty
 Fix: write each sample as {"id": "1", "input": "2 + 2", "expected": "4"};
   give every sample an id, or generate ids: generate_ids=True (--generate-ids);
   give every sample an input, or map a key to it\

@@ -19,7 +19,7 @@ def test_a_missing_file_is_reported_with_a_suggestion(tmp_path: Path, monkeypatc
     Path("questions.jsonl").touch()
     with pytest.raises(DatasetError) as caught:
         JSONLDataset("question.jsonl")
-    assert str(caught.value) == ("question.jsonl: there is no such file\nFix: did you mean 'questions.jsonl'?")
+    assert str(caught.value) == ("file not found: question.jsonl\nFix: did you mean 'questions.jsonl'?")
 
 
 def test_a_missing_file_without_a_similar_one(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_missing_file_without_a_similar_one(tmp_path: Path) -> None:
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """A missing folder is named."""
-    with pytest.raises(DatasetError, match="check the folder"):
+    with pytest.raises(DatasetError, match="check the path"):
         Dataset.load(tmp_path / "nowhere" / "a.csv")
 
 
@@ -58,7 +58,7 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refused)
-    with pytest.raises(DatasetError, match="no permission to read it"):
+    with pytest.raises(DatasetError, match="the file cannot be read: permission denied"):
         dataset.inspect()
 
 

@@ -58,7 +58,7 @@ def test_a_wrong_length_is_corrected_by_reading(claimed: int | None) -> None:
 
 def test_a_negative_length_is_refused() -> None:
     """There is no dataset of less than nothing."""
-    with pytest.raises(DatasetError, match="expected a length of at least 0"):
+    with pytest.raises(DatasetError, match="length must be 0 or more"):
         IteratorDataset(records(2), -1)
 
 
@@ -79,9 +79,9 @@ def test_a_fault_names_the_index_and_everything_that_is_wrong() -> None:
         next(samples)
     assert str(caught.value) == snapshot("""\
 squares, item 1: not a valid sample
-  - id: is missing
-  - input: expected a value, found null
-  - metadata: expected a mapping, found a list
+  - id is missing
+  - input must not be null
+  - metadata must be a mapping, got a list
 Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids)\
 """)
 
@@ -89,7 +89,7 @@ Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids
 def test_types_and_ids_are_checked_as_they_come() -> None:
     """A value of the wrong type, or an id that was there before, ends the pass."""
     wrong = IteratorDataset(records(1), input_type=str, expected_type=Any)
-    with pytest.raises(DatasetError, match="item 0: input: expected a string, found a number: 0"):
+    with pytest.raises(DatasetError, match="item 0: input must be a string, got a number: 0"):
         list(wrong)
     with pytest.raises(DatasetError, match="item 1: id: '1' is already used"):
         list(IteratorDataset([Sample("1", "a"), Sample("1", "b")]))

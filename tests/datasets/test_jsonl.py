@@ -147,9 +147,9 @@ def test_streaming_stops_at_the_first_bad_line_with_all_its_faults(
         next(samples)
     assert str(caught.value) == snapshot("""\
 qa.jsonl:3: not a valid sample
-  - id: is missing
-  - input: expected a value, found null
-  - metadata: expected a mapping, found a number: 3
+  - id is missing
+  - input must not be null
+  - metadata must be a mapping, got a number: 3
 Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids)\
 """)
 
@@ -157,7 +157,7 @@ Fix: give every sample an id, or generate ids: generate_ids=True (--generate-ids
 def test_a_value_of_the_wrong_type_stops_the_stream(tmp_path: Path) -> None:
     """Typed streaming names the line and the field."""
     dataset = JSONLDataset(written(tmp_path / "qa.jsonl", QA), str, int)
-    with pytest.raises(DatasetError, match=r"qa\.jsonl:1: expected: expected a whole number"):
+    with pytest.raises(DatasetError, match=r"qa\.jsonl:1: expected must be an integer"):
         next(iter(dataset))
 
 
@@ -177,12 +177,12 @@ def test_the_full_text_of_an_error_in_a_file(tmp_path: Path, monkeypatch: pytest
         dataset.inspect()
     assert str(caught.value) == snapshot("""\
 qa.jsonl: 6 problems in the dataset
-  - qa.jsonl:2: expeced: is not a known name; did you mean 'expected'?
-  - qa.jsonl:2: input.text: expected a string, found a number: 42
-  - qa.jsonl:3: not JSON: expecting value, at character 1 of the line
-  - qa.jsonl:4: id: is missing
+  - qa.jsonl:2: expeced is not a known name; did you mean 'expected'?
+  - qa.jsonl:2: input.text must be a string, got a number: 42
+  - qa.jsonl:3: not JSON: expected a value, at character 1 of the line
+  - qa.jsonl:4: id is missing
   - qa.jsonl:5: id: 'a' is already used at qa.jsonl:1
-  - qa.jsonl:6: input.text: expected a string, found a boolean: false
+  - qa.jsonl:6: input.text must be a string, got a boolean: false
 Fix: rename it, or map it: expeced to expected;
   write one complete JSON object on each line;
   give every sample an id, or generate ids: generate_ids=True (--generate-ids)\
@@ -200,7 +200,7 @@ def test_an_error_fits_on_one_screen_and_reading_stops_in_time(tmp_path: Path, m
     assert [text[0], text[1], *text[-2:]] == snapshot(
         [
             "qa.jsonl: 1000 problems in the dataset; reading stopped there",
-            "  - qa.jsonl:1: id: is missing",
+            "  - qa.jsonl:1: id is missing",
             f"Fix: {ID_FIX};",
             "  give every sample an input, or map a key to it",
         ]
@@ -224,8 +224,8 @@ def test_a_line_that_is_too_long_is_skipped_in_pieces(tmp_path: Path) -> None:
         JSONLDataset(path, max_line_bytes=60).inspect()
     assert [problem.what for problem in caught.value.problems] == [
         "the line is longer than 60 bytes",
-        "id: is missing",
-        "input: is missing",
+        "id is missing",
+        "input is missing",
     ]
     assert [problem.where[-2:] for problem in caught.value.problems] == [":3", ":4", ":4"]
 

@@ -37,55 +37,53 @@ BAD: dict[str, Bad] = {
     "only a byte order mark": Bad("a.jsonl", b"\xef\xbb\xbf", ("no samples",)),
     "truncated JSON": Bad("a.jsonl", jsonl(GOOD, '{"id": "1", "inp'), ("a.jsonl:2", "ends before its JSON does")),
     "an unclosed object": Bad("a.jsonl", b'{"id": "1"', ("a.jsonl:1", "ends before its JSON")),
-    "a missing comma": Bad("a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expecting ',' delimiter", "character 12")),
-    "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one complete JSON")),
+    "a missing comma": Bad("a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expected ','", "character 12")),
+    "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("unexpected text after the end", "one complete JSON")),
     "an object over several lines": Bad(
-        "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input: is missing", "a sequence of JSON objects")
+        "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input is missing", "a sequence of JSON objects")
     ),
-    "a list": Bad("a.jsonl", b"[1, 2]", ("found a number: 1", "found a number: 2", "read as a JSON list")),
-    "a number": Bad("a.jsonl", b"42", ("found a number: 42",)),
-    "null on a line": Bad("a.jsonl", b"null", ("a.jsonl:1", "found null")),
+    "a list": Bad("a.jsonl", b"[1, 2]", ("got a number: 1", "got a number: 2", "read as a JSON list")),
+    "a number": Bad("a.jsonl", b"42", ("got a number: 42",)),
+    "null on a line": Bad("a.jsonl", b"null", ("a.jsonl:1", "got null")),
     "NaN": Bad("a.jsonl", b'{"id": "1", "input": NaN}', ("NaN is not a number", "write null")),
     "Infinity": Bad("a.jsonl", b'{"id": "1", "input": [-Infinity]}', ("-Infinity is not a number",)),
     "a number without bounds": Bad("a.jsonl", b'{"id": "1", "input": 1e999}', ("a number is out of range",)),
     "a number of 5000 digits": Bad(
         "a.jsonl", b'{"id": "1", "input": ' + b"9" * 5000 + b"}", ("a number is out of range",)
     ),
-    "half a surrogate pair": Bad(
-        "a.jsonl", b'{"id": "1", "input": "\\ud83d"}', ("\\ud83d is half of a surrogate pair",)
-    ),
+    "half a surrogate pair": Bad("a.jsonl", b'{"id": "1", "input": "\\ud83d"}', ("\\ud83d is a lone surrogate",)),
     "bytes that are not UTF-8": Bad(
         "a.jsonl",
         jsonl(GOOD, b'{"id": "1", "input": "caf\xe9"}'),
-        ("a.jsonl:2", "not UTF-8: at offset 25 of the line is byte 0xe9", "convert the file"),
+        ("a.jsonl:2", "not UTF-8: byte 0xe9 at offset 25 of the line", "convert the file"),
     ),
-    "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "nested too deep")),
-    "a control character in a string": Bad("a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)),
-    "no id": Bad("a.jsonl", b'{"input": 1}', ("id: is missing", "generate_ids=True (--generate-ids)")),
-    "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id: must not be empty",)),
+    "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "too deeply nested")),
+    "a control character in a string": Bad(
+        "a.jsonl", b'{"id": "1", "input": "a\x01"}', ("a control character in a string",)
+    ),
+    "no id": Bad("a.jsonl", b'{"input": 1}', ("id is missing", "generate_ids=True (--generate-ids)")),
+    "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id must not be empty",)),
     "an id that is a boolean": Bad(
-        "a.jsonl", b'{"id": true, "input": 1}', ("id: expected a string, found a boolean: true",)
+        "a.jsonl", b'{"id": true, "input": 1}', ("id must be a string, got a boolean: true",)
     ),
-    "an id that is a fraction": Bad(
-        "a.jsonl", b'{"id": 1.5, "input": 1}', ("id: expected a string, found a number: 1.5",)
-    ),
-    "no input": Bad("a.jsonl", b'{"id": "1"}', ("input: is missing",)),
-    "an input of null": Bad("a.jsonl", b'{"id": "1", "input": null}', ("input: expected a value, found null",)),
+    "an id that is a fraction": Bad("a.jsonl", b'{"id": 1.5, "input": 1}', ("id must be a string, got a number: 1.5",)),
+    "no input": Bad("a.jsonl", b'{"id": "1"}', ("input is missing",)),
+    "an input of null": Bad("a.jsonl", b'{"id": "1", "input": null}', ("input must not be null",)),
     "metadata that is a list": Bad(
-        "a.jsonl", b'{"id": "1", "input": 1, "metadata": []}', ("metadata: expected a mapping, found a list",)
+        "a.jsonl", b'{"id": "1", "input": 1, "metadata": []}', ("metadata must be a mapping, got a list",)
     ),
     "tags that are a string": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 1, "metadata": {"tags": "easy"}}',
-        ("metadata.tags: expected a list of strings, found a string",),
+        ("metadata.tags must be a list of strings, got a string",),
     ),
     "a cluster that is a number, beside the fields": Bad(
-        "a.jsonl", b'{"id": "1", "input": 1, "cluster": 7}', ("metadata.cluster: expected a string, found a number",)
+        "a.jsonl", b'{"id": "1", "input": 1, "cluster": 7}', ("metadata.cluster must be a string, got a number",)
     ),
     "metadata given twice": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 1, "topic": "a", "metadata": {"topic": "b"}}',
-        ("metadata.topic: is given twice",),
+        ("metadata.topic is given twice",),
     ),
     "a slip of the pen": Bad(
         "a.jsonl",
@@ -97,78 +95,76 @@ BAD: dict[str, Bad] = {
     "equal inputs without ids": Bad(
         "a.jsonl", b'{"input": 1}\n{"input": 1}', ("is already used at a.jsonl:1", "samples with equal inputs"), AUTO
     ),
-    "no input to make an id from": Bad("a.jsonl", b'{"expected": 1}', ("input: is missing",), AUTO),
+    "no input to make an id from": Bad("a.jsonl", b'{"expected": 1}', ("input is missing",), AUTO),
     "neither of the mapped keys": Bad(
         "a.jsonl",
         b'{"querry": 1}',
-        ("id: is missing", "there is no 'query'", "did you mean 'querry'?"),
+        ("id is missing", "there is no 'query'", "did you mean 'querry'?"),
         Rules(mapping={"key": "id", "query": "input"}),
     ),
     "an input of another type": Bad(
         "a.jsonl",
         b'{"id": "1", "input": 42, "expected": "x"}',
         (
-            "a.jsonl:1: input: expected a string, found a number: 42",
-            "a.jsonl:1: expected: expected a whole number, found a string: 'x'",
+            "a.jsonl:1: input must be a string, got a number: 42",
+            "a.jsonl:1: expected must be an integer, got a string: 'x'",
         ),
         TYPED,
     ),
     "a boolean where a whole number is declared": Bad(
         "a.jsonl",
         b'{"id": "1", "input": "x", "expected": true}',
-        ("expected: expected a whole number, found a boolean: true",),
+        ("expected must be an integer, got a boolean: true",),
         TYPED,
     ),
     "a mapped key that no line has": Bad(
         "a.jsonl",
         b'{"id": "1", "question": "x", "anwser": 1}',
-        ("a.jsonl: mapping: there is no key 'answer'; there are: id, question, anwser", "did you mean 'anwser'?"),
+        ("a.jsonl: mapping: unknown key 'answer'; there are: id, question, anwser", "did you mean 'anwser'?"),
         MAPPED,
     ),
     "a mapped input that is not there": Bad(
         "a.jsonl",
         b'{"id": "1", "Question": "x"}',
-        ("input: is missing: there is no 'question', which is mapped", "did you mean 'Question'?"),
+        ("input is missing: there is no 'question', which is mapped", "did you mean 'Question'?"),
         MAPPED,
     ),
     "a key and a mapped key for one field": Bad(
         "a.jsonl",
         b'{"id": "1", "question": "x", "answer": 1, "input": 2}',
-        ("input: is given both by this key and by the mapping",),
+        ("input is given both by this key and by the mapping",),
         MAPPED,
     ),
     "UTF-16": Bad("a.jsonl", GOOD.encode("utf-16"), ("the file is UTF-16", "iconv -f UTF-16 -t UTF-8 ")),
     "an empty table": Bad("a.csv", b"", ("a.csv: no samples: the file is empty",)),
     "a header and no rows": Bad("a.csv", b"id,input\n", ("only a header",)),
     "a row with too many cells": Bad(
-        "a.csv", b"id,input\n1,a,b\n", ("a.csv:2", "expected 2 cells, found 3", "quote cells")
+        "a.csv", b"id,input\n1,a,b\n", ("a.csv:2", "the row has 3 cells, the header has 2", "quote cells")
     ),
-    "a row with too few cells": Bad("a.csv", b"id,input\n1\n", ("expected 2 cells, found 1",)),
+    "a row with too few cells": Bad("a.csv", b"id,input\n1\n", ("the row has 1 cell, the header has 2",)),
     "two columns of one name": Bad(
         "a.csv", b"id,input,input\n1,a,b\n", ("a.csv:1: input: two columns have this name",)
     ),
     "a column without a name": Bad("a.csv", b"id,,input\n1,a,b\n", ("column 2 has no name",)),
-    "no column for the input": Bad(
-        "a.csv", b"id,question\n1,a\n", ("a.csv:1: input: there is no column", "id, question")
-    ),
+    "no column for the input": Bad("a.csv", b"id,question\n1,a\n", ("a.csv:1: no column for 'input'", "id, question")),
     "no column for the id": Bad(
-        "a.csv", b"input\na\n", ("a.csv:1: id: there is no column", "generate_ids=True (--generate-ids)")
+        "a.csv", b"input\na\n", ("a.csv:1: no column for 'id'", "generate_ids=True (--generate-ids)")
     ),
-    "another delimiter": Bad("a.csv", b"id#input\n1#a\n", ("there is no column for it",)),
+    "another delimiter": Bad("a.csv", b"id#input\n1#a\n", ("no column for",)),
     "a column that is nearly a field": Bad(
         "a.csv", b"id,input,expectd\n1,a,b\n", ("a.csv:1: expectd", "did you mean 'expected'?")
     ),
     "a mapped column that is not there": Bad(
-        "a.csv", b"id,question,anwser\n1,a,b\n", ("there is no column 'answer'", "did you mean 'anwser'?"), MAPPED
+        "a.csv", b"id,question,anwser\n1,a,b\n", ("unknown column 'answer'", "did you mean 'anwser'?"), MAPPED
     ),
     "a column and a mapped column for one field": Bad(
         "a.csv",
         b"id,question,answer,input\n1,a,b,c\n",
-        ("a.csv:1: input: is given both by this key and by the mapping",),
+        ("a.csv:1: input is given both by this key and by the mapping",),
         MAPPED,
     ),
-    "an empty input cell": Bad("a.csv", b"id,input\n1,\n", ("a.csv:2: input: is missing",)),
-    "an empty id cell": Bad("a.csv", b"id,input\n,a\n", ("a.csv:2: id: is missing",)),
+    "an empty input cell": Bad("a.csv", b"id,input\n1,\n", ("a.csv:2: input is missing",)),
+    "an empty id cell": Bad("a.csv", b"id,input\n,a\n", ("a.csv:2: id is missing",)),
     "a quote that is never closed": Bad(
         "a.csv", b'id,input\n1,"a\n2,b\n', ("a.csv:2", "a quote is opened in this row and never")
     ),
@@ -177,13 +173,13 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input\n1,a\rb\n", ("a.csv:2", "a cell contains a single carriage return")
     ),
     "a table that is not UTF-8": Bad(
-        "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "at offset 2 of the line is byte 0xff")
+        "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "byte 0xff at offset 2 of the line")
     ),
     "a cell of another type": Bad(
-        "a.csv", b"id,input,expected\n1,a,four\n", ("expected: expected a whole number, found a string: 'four'",), TYPED
+        "a.csv", b"id,input,expected\n1,a,four\n", ("expected must be an integer, got a string: 'four'",), TYPED
     ),
     "a metadata cell that is not a mapping": Bad(
-        "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata: expected a JSON mapping in the cell",)
+        "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata must be a JSON mapping",)
     ),
     "an id used twice behind a long cell": Bad(
         "a.tsv", b'id\tinput\n1\t"a\n\nb"\n1\tc\n', ("a.tsv:5: id: '1' is already used at a.tsv:2",)

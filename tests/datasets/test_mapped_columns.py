@@ -13,7 +13,7 @@ from proctor.errors import DatasetError
 
 MAPPING = {"question": "input", "anwser": "expected"}
 RECORD = {"id": "1", "question": "q", "answer": "a"}
-WRONG = "mapping: there is no {what} 'anwser'; there are: id, question, answer"
+WRONG = "mapping: unknown {what} 'anwser'; there are: id, question, answer"
 
 
 def refused(load: Any) -> str:
@@ -67,4 +67,4 @@ def test_a_typo_in_one_record_is_found() -> None:
     """A key similar to a mapped key that the record lacks is a problem of that record."""
     items = [{"id": "1", "q": "a", "answer": "x"}, {"id": "2", "q": "b", "anwser": "y"}]
     text = refused(lambda: Dataset.of(items, mapping={"q": "input", "answer": "expected"}))
-    assert "item 1: anwser: is not a known name; did you mean 'answer'?" in text
+    assert "item 1: anwser is not a known name; did you mean 'answer'?" in text

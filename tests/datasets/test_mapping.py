@@ -59,14 +59,14 @@ def test_all_faults_of_a_mapping_are_reported_together() -> None:
         read_mapping(mapping)
     assert str(caught.value) == snapshot("""\
 the mapping is invalid
-  - 'b': is mapped to input, like 'a'
-  - 'c': is mapped to input.x, but 'a' is mapped to input
-  - 'c': is mapped to input.x, but 'b' is mapped to input
+  - 'b' is mapped to input, like 'a'
+  - 'c' is mapped to input.x, but 'a' is mapped to input
+  - 'c' is mapped to input.x, but 'b' is mapped to input
   - 'd': 'expectd' is not a field; did you mean 'expected'?
   - 'e': 'answer' is not a field
   - 'f': 'input.' is not a field; did you mean 'input'?
   - 'g': 3 is not a field
-  - 'i': is mapped to metadata.labels, but 'h' is mapped to metadata.labels.x
+  - 'i' is mapped to metadata.labels, but 'h' is mapped to metadata.labels.x
 Fix: map each column to a different field: id, input, expected, metadata,
   input.<key>, expected.<key>, metadata.<key>, labels.<key>,
   labels, context, cluster or tags\

@@ -101,9 +101,9 @@ def test_a_loader_of_the_users_own_is_checked_like_a_file() -> None:
     source = make_source(DatabaseDataset([*RECORDS, *RECORDS, {"id": "2"}]))
     with pytest.raises(DatasetError, match="2 problems"):
         source.inspect()
-    with pytest.raises(DatasetError, match="DatabaseDataset, item 2: input: is missing"):
+    with pytest.raises(DatasetError, match="DatabaseDataset, item 2: input is missing"):
         list(source)
-    with pytest.raises(DatasetError, match="item 0: expected: expected a whole number"):
+    with pytest.raises(DatasetError, match="item 0: expected must be an integer"):
         list(make_source(DatabaseDataset(RECORDS), str, int))
 
 

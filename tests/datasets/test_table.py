@@ -67,7 +67,7 @@ def test_quoted_newlines_work_and_lines_are_real_lines(tmp_path: Path) -> None:
     dataset = CSVDataset(written(tmp_path / "a.csv", text))
     samples = iter(dataset)
     assert next(samples).input == 'two\r\nlines, and "quotes"'
-    with pytest.raises(DatasetError, match=r"a\.csv:5: input: is missing"):
+    with pytest.raises(DatasetError, match=r"a\.csv:5: input is missing"):
         next(samples)
 
 
@@ -92,7 +92,7 @@ def test_the_delimiter_follows_the_file_name_or_is_given(
 def test_a_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
     """A delimiter that cannot part columns is refused at once."""
     path = written(tmp_path / "a.csv", "id,input\n1,a\n")
-    with pytest.raises(DatasetError, match="pass one character"):
+    with pytest.raises(DatasetError, match="must be one character"):
         CSVDataset(path, delimiter=delimiter)
 
 
@@ -126,12 +126,12 @@ def test_a_cell_is_read_into_the_declared_type(kind: Any, cell: str, value: Any,
 @pytest.mark.parametrize(
     ("kind", "cell", "told"),
     [
-        (int, "4.5", "expected a whole number, found a number: 4.5"),
-        (int, "true", "expected a whole number, found a boolean: true"),
-        (bool, "yes", "expected a boolean, found a string: 'yes'"),
-        (bool, "1", "expected a boolean, found a number: 1"),
-        (float, "NaN", "expected a number, found a string: 'NaN'"),
-        (list[int], "[1", r"expected a list, found a string: '\[1'"),
+        (int, "4.5", "must be an integer, got a number: 4.5"),
+        (int, "true", "must be an integer, got a boolean: true"),
+        (bool, "yes", "must be a boolean, got a string: 'yes'"),
+        (bool, "1", "must be a boolean, got a number: 1"),
+        (float, "NaN", "must be a number, got a string: 'NaN'"),
+        (list[int], "[1", r"must be a list, got a string: '\[1'"),
     ],
 )
 def test_a_cell_that_does_not_fit_is_refused(kind: Any, cell: str, told: str, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_columns_are_combined_into_a_declared_type(kind: Any, tmp_path: Path) ->
         (sample,) = CSVDataset(path, mapping, kind)
         assert sample.input == Question("what?", 3)
     else:
-        with pytest.raises(DatasetError, match=r"input\.points: expected a whole number"):
+        with pytest.raises(DatasetError, match=r"input\.points must be an integer"):
             CSVDataset(path, mapping, kind).inspect()
 
 
@@ -178,13 +178,13 @@ def test_the_full_text_of_an_error_in_a_table(tmp_path: Path, monkeypatch: pytes
         CSVDataset(written(Path("a.csv"), text), None, str, int).inspect()
     assert str(caught.value) == snapshot("""\
 a.csv: 8 problems in the dataset
-  - a.csv:4: expected: expected a whole number, found a string: 'two'
-  - a.csv:6: expected 3 cells, found 2
-  - a.csv:7: not UTF-8: at offset 2 of the line is byte 0xff, 'ÿ' in Windows-1252
+  - a.csv:4: expected must be an integer, got a string: 'two'
+  - a.csv:6: the row has 2 cells, the header has 3
+  - a.csv:7: not UTF-8: byte 0xff at offset 2 of the line ('ÿ' in Windows-1252)
   - a.csv:8: id: '1' is already used at a.csv:2
-  - a.csv:9: id: is missing
-  - a.csv:9: input: is missing
-  - a.csv:9: expected: expected a whole number, but it is missing or null
+  - a.csv:9: id is missing
+  - a.csv:9: input is missing
+  - a.csv:9: expected must be an integer, but it is missing or null
   - a.csv:10: not a row of CSV: ',' expected after '"'
 Fix: give every row as many cells as the header; quote cells that contain the delimiter;
   convert the file to UTF-8, for example: iconv -f Windows-1252 -t UTF-8 FILE > NEW_FILE;

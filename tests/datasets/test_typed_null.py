@@ -81,7 +81,7 @@ def record(value: Any, **others: Any) -> dict[str, Any]:
 
 def test_a_missing_expected_value_is_refused_unless_its_type_is_optional() -> None:
     """`str` needs an expected value in every record; `str | None` and `Any` do not."""
-    assert problems([record("q")], str, str) == ["expected: expected a string, but it is missing or null"]
+    assert problems([record("q")], str, str) == ["expected must be a string, but it is missing or null"]
     assert Dataset.of([record("q")], str, str | None)[0].expected is None
     assert Dataset.of([record("q")], str, Any)[0].expected is None
 
@@ -89,7 +89,7 @@ def test_a_missing_expected_value_is_refused_unless_its_type_is_optional() -> No
 def test_a_null_expected_value_is_refused_unless_its_type_is_optional() -> None:
     """Null is a value, and not a string."""
     items = [record("q", expected=None)]
-    assert problems(items, str, str) == ["expected: expected a string, but it is missing or null"]
+    assert problems(items, str, str) == ["expected must be a string, but it is missing or null"]
     assert Dataset.of(items, str, str | None)[0].expected is None
 
 
@@ -97,7 +97,7 @@ def test_a_null_expected_value_is_refused_unless_its_type_is_optional() -> None:
 def test_no_type_takes_null_by_itself(kind: Any) -> None:
     """Whatever the type, null is refused where it is not declared."""
     (found,) = problems([record("q", expected=None)], str, kind)
-    assert found.startswith("expected: expected ")
+    assert found.startswith("expected must be ")
     assert found.endswith(", but it is missing or null")
 
 
@@ -111,9 +111,9 @@ def test_an_optional_input_accepts_null() -> None:
 
 def test_an_input_that_is_not_optional_refuses_null_and_a_missing_one() -> None:
     """Without a type, and with a type other than optional, an input is needed."""
-    assert problems([record(None)]) == ["input: expected a value, found null"]
-    assert problems([record(None)], str) == ["input: expected a string, found null"]
-    assert problems([{"id": "1"}], str | None) == ["input: is missing"]
+    assert problems([record(None)]) == ["input must not be null"]
+    assert problems([record(None)], str) == ["input must be a string, got null"]
+    assert problems([{"id": "1"}], str | None) == ["input is missing"]
 
 
 def test_files_and_streams_follow_the_same_rule(tmp_path: Path) -> None:
@@ -123,16 +123,16 @@ def test_files_and_streams_follow_the_same_rule(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as caught:
         Dataset.load(lines, str | None, str)
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{lines}:2: expected: expected a string, but it is missing or null"
+        f"{lines}:2: expected must be a string, but it is missing or null"
     ]
     assert Dataset.load(lines, str | None, str | None)[0].input is None
     table = tmp_path / "a.csv"
     table.write_text("id,input,expected\n1,,a\n2,q,\n")
     assert [s.input for s in Dataset.load(table, str | None, str | None)] == [None, "q"]
-    with pytest.raises(DatasetError, match=r"a\.csv:3: expected: expected a string"):
+    with pytest.raises(DatasetError, match=r"a\.csv:3: expected must be a string"):
         Dataset.load(table, str | None, str)
     stream = IteratorDataset([record("q")], expected_type=int)
-    with pytest.raises(DatasetError, match="expected: expected a whole number, but it is missing"):
+    with pytest.raises(DatasetError, match="expected must be an integer, but it is missing"):
         list(stream)
     assert [s.input for s in make_source(lines, str | None, Any)] == [None, "q"]
 
@@ -140,76 +140,76 @@ def test_files_and_streams_follow_the_same_rule(tmp_path: Path) -> None:
 def test_a_literal_lists_what_is_allowed() -> None:
     """The error of a literal names its choices and the nearest one."""
     assert problems([record("gren")], Literal["red", "green"]) == [
-        "input: expected one of 'red', 'green', found a string: 'gren'; did you mean 'green'?"
+        "input must be one of 'red', 'green', got a string: 'gren'; did you mean 'green'?"
     ]
-    assert problems([record(3)], Literal[1, 2]) == ["input: expected one of 1, 2, found a number: 3"]
+    assert problems([record(3)], Literal[1, 2]) == ["input must be one of 1, 2, got a number: 3"]
 
 
 def test_an_enum_lists_what_is_allowed() -> None:
     """The error of an enum names its values as a file would write them."""
     assert problems([record("lout")], Mood) == [
-        "input: expected one of 'calm', 'loud', found a string: 'lout'; did you mean 'loud'?"
+        "input must be one of 'calm', 'loud', got a string: 'lout'; did you mean 'loud'?"
     ]
-    assert problems([record(3)], Level) == ["input: expected one of 1, 2, found a number: 3"]
+    assert problems([record(3)], Level) == ["input must be one of 1, 2, got a number: 3"]
     assert problems([record(["calm", "x"])], list[Mood]) == [
-        "input[1]: expected one of 'calm', 'loud', found a string: 'x'"
+        "input[1] must be one of 'calm', 'loud', got a string: 'x'"
     ]
-    assert problems([record({"a": "x"})], dict[str, Literal["b"]]) == ["input.a: expected 'b', found a string: 'x'"]
+    assert problems([record({"a": "x"})], dict[str, Literal["b"]]) == ["input.a must be 'b', got a string: 'x'"]
 
 
 def test_every_bad_field_of_a_dataclass_is_reported() -> None:
     """Wrong, missing and nested fields and items of lists come in one error."""
     value = {"text": 1, "place": {"city": None, "country": "UK"}, "tags": ["a", 2, 3]}
     assert problems([record(value)], Question) == [
-        "input.text: expected a string, found a number: 1",
-        "input.year: is missing",
-        "input.place.city: expected a string, found null",
-        "input.place.country: expected one of 'FR', 'DE', found a string: 'UK'",
-        "input.tags[1]: expected a string, found a number: 2",
-        "input.tags[2]: expected a string, found a number: 3",
+        "input.text must be a string, got a number: 1",
+        "input.year is missing",
+        "input.place.city must be a string, got null",
+        "input.place.country must be one of 'FR', 'DE', got a string: 'UK'",
+        "input.tags[1] must be a string, got a number: 2",
+        "input.tags[2] must be a string, got a number: 3",
     ]
 
 
 def test_every_bad_field_of_a_struct_is_reported_under_the_name_in_the_file() -> None:
     """Renamed fields are named as the file must write them; unknown ones come with the nearest."""
     assert problems([record({"ticketNumbr": 3})], Ticket) == [
-        "input.ticketNumber: is missing",
-        "input.openSince: is missing",
-        "input.ticketNumbr: is not known; did you mean 'ticketNumber'?",
+        "input.ticketNumber is missing",
+        "input.openSince is missing",
+        "input.ticketNumbr is unknown; did you mean 'ticketNumber'?",
     ]
 
 
 def test_typed_mappings_rows_tuples_and_unions_report_every_fault() -> None:
     """TypedDict, NamedTuple, tuple, set, mapping and optional members are all looked into."""
     assert problems([record({"left": "a"})], Row) == [
-        "input.left: expected a whole number, found a string: 'a'",
-        "input.right: is missing",
+        "input.left must be an integer, got a string: 'a'",
+        "input.right is missing",
     ]
     assert problems([record(["a", "b"])], Point) == [
-        "input[0]: expected a whole number, found a string: 'a'",
-        "input[1]: expected a whole number, found a string: 'b'",
+        "input[0] must be an integer, got a string: 'a'",
+        "input[1] must be an integer, got a string: 'b'",
     ]
     assert len(problems([record(["a", "b"])], tuple[int, int])) == 2
     assert len(problems([record(["a", "b"])], set[int])) == 2
     assert len(problems([record({"a": "x", "b": "y"})], dict[str, int])) == 2
     assert len(problems([record({"text": 1})], Question | None)) == 3
-    assert problems([record([])], int | str) == ["input: expected a whole number or a string, found a list"]
+    assert problems([record([])], int | str) == ["input must be an integer or a string, got a list"]
 
 
 def test_a_constraint_is_explained() -> None:
     """A number outside its declared bounds is refused with the bound and other problems."""
     positive = Annotated[int, msgspec.Meta(gt=0)]
     assert problems([record({"a": -1, "b": "x"})], dict[str, positive]) == [
-        "input.a: expected a whole number >= 1, found a number: -1",
-        "input.b: expected a whole number, found a string: 'x'",
+        "input.a must be an integer, 1 or more, got a number: -1",
+        "input.b must be an integer, got a string: 'x'",
     ]
 
 
 def test_faults_of_input_and_expected_come_together() -> None:
     """One record with two faulty values gives both."""
     assert problems([record(1, expected="a")], str, int) == [
-        "input: expected a string, found a number: 1",
-        "expected: expected a whole number, found a string: 'a'",
+        "input must be a string, got a number: 1",
+        "expected must be an integer, got a string: 'a'",
     ]
 
 

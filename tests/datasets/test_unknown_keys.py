@@ -91,8 +91,8 @@ def refused(kind: Any, value: Any, tmp_path: Path) -> str:
 def test_a_misspelt_key_is_refused_with_the_likely_one(kind: Any, tmp_path: Path) -> None:
     """`unti` must not be dropped silently, with `unit` at its default."""
     said = refused(kind, WRONG, tmp_path)
-    assert "input.unti: is not known; did you mean 'unit'?" in said or (
-        "input.unti is not known; did you mean 'unit'?" in said
+    assert "input.unti: is unknown; did you mean 'unit'?" in said or (
+        "input.unti is unknown; did you mean 'unit'?" in said
     )
 
 

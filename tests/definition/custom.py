@@ -54,7 +54,7 @@ class TokenEfficiency:
             "passed": passed,
             "score": 1.0 if passed else max(0.0, 1.0 - delta.percentage / 100),
             "details": {"delta": delta["absolute"], "threshold": most},
-            "message": f"tokens changed by {delta['percentage']:.1f} % (at most {most} %)",
+            "message": f"tokens changed by {delta['percentage']:.1f}% (at most {most}%)",
         }
 
 

@@ -133,7 +133,7 @@ def test_an_evaluator_can_be_registered_for_one_definition() -> None:
     checks = define().register_evaluator(Polite).register_evaluator(short, "brief")
     checks.evaluate_field("output").evaluate_with("polite_here", word="Ada").evaluate_with("brief")
     assert result(checks).passed
-    with pytest.raises(EvaluatorError, match="there is no evaluator 'polite_here'"):
+    with pytest.raises(EvaluatorError, match="unknown evaluator 'polite_here'"):
         define().evaluate_field("output").evaluate_with("polite_here")
 
 
@@ -157,7 +157,7 @@ def test_an_evaluator_can_be_registered_for_the_process(monkeypatch: pytest.Monk
     again = define().evaluate_field("output").evaluate_with("polite_everywhere")
     assert result(again).score.reason == "newer"
     assert Registry.standard().describe("polite_everywhere").name == "polite_everywhere"
-    with pytest.raises(EvaluatorError, match="there is an evaluator 'contains' already"):
+    with pytest.raises(EvaluatorError, match="an evaluator is already named 'contains'"):
         register_evaluator(short, "contains")
     define().evaluate_field("output").evaluate_with("contains")
 
@@ -333,7 +333,7 @@ def test_configurations_of_the_definition_and_of_the_call() -> None:
     assert sorted(heard, key=str) == [
         ("high", None), ("low", "greet Ada at 1"),
     ]  # fmt: skip
-    with pytest.raises(ConfigError, match="no configuration 'high' to be the baseline"):
+    with pytest.raises(ConfigError, match="no configuration is named 'high'"):
         checks.evaluate(SPAN, target=target, configurations={"other": {}})
 
 

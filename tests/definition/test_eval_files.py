@@ -172,18 +172,19 @@ fields:
     told = fault(lambda: prepare(load_eval_file(path).evaluation, Registry.standard()))
     assert told.replace(str(tmp_path), "…") == snapshot("""\
 the evaluation has 4 problems
-  - target: sample 'a' has no recorded results by configuration, and there is no target to run
+  - target: sample 'a' has no recorded results by configuration, and no target is set to run
     Fix: give a target, or add results to every sample: {recorded: {configuration: result}}
   - some evaluators cannot be built
-      - fields.output (field), evaluators[0]: there is no evaluator 'containz' (did you mean 'contains'?)
-      - fields.output (field), evaluators[1] (contains), case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
+      - fields.output (field), evaluators[0]: unknown evaluator 'containz' (did you mean 'contains'?)
+      - fields.output (field), evaluators[1] (contains): unknown parameter 'case_sensitiv'; did you mean 'case_sensitive'?
       - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
-      - fields.other (field), evaluators[0] (contains), case_sensitive: expected bool, got 3
+      - fields.other (field), evaluators[0] (contains), case_sensitive must be of type bool, got 3
     Fix: correct these entries; `proctor evaluators NAME` lists the parameters of an evaluator
-  - baseline: there is no configuration 'lwo' to be the baseline
+  - baseline: no configuration is named 'lwo'
     Fix: did you mean 'low'?
   - some paths of fields are invalid
-      - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total\
+      - fields.tokens: 'usage..total' is not a path to a field: it has an extra dot; write usage.total
+    Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """)  # noqa: E501
 
 
@@ -203,7 +204,7 @@ def test_invalid_entries_of_an_eval_file(tmp_path: Path) -> None:
     assert both.replace(str(tmp_path), "…") == snapshot("""\
 …/eval.yaml: the eval file has problems
   - …/eval.yaml:2: fields.output: unknown key 'evaluaters'; did you mean 'evaluators'?
-  - …/eval.yaml:4: baseline: expected text, found a whole number
+  - …/eval.yaml:4: baseline must be a string, got an integer
   - …/eval.yaml:5: unknown key 'feilds'; did you mean 'fields'?
 Fix: correct the lines above; docs/eval-files.md lists every key
 

@@ -30,7 +30,7 @@ def output() -> Any:
 def test_a_misspelled_evaluator() -> None:
     """The error suggests the most similar name."""
     assert fault(lambda: output().evaluate_with("semantic_similarty")) == snapshot("""\
-there is no evaluator 'semantic_similarty'
+unknown evaluator 'semantic_similarty'
 Fix: did you mean 'semantic_similarity'?\
 """)
 
@@ -38,18 +38,18 @@ Fix: did you mean 'semantic_similarity'?\
 def test_a_misspelled_parameter() -> None:
     """The error suggests the most similar one, or lists all."""
     assert fault(lambda: output().evaluate_with("contains", case_sensitiv=False)) == snapshot("""\
-contains: its parameters do not fit
-  - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
-Fix: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None\
+contains: its parameters are invalid
+  - unknown parameter 'case_sensitiv'; did you mean 'case_sensitive'?
+Fix: its parameters are case_sensitive: bool = True, match: 'any' | 'all' | None = None\
 """)
 
 
 def test_a_parameter_of_the_wrong_type() -> None:
     """The error names the expected type and the value."""
     assert fault(lambda: output().evaluate_with(short, limit="long")) == snapshot("""\
-short: its parameters do not fit
-  - limit: expected int, got 'long'
-Fix: it takes limit: int = 20\
+short: its parameters are invalid
+  - limit must be of type int, got 'long'
+Fix: its parameters are limit: int = 20\
 """)
 
 
@@ -171,9 +171,9 @@ def test_limits_and_tags_of_a_history() -> None:
     wrong: Any = {"retention_days": -1, "retention_count": True, "tags": {"n": 3}}
     assert fault(lambda: define("x").history(**wrong)) == snapshot("""\
 the history settings are invalid
-  - retention_days: expected a number above 0, found -1
-  - retention_count: expected a number above 0, found True
-  - tags.n: expected a text, got 3\
+  - retention_days must be a number greater than 0, got -1
+  - retention_count must be a number greater than 0, got True
+  - tags.n must be a string, got 3\
 """)
 
 
@@ -192,7 +192,7 @@ def test_an_unknown_baseline() -> None:
     checks = output().evaluate_with(short).configuration("low").configuration("high").baseline("lwo")
     assert fault(lambda: checks.evaluate({"input": "x"}, target=len)) == snapshot("""\
 the definition is not complete
-  - baseline: there is no configuration 'lwo'; did you mean 'low'?\
+  - baseline: unknown configuration 'lwo'; did you mean 'low'?\
 """)
 
 
@@ -200,8 +200,8 @@ def test_two_configurations_of_one_name() -> None:
     """Names must be unique."""
     assert fault(lambda: define().configuration("low").configuration("low")) == snapshot(
         """\
-there are two configurations 'low'
-Fix: give each configuration its own name\
+two configurations are named 'low'
+Fix: rename one of them\
 """
     )
 
@@ -211,7 +211,7 @@ def test_several_configurations_with_neither_target_nor_recordings() -> None:
     checks = output().evaluate_with(short)
     both: Any = {"low": {}, "high": {}}
     assert fault(lambda: checks.evaluate({"output": "x"}, configurations=both)) == snapshot("""\
-the configurations low, high have no recorded results, and there is no target
+the configurations low, high have no recorded results, and no target is set
 Fix: pass target=…, or recorded={configuration: result}\
 """)
     assert fault(lambda: checks.evaluate([], recorded={"low": {}})) == snapshot("""\
@@ -223,7 +223,7 @@ Fix: in a dataset, add results to every span: {'recorded': {configuration: resul
 def test_invalid_names() -> None:
     """Of a definition and of registered evaluators."""
     assert fault(lambda: define(" ")) == snapshot("""\
-the name of a definition must be a text, found ' '
+a definition's name must be a non-empty string, got ' '
 Fix: write define("name")\
 """)
     assert fault(lambda: define().register_evaluator(short, "a:b")) == snapshot("""\
@@ -258,14 +258,14 @@ def test_an_invalid_progress_callback() -> None:
     wrong: Any = {"kinds": ["evaluater_end"], "statuses": ["done"]}
     assert fault(lambda: define().on_progress(print, **wrong)) == snapshot("""\
 the callback selects events that do not exist
-  - on_progress: there are no events 'evaluater_end'; did you mean 'evaluator_end'?
-  - on_progress: there are no events 'done'; choose one of: completed, evaluating, failed, pending, running
+  - on_progress: unknown events 'evaluater_end'; did you mean 'evaluator_end'?
+  - on_progress: unknown events 'done'; choose one of: completed, evaluating, failed, pending, running
 Fix: correct these names, or leave out kinds and statuses\
 """)
     nothing: Any = None
     assert fault(lambda: define().on_progress(nothing)) == snapshot(
         """\
-on_progress: a progress callback must be a plain function, found None
+on_progress: a progress callback must be a plain function, got None
 Fix: pass a function of one event, such as print\
 """
     )
@@ -295,26 +295,26 @@ many: the definition has 12 problems
     Fix: call .evaluate_field("output") first
   - no field 'tokns' was selected
     Fix: did you mean 'tokens'? If not, select it first: .select('tokns')
-  - there is no evaluator 'containz'
+  - unknown evaluator 'containz'
     Fix: did you mean 'contains'?
-  - contains: its parameters do not fit
-      - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
-    Fix: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None
-  - short: its parameters do not fit
-      - limit: expected int, got 'x'
-    Fix: it takes limit: int = 20
+  - contains: its parameters are invalid
+      - unknown parameter 'case_sensitiv'; did you mean 'case_sensitive'?
+    Fix: its parameters are case_sensitive: bool = True, match: 'any' | 'all' | None = None
+  - short: its parameters are invalid
+      - limit must be of type int, got 'x'
+    Fix: its parameters are limit: int = 20
   - output: the field is already combined by 'and', and now by 'or'
     Fix: keep one of the two combine_with calls
   - output: the field is already combined by 'and', and now by 'xor'
     Fix: keep one of the two combine_with calls
   - the history settings are invalid
-      - retention_days: expected a number above 0, found 0
-  - there are two configurations 'low'
-    Fix: give each configuration its own name
+      - retention_days must be a number greater than 0, got 0
+  - two configurations are named 'low'
+    Fix: rename one of them
   - 'not-short' cannot be the name of an evaluator
     Fix: choose a name with no colon that does not start with 'not-'
   - the callback selects events that do not exist
-      - on_progress: there are no events 'done'; choose one of: completed, evaluating, failed, pending, \
+      - on_progress: unknown events 'done'; choose one of: completed, evaluating, failed, pending, \
 running
     Fix: correct these names, or leave out kinds and statuses\
 """)
@@ -327,7 +327,7 @@ def test_a_block_with_one_fault() -> None:
         with define() as checks:
             checks.evaluate_field("output").evaluate_with("containz")
 
-    assert fault(one).startswith("there is no evaluator 'containz'")
+    assert fault(one).startswith("unknown evaluator 'containz'")
 
     def otherwise() -> None:
         with define() as checks:

@@ -235,7 +235,7 @@ def test_the_baseline_may_be_a_recorded_configuration() -> None:
     checks = define().evaluate_field("output", look).baseline("a")
     checks.evaluate({"input": "q", "recorded": RESULTS})
     assert seen == {"a": None, "b": "x"}
-    with pytest.raises(ConfigError, match="no configuration 'c' to be the baseline"):
+    with pytest.raises(ConfigError, match="no configuration is named 'c'"):
         define().evaluate_field("output", look).baseline("c").evaluate({"recorded": RESULTS})
 
 

@@ -115,7 +115,7 @@ def test_comparing_two_configurations() -> None:
     assert ("score", "output.some") in kinds
     assert ("metric", "pass_rate") in kinds
     assert "tokens" in str(compared)
-    with pytest.raises(ConfigError, match="no configuration 'lwo' in this run") as caught:
+    with pytest.raises(ConfigError, match="unknown configuration 'lwo' in this run") as caught:
         report.compare("lwo", "high")
     assert caught.value.fix == "did you mean 'low'?"
 
@@ -171,7 +171,7 @@ def test_failed_configurations_are_ranked_last() -> None:
 def test_invalid_rankings() -> None:
     """Unknown fields, fields without numbers and unknown orders, each with a fix."""
     report = run("x")
-    with pytest.raises(FieldMissing, match="has no field 'tokns'"):
+    with pytest.raises(FieldMissing, match="unknown metric or field 'tokns'"):
         report.rank_by("tokns")
     with pytest.raises(ConfigError, match="'all' has no numbers to rank by") as caught:
         report.rank_by("all")

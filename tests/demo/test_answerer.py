@@ -61,7 +61,7 @@ def test_an_unknown_ranking_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(TargetError) as caught:
         answer("Who discovered Titan?", ranking="bm2")
     assert str(caught.value) == snapshot("""\
-there is no ranking 'bm2'
+unknown ranking 'bm2'
 Fix: did you mean 'bm25'?\
 """)
 

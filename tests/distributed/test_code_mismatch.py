@@ -87,9 +87,9 @@ def test_a_run_stops_if_all_workers_run_other_code(tmp_path: Path) -> None:
         with fast_clock(clock, 5.0), pytest.raises(RunStopped) as caught:
             with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     difference = "w0: its target is 'other', not 'loud'; it has the evaluator 'contains', which the run does not use"
-    assert f"all workers run other code than this run: {difference}" in caught.value.what
+    assert f"all workers run different code from this run: {difference}" in caught.value.what
     assert "then resume the run" in caught.value.fix
-    assert f"workers run other code than this run: {difference}" in seen
+    assert f"workers run different code from this run: {difference}" in seen
     run = history.find("exam")
     assert run.status != "completed"
     assert any(f"workers: {difference.replace(':', ' could not run requests of this run:', 1)}" == warning

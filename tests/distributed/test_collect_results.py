@@ -247,8 +247,8 @@ def test_an_unreadable_result_is_rejected_and_the_others_are_collected() -> None
     assert report.total == 1
     reasons = [dead_letter.reason for dead_letter in box.dead_letters()]
     assert reasons == [
-        "it is not a valid result: Expected `object`, got `str`",
-        "it is not a valid result: Object contains unknown field `no`",
+        "it is not a valid result: it must be a mapping, got a string",
+        "it is not a valid result: unknown key 'no'",
     ]
 
 

@@ -269,7 +269,7 @@ def test_the_backend_is_this_process_by_default() -> None:
     ):
         pass
     by_name = Evaluation("app.py:loud", samples(1), "exact_match")
-    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), open_backend(by_name, cluster="rya"):
+    with pytest.raises(ConfigError, match="unknown cluster 'rya'"), open_backend(by_name, cluster="rya"):
         pass
 
 

@@ -50,7 +50,7 @@ def test_max_iterations_counts_polls() -> None:
     loop = loop_for(shout, requests, results, batch_size=2, concurrency=1)
     assert with_timeout(LONG, lambda: loop.run(max_iterations=2)).sent == 4
     assert with_timeout(LONG, lambda: loop.run(max_iterations=2)).sent == 1
-    with pytest.raises(ConfigError, match="max_iterations must be at least 1"):
+    with pytest.raises(ConfigError, match="max_iterations must be 1 or more"):
         loop.run(max_iterations=0)
 
 

@@ -45,7 +45,7 @@ def test_other_code_on_a_node_ends_the_run() -> None:
 def test_missing_files_on_a_node_end_the_run() -> None:
     """The error of the actor says what is missing."""
     recipe = build_recipe(Evaluation("gone.py:target", (), ["exact_match"]))
-    with pytest.raises(RunStopped, match=r"there is no file 'gone\.py'"):
+    with pytest.raises(RunStopped, match=r"file not found: gone\.py"):
         run_on_ray(exam("shout"), recipe=recipe)
 
 

@@ -191,8 +191,8 @@ def test_a_message_that_is_not_a_request_is_rejected() -> None:
     assert summary.sent == 1
     reasons = [dead_letter.reason for dead_letter in requests.dead_letters()]
     assert reasons == [
-        "it is not a valid evaluation request: Expected `str`, got `int` - at `$.sample.id`",
-        "it is not a valid evaluation request: Expected `object`, got `str`",
+        "it is not a valid evaluation request: sample.id must be a string, got an integer",
+        "it is not a valid evaluation request: it must be a mapping, got a string",
     ]
 
 

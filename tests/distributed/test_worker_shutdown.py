@@ -100,7 +100,7 @@ def test_the_end_of_an_outbox_has_one_deadline() -> None:
         with outbox:
             pass
         assert outbox.summary.returned <= BATCH_SIZE
-        assert outbox.summary.returned + values.give_back_all(LONG) == 3 * BATCH_SIZE
+        assert outbox.summary.returned + values.return_all(LONG) == 3 * BATCH_SIZE
     again = requests.receive(max_messages=10)
     assert {message.delivery_count for message in again} == {1}
 
@@ -117,7 +117,7 @@ def test_returning_messages_has_a_deadline() -> None:
     requests: Any = Slow(inner)
     with LeasedRequests(30.0, print) as held:
         add_finished_results(40, requests, held, Outbox(requests, results, held, "w1", print))
-        assert held.give_back_all(0.3) < 40
+        assert held.return_all(0.3) < 40
 
 
 @pytest.mark.parametrize("at", ["outbox", "heartbeat"])

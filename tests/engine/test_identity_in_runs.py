@@ -132,7 +132,7 @@ def test_a_gate_says_how_many_outputs_are_from_the_cache(program: dict[str, Any]
     from proctor.comparison.gates.decision import conclude_gate
 
     run(program, history, cache=True)
-    check = Check("pass_rate", "pass", "pass_rate is at least 80 %")
+    check = Check("pass_rate", "pass", "pass_rate is at least 80%")
     result = conclude_gate([check], [], run(program, history, cache=True), baseline="")
     assert result.notes == ("3 of 3 outputs from the cache",)
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from proctor.errors import ConfigError, RunStopped
 from proctor.records import codec
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.session import ToolCall
-from proctor.records.trial import Configuration, Delivery, EvalResult, Reply, Trial, Verdict
+from proctor.records.trial import Configuration, Delivery, EvalResult, PositionedResult, Reply, Trial, Verdict
 from proctor.sessions.current import record
 from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.prepare import Evaluation
@@ -392,6 +393,9 @@ def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
     class Writer:
         def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
             """Take it."""
+
+        def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+            """Take them."""
 
         def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
             """Take it."""

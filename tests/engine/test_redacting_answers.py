@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from proctor.engine.redaction import redacting_writer
 from proctor.models import model_calls as recall
 from proctor.records.model import ToolSpec
 from proctor.records.session import Message, ToolCall
-from proctor.records.trial import EvalResult, Verdict
+from proctor.records.trial import EvalResult, PositionedResult, Verdict
 
 KEY = "AKIA" + "Z7QW2MKX5RTB6PLN"
 MARK = "[secret: aws access key]"
@@ -29,6 +30,9 @@ class Store:
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Take it."""
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Take them."""
 
     def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         self.kept[key] = reply
@@ -54,7 +58,7 @@ class Kept:
         self._store, self._redaction = store, redaction
 
     def put(self, key: str, data: bytes) -> None:
-        with redacting_writer(self._store, self._redaction, at_once=True, warnings=self._store.warnings) as writer:
+        with redacting_writer(self._store, self._redaction, is_immediate=True, warnings=self._store.warnings) as writer:
             writer.cache_output(key, "2026-01-01T00:00:00+00:00", data)
 
 

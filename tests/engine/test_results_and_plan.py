@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,15 @@ def test_a_stream_longer_than_its_declared_length_is_run_to_its_end() -> None:
     assert report.metadata is not None
     assert (report.total, report.metadata.total, report.metadata.status) == (5, 5, "completed")
     assert "more samples than its length said" in report.metadata.warnings[0]
+
+
+@pytest.mark.parametrize("make", [lambda: iter([]), lambda: map(str, ()), lambda: IteratorDataset([])])
+def test_a_stream_without_samples_is_refused_like_an_empty_list(make: Callable[[], Any]) -> None:
+    """A run of nothing would be complete, with no failure in it; a read iterator is such a stream."""
+    datasets: list[Any] = [[], make()]
+    for dataset in datasets:
+        with pytest.raises(DatasetError, match="the dataset has no samples"):
+            evaluate(str.upper, dataset, exact_match, history=False)
 
 
 def test_a_stream_that_is_cancelled_from_inside_ends_the_run_with_an_error() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from proctor import FieldContext, Score, all_of, evaluate
-from proctor.cli.outcome import conclude
+from proctor.cli.outcome import report_outcome
 from proctor.comparison.compare import compare
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.report import EvalReport
@@ -48,7 +48,7 @@ def test_a_check_that_could_not_judge_is_not_a_pass(evaluators: Any) -> None:
     """The toxicity check could not judge five of six: one passed, and five are skipped."""
     report = run(evaluators)
     assert (report.counts.passed, report.counts.skipped, report.counts.total) == (1, 5, 6)
-    assert headlines(report)[-1].startswith("1 of 1 judged passed (100.0 %")
+    assert headlines(report)[-1].startswith("1 of 1 judged passed (100.0%")
     assert headlines(report)[-1].endswith("5 skipped")
     assert report.results[1].score.reason.endswith(f"toxicity: {NOT_ENGLISH}")
     assert not report.passed
@@ -99,13 +99,13 @@ def test_a_threshold_on_a_metric_of_skipped_results_is_inconclusive(
 ) -> None:
     """Exit 4, with the reason; a threshold on what was judged, or on ignored skips, holds."""
     report = run([same, toxicity])
-    assert conclude(report, {metric: 0.9}, {"quiet": True}) == 4
+    assert report_outcome(report, {metric: 0.9}, {"quiet": True}) == 4
     told = " ".join(capsys.readouterr().err.split())
     assert f"{metric} is at least 0.9, but 5 of 6 samples have no value" in told
     assert NOT_ENGLISH in told
-    assert conclude(report, {"same.pass_rate": 0.9}, {"quiet": True}) == 0
+    assert report_outcome(report, {"same.pass_rate": 0.9}, {"quiet": True}) == 0
     ignored = run([same, toxicity], skipped="ignore")
-    assert conclude(ignored, {metric: 0.9}, {"quiet": True}) == 0
+    assert report_outcome(ignored, {metric: 0.9}, {"quiet": True}) == 0
 
 
 def test_a_gate_on_a_metric_of_skipped_results_is_inconclusive() -> None:
@@ -132,7 +132,7 @@ def test_an_evaluator_of_repeats_skips_nothing_but_the_other_epochs() -> None:
     assert report.metadata is not None
     assert report.metadata.warnings == ()
     assert report.passed
-    assert conclude(report, {"strict_pass_rate": 1.0}, {"quiet": True}) == 0
+    assert report_outcome(report, {"strict_pass_rate": 1.0}, {"quiet": True}) == 0
 
 
 def test_the_baseline_configuration_is_not_skipped_for_want_of_a_baseline() -> None:

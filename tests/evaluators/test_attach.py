@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import signal
 import sys
 from types import FrameType
 from typing import Any
@@ -16,7 +17,7 @@ from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
-from proctor.evaluators.decorator import evaluator, mark_product, needs_session
+from proctor.evaluators.decorator import evaluator, needs_session, tag_evaluator
 from proctor.evaluators.matching import contains, exact_match, regex_match, within_tolerance
 from proctor.ports import AttachedEvaluator
 from proctor.records.sample import Sample
@@ -191,8 +192,11 @@ def test_an_exception_of_an_evaluator_becomes_an_error_score(thing: Any) -> None
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
-def test_interruptions_pass_through(error: type[BaseException]) -> None:
+def test_interruptions_pass_through(error: type[BaseException], request: pytest.FixtureRequest) -> None:
     """Ctrl-C, and the cancellation of a call that waits, are not the evaluator's to answer."""
+    # Under another handler, a KeyboardInterrupt comes from user code.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, previous))
 
     def interrupted(output: Any) -> bool:
         raise error
@@ -268,7 +272,7 @@ def test_a_product_has_the_name_and_threshold_of_its_factory() -> None:
     assert (attached.spec.name, attached.spec.uses, attached.mode) == ("at_most", "at_most", "inline")
     assert attached.spec.parameters == {"limit": 8}
     assert attached("0123456789").passed is False
-    with pytest.raises(EvaluatorError, match="limit: it is required: int"):
+    with pytest.raises(EvaluatorError, match=r"limit is missing \(int\)"):
         attach(at_most)
 
 
@@ -279,7 +283,7 @@ def test_the_identity_depends_on_options_and_code() -> None:
         def evaluate(output: str) -> bool:
             return len(output) < limit
 
-        return mark_product(evaluate, by=shorter, limit=limit)
+        return tag_evaluator(evaluate, factory=shorter, limit=limit)
 
     things: list[Any] = [same, exact_match, shorter(3), shorter(4), at_most(3), Same(), failing]
     identities = [attach(thing).spec.identity for thing in things]
@@ -327,20 +331,20 @@ def test_faults_are_found_when_it_is_attached() -> None:
         messages.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
     assert messages == snapshot(
         [
-            ["same_as: its parameters do not fit", "  - fold: it is required: bool"],
+            ["same_as: its parameters are invalid", "  - fold is missing (bool)"],
             [
-                "contains: its parameters do not fit",
-                "  - case_sensitve: there is no such parameter: did you mean 'case_sensitive'?",
+                "contains: its parameters are invalid",
+                "  - unknown parameter 'case_sensitve'; did you mean 'case_sensitive'?",
             ],
-            ["contains: its parameters do not fit", "  - case_sensitive: expected bool, got 'no'"],
+            ["contains: its parameters are invalid", "  - case_sensitive must be of type bool, got 'no'"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
-            ["regex_match: there is no flag 'q'"],
+            ["regex_match: unknown flag 'q'"],
             ["four: there is no evidence for its parameters after the first 3: 'more'"],
-            ["same: threshold must be from 0 to 1, got 7"],
-            ["the name of an evaluator must be a text, got ' '"],
+            ["same: threshold must be between 0 and 1, got 7"],
+            ["an evaluator's name must be a non-empty string, got ' '"],
             ["'exact_match' is the name of an evaluator, not an evaluator"],
             ["int: 3 is not callable and has no `evaluate` method"],
-            ["within_tolerance: its parameters do not fit", "  - tolerance: it is required: float"],
+            ["within_tolerance: its parameters are invalid", "  - tolerance is missing (float)"],
             ["str: its parameters cannot be read"],
         ]
     )

@@ -50,7 +50,7 @@ llm/llm_judge
     criterion: str | None = None
     rubric: str | None = None
     criteria: list[str] | None = None
-    scale: tuple[float, float] | str = [1, 5]
+    scale: tuple[float, float] | str | None = None
     threshold: float | None = None
     reference: bool | None = None
     show_input: bool = True
@@ -62,7 +62,7 @@ llm/llm_judge
     prompt: any = None
     needs nothing
 llm/quality_score
-    A model scores the overall quality of the output; passes from `threshold` (0 to 1) up.
+    A model scores the overall quality of the output; passes at `threshold` (0 to 1) or higher.
     model: model
     threshold: float = 0.7
     scale: tuple[float, float] = [1, 5]
@@ -105,7 +105,7 @@ matching/regex_match
     mode: 'search' | 'match' | 'fullmatch' = 'search'
     needs nothing
 matching/within_tolerance
-    Passes if a number differs from the expected one by at most the tolerance.
+    Passes if a number differs from the expected number by at most the tolerance.
     tolerance: float
     relative: bool = False
     needs: expected
@@ -116,7 +116,7 @@ numbers/numeric_answer
     decimal: '.' | ',' = '.'
     needs: expected
 opinions/panel
-    Asks several judges concurrently and passes by majority, by their mean, or if all pass.
+    Asks several judges concurrently; passes if the majority passes, if their mean is high enough, or if all pass.
     judges: list[evaluator]
     rule: 'majority' | 'mean' | 'unanimous' = 'majority'
     threshold: float = 0.5
@@ -149,7 +149,7 @@ performance/token_efficiency
     max_increase_pct: float = 10
     needs nothing
 quality/coherence
-    Passes if the output holds together as a text.
+    Passes if the output is a coherent text.
     threshold: float = 0.8
     embedder: embedder = None
     model: model = None
@@ -200,7 +200,7 @@ regression/token_regression
     max_pct: float = 10
     needs nothing
 rules/ends_with
-    Passes if the output ends with one of the phrases, ignoring trailing white space.
+    Passes if the output ends with one of the phrases, ignoring trailing whitespace.
     phrases: str | list[str]
     paragraph: int | None = None
     separator: str | None = None
@@ -220,7 +220,7 @@ rules/letter_case
     case: 'lower' | 'upper' | 'title' = 'lower'
     needs nothing
 rules/occurrences
-    Passes if a text, or a regular expression, occurs the required number of times.
+    Passes if a string, or a regular expression, occurs the required number of times.
     text: str | None = None
     pattern: str | None = None
     at_least: int | None = None
@@ -234,7 +234,7 @@ rules/output_language
     language: str
     needs nothing
 rules/starts_with
-    Passes if the output starts with one of the phrases, ignoring leading white space.
+    Passes if the output starts with one of the phrases, ignoring leading whitespace.
     phrases: str | list[str]
     paragraph: int | None = None
     separator: str | None = None
@@ -342,7 +342,7 @@ statistical/statistical_significance
     seed: int = 0
     needs: epochs
 structural/format_compliance
-    Passes if the output has a format, or any one of several formats.
+    Passes if the output matches a format, or any of several formats.
     format: str | list[str]
     pattern: str | None = None
     columns: int | list[str] | None = None
@@ -356,7 +356,7 @@ structural/json_validity
     allow_fences: bool = False
     needs nothing
 structural/schema_match
-    Passes if the output fits a JSON Schema; the details list all errors with their paths.
+    Passes if the output is valid against a JSON Schema; the details list all errors with their paths.
     schema: any
     draft: '4' | '6' | '7' | '2019-09' | '2020-12' | None = None
     formats: bool = False

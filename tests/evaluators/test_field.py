@@ -350,7 +350,7 @@ output.: 'output.' is not a path to a field: it has an extra dot; write output
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """,
             """\
-output: there are no evaluators to combine
+output: no evaluator is given
 Fix: pass at least one, as in field("output", [contains, exact_match])\
 """,
             """\

@@ -131,7 +131,7 @@ def test_with_a_judge_claims_are_listed_and_checked() -> None:
 
 
 def test_options_are_checked_on_creation_and_stored_as_data() -> None:
-    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1"):
         hallucination_detection(threshold=75)
     with pytest.raises(ConfigError, match="not a path"):
         hallucination_detection(context="a..b")

@@ -137,6 +137,14 @@ def test_with_a_rubric_or_criteria_the_verdict_is_a_number(schema: bool) -> None
     assert judged(llm_judge(scores(3, schema=schema), criteria=["clear"], threshold=0.5)).passed
 
 
+def test_a_scale_with_a_criterion_asks_for_a_number() -> None:
+    """Without a scale it is one of the five words; a rubric has the scale from 1 to 5 either way."""
+    assert judged(llm_judge(scores(8), "c", scale=(0, 10))).value == 0.8
+    assert judged(llm_judge(scores(8), "c")).status == "error"
+    default, explicit = llm_judge(scores(4), rubric="r"), llm_judge(scores(4), rubric="r", scale=(1, 5))
+    assert attach(default).spec.parameters == attach(explicit).spec.parameters
+
+
 def test_the_scale_is_the_users() -> None:
     """Nothing is hard-wired to 5."""
     judge = scores(7)
@@ -383,7 +391,7 @@ def test_judges_are_in_the_catalogue_and_can_be_built_from_data() -> None:
         registry.build({"quality_score": {"adapter": judge, "min_score": 0.9}}),
         registry.build({"rubric_evaluation": {"adapter": judge, "rubric": RUBRIC}}),
     ]
-    assert built[0].spec.parameters == {"model": "test:judge", "criterion": "c"}
+    assert built[0].spec.parameters == {"model": "test:judge", "criterion": "c", "scale": [1.0, 5.0]}
     assert built[1].spec.parameters == {"model": "test:judge", "threshold": 0.9}
     output = built[2].spec.parameters["rubric"]
     assert output[0] == {"id": "accuracy", "description": "Only facts.", "weight": 3.0}
@@ -475,16 +483,16 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
 @each_row(
     ("make", "fault"),
     [
-        (lambda j: llm_judge(j, " "), "a criterion must be a text that is not empty"),
+        (lambda j: llm_judge(j, " "), "criterion must be a non-empty string"),
         (lambda j: llm_judge(j, criteria=[]), "the list of criteria is empty"),
         (lambda j: llm_judge(j, criteria=["a", ""]), "a text that is not empty"),
-        (lambda j: llm_judge(j, "c", samples=0), "samples must be an integer of 1 or more, got 0"),
+        (lambda j: llm_judge(j, "c", samples=0), "samples must be an integer, 1 or more, got 0"),
         (lambda j: llm_judge(j, "c", max_tokens=-1), "max_tokens must be an integer"),
-        (lambda j: llm_judge(j, "c", threshold=2), "threshold must be from 0 to 1, got 2"),
+        (lambda j: llm_judge(j, "c", threshold=2), "threshold must be between 0 and 1, got 2"),
         (lambda j: llm_judge(j, "c", combine=MEDIAN), "combine must be 'mean' or 'vote', got 'median'"),
-        (lambda j: llm_judge(j, "c", temperature=-1), "temperature must be a number of 0 or more"),
+        (lambda j: llm_judge(j, "c", temperature=-1), "temperature must be a number, 0 or more"),
         (lambda j: llm_judge(j, rubric="r", scale=(5, 1)), "a minimum and a larger maximum"),
-        (lambda j: quality_score(j, threshold=7), "threshold must be from 0 to 1, got 7"),
+        (lambda j: quality_score(j, threshold=7), "threshold must be between 0 and 1, got 7"),
         (lambda j: rubric_evaluation(j, {}), "the rubric has no criteria"),
     ],
 )
@@ -500,7 +508,7 @@ def test_an_unknown_model_is_an_error_with_a_fix() -> None:
     """Also from an eval file."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build_all([{"llm_judge": {"adapter": "opneai:gpt", "criterion": "c"}}])
-    assert "there is no provider 'opneai'" in str(caught.value)
+    assert "unknown provider 'opneai'" in str(caught.value)
     assert "did you mean 'openai'?" in str(caught.value)
 
 
@@ -508,7 +516,7 @@ def test_a_judge_without_a_model_explains_what_a_model_is() -> None:
     """In words, for its type says nothing."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build({"llm_judge": {"criterion": "c"}})
-    expected = "model: it is required: a model: an address such as openai:gpt-4o-mini"
+    expected = "model: is missing: a model: an address such as openai:gpt-4o-mini"
     assert expected in str(caught.value)
     assert "it takes model: model, criterion: str | None = None" in str(caught.value)
 

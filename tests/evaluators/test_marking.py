@@ -20,8 +20,8 @@ from proctor.evaluators.decorator import (
     get_mark,
     get_name,
     is_factory,
-    mark_product,
     needs_session,
+    tag_evaluator,
 )
 from proctor.evaluators.matching import exact_match, within_tolerance
 from proctor.evaluators.options import ParameterInfo
@@ -176,7 +176,7 @@ def test_unmarked_factories_can_tell_it_too() -> None:
         def evaluate(output: str) -> bool:
             return len(output) <= limit
 
-        return mark_product(evaluate, by=at_most, limit=limit)
+        return tag_evaluator(evaluate, factory=at_most, limit=limit)
 
     info = get_info(at_most(3))
     assert info is not None

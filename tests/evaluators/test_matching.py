@@ -263,11 +263,12 @@ def test_within_tolerance_takes_numbers_only(wrong: Any) -> None:
     """Ruling 1: texts, booleans and what is not finite are errors, not 0."""
     assert within_tolerance(1)(wrong, 3).status == "error"
     assert within_tolerance(1)(3, wrong).status == "error"
+    assert "numeric_answer" in within_tolerance(1)("3.14", 3).reason  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tolerance", [-1, math.nan, "1", True])
 def test_a_tolerance_must_be_a_number_of_0_or_more(tolerance: Any) -> None:
-    with pytest.raises(EvaluatorError, match="tolerance must be a number of 0 or more"):
+    with pytest.raises(EvaluatorError, match="tolerance must be a number, 0 or more"):
         within_tolerance(tolerance)
 
 

@@ -138,7 +138,7 @@ def test_values_that_are_neither_texts_nor_numbers_are_errors() -> None:
 
 @pytest.mark.parametrize("tolerance", [-1, float("nan")])
 def test_a_tolerance_that_makes_no_sense_is_refused(tolerance: float) -> None:
-    with pytest.raises(EvaluatorError, match="tolerance must be a number of 0 or more"):
+    with pytest.raises(EvaluatorError, match="tolerance must be a number, 0 or more"):
         attach(numeric_answer, parameters={"tolerance": tolerance})
 
 

@@ -50,18 +50,18 @@ def test_every_fault_is_named_at_once() -> None:
     with pytest.raises(EvaluatorError) as caught:
         call_factory(Length, {"limits": 3, "unit": "line"}, "length")
     assert str(caught.value) == snapshot("""\
-length: its parameters do not fit
-  - limits: there is no such parameter: did you mean 'limit'?
-  - limit: it is required: int
-  - unit: expected 'word' | 'letter', got 'line'
-Fix: it takes limit: int, unit: 'word' | 'letter' = 'word'\
+length: its parameters are invalid
+  - unknown parameter 'limits'; did you mean 'limit'?
+  - limit is missing (int)
+  - unit must be of type 'word' | 'letter', got 'line'
+Fix: its parameters are limit: int, unit: 'word' | 'letter' = 'word'\
 """)
 
 
 @pytest.mark.parametrize("given", [{"limit": True}, {"limit": "3"}, {"limit": 1.5}, {"limit": None}, {"limit": [3]}])
 def test_values_must_fit_their_types(given: dict[str, Any]) -> None:
     """A boolean is not a number, and neither is a text."""
-    with pytest.raises(EvaluatorError, match="limit: expected int, got"):
+    with pytest.raises(EvaluatorError, match="limit must be of type int, got"):
         call_factory(Length, given, "length")
 
 
@@ -95,7 +95,7 @@ def test_arguments_find_their_places() -> None:
     """Positional-only, spread and open-ended parameters are all given by name."""
     given = {"first": 1, "parts": [4, 5], "third": 6, "fourth": 7}
     assert call_factory(spread, given, "it") == (1, 2, (4, 5), 6, {"fourth": 7})
-    with pytest.raises(EvaluatorError, match="parts: expected list"):
+    with pytest.raises(EvaluatorError, match="parts must be of type list"):
         call_factory(spread, {"first": 1, "parts": 4}, "it")
 
 

@@ -40,7 +40,7 @@ def tokens(now: Any, before: Any = None) -> FieldContext:
     ],
 )
 def test_token_efficiency_follows_the_formula(now: int, before: int, passed: bool, value: float) -> None:
-    """1 up to +10 %, then 1 - increase; from a baseline of 0 only 0 passes."""
+    """1 up to +10%, then 1 - increase; from a baseline of 0 only 0 passes."""
     score = token_efficiency(tokens(now, before))
     assert score.passed is passed
     assert score.value == pytest.approx(value)
@@ -48,7 +48,7 @@ def test_token_efficiency_follows_the_formula(now: int, before: int, passed: boo
 
 def test_token_efficiency_says_what_it_saw() -> None:
     score = token_efficiency(tokens(650, 500))
-    assert score.reason == "tokens 500 -> 650: +30.0 % (allowed: +10 %)"
+    assert score.reason == "tokens 500 -> 650: +30.0% (allowed: +10%)"
     assert score.details == {
         "method": "percentage of the baseline",
         "field": "tokens",
@@ -62,7 +62,7 @@ def test_token_efficiency_says_what_it_saw() -> None:
 
 @given(st.integers(0, 10_000), st.integers(1, 10_000), st.floats(0, 200))
 def test_an_increase_passes_up_to_the_limit_and_never_leaves_the_scale(now: int, before: int, limit: float) -> None:
-    """It passes if the increase is at most the limit; passing is worth 1, failing less or 0 %."""
+    """It passes if the increase is at most the limit; passing is worth 1, failing less or 0%."""
     score = token_efficiency(tokens(now, before), max_increase_pct=limit)
     increase = 100 * (now - before) / before
     if abs(increase - limit) > 1e-6:
@@ -150,7 +150,7 @@ def test_no_speed_is_asked_for() -> None:
 @each_row("bad", [-1, math.nan, math.inf])
 def test_bad_limits_are_refused_when_attached(evaluator: Any, option: str, bad: float) -> None:
     """A limit below 0, or that is not a number, is refused before anything runs."""
-    with pytest.raises(EvaluatorError, match=f"{option} must be a number of 0 or more"):
+    with pytest.raises(EvaluatorError, match=f"{option} must be a number, 0 or more"):
         attach(evaluator, parameters={option: bad})
 
 
@@ -159,7 +159,7 @@ def test_outside_a_field_block_each_looks_at_its_own_field() -> None:
     sample: Sample[str, Any] = Sample("1", "2 + 2?", metadata={"baseline_usage": {"total_tokens": 500}})
     trial = Trial(sample, "4", usage=usage, latency_ms=7000.0)
     scores = {one: attach(one).score(trial) for one in (token_efficiency, latency, throughput)}
-    assert scores[token_efficiency].reason == "usage.total_tokens 500 -> 540: +8.0 % (allowed: +10 %)"
+    assert scores[token_efficiency].reason == "usage.total_tokens 500 -> 540: +8.0% (allowed: +10%)"
     assert scores[latency].value == pytest.approx(2000 / 7000)
     assert scores[throughput].details["value"] == pytest.approx(20.0)
 

@@ -209,7 +209,7 @@ def test_with_weights_meanings_are_compared() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threshold": 1.5}, "threshold must be from 0 to 1"),
+        ({"threshold": 1.5}, "threshold must be between 0 and 1"),
         ({"embedder": "lexicl"}, "not the address of an embedder"),
         ({"embedder": 3}, "3 is not an embedder"),
         ({"against": "yesterday"}, "against"),
@@ -222,7 +222,7 @@ def test_wrong_options_raise_before_anything_runs(options: dict[str, Any], messa
 
 def test_an_unknown_reference_option_is_refused() -> None:
     wrong: Any = "yesterday"
-    with pytest.raises(EvaluatorError, match="there is no reference"):
+    with pytest.raises(EvaluatorError, match="unknown reference"):
         semantic_similarity("lexical", against=wrong)
 
 

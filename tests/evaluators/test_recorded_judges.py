@@ -192,7 +192,7 @@ def figures(pairs: Sequence[Pair], winners: Sequence[tuple[str | None, str | Non
 def recorded(figures: dict[str, Any]) -> list[float]:
     """The figures of the authors, written as "95 / 100 = 95.0%"."""
     names = ("correct_False", "correct_True", "correct_average", "correct_both", "equal")
-    shares = [float(figures[name].rpartition("=")[2].strip(" %")) for name in names]
+    shares = [float(figures[name].rpartition("=")[2].strip("%")) for name in names]
     return [*shares, float(figures["kappa_agreement"])]
 
 
@@ -292,7 +292,7 @@ def column(rows: Sequence[dict[str, str]], name: str) -> list[str | None]:
 
 
 def test_agreement_of_people_and_of_bem_on_nq301_is_reproduced() -> None:
-    """Annotators 1 and 2: kappa .735 on the 1,483 that both rated; BEM 80.6 %, kappa .616."""
+    """Annotators 1 and 2: kappa .735 on the 1,483 that both rated; BEM 80.6%, kappa .616."""
     human = nq301("human")
     rated = agreement(column(human, "annotator2"), column(human, "annotator1"))
     assert (rated[0], rated[2]) == (1483, 0.735)
@@ -303,7 +303,7 @@ def test_agreement_of_people_and_of_bem_on_nq301_is_reproduced() -> None:
 def test_recorded_answers_on_nq301_are_read() -> None:
     """GPT-4 answers "Yes, …" or "No, …" 1,480 times; 10 answers are neither.
 
-    If those count as no, it agrees with people in 84.8 %, kappa .696; without them in 84.9 %.
+    If those count as no, it agrees with people in 84.8%, kappa .696; without them in 84.9%.
     """
     human, judge = nq301("human"), nq301("gpt-4")
     people = column(human, "Acceptable?")

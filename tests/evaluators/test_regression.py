@@ -69,7 +69,7 @@ def test_a_name_without_direction_is_skipped_unless_unchanged() -> None:
 
 
 def test_a_tolerance_is_a_share_of_the_baseline() -> None:
-    """5 % worse passes with a tolerance of 0.05, and not with 0.04; of 0 there is no share."""
+    """5% worse passes with a tolerance of 0.05, and not with 0.04; of 0 there is no share."""
     assert no_regression(field("score", 0.95, 1.0), tolerance=0.05).value == 1.0
     assert not no_regression(field("score", 0.95, 1.0), tolerance=0.04).passed
     zero = no_regression(field("errors", 1, 0), tolerance=0.5)
@@ -106,7 +106,7 @@ def test_of_two_different_numbers_one_way_is_a_regression(now: float, before: fl
 
 @pytest.mark.parametrize(("now", "passed", "value"), [(550, True, 1.0), (650, False, 0.7), (1200, False, 0.0)])
 def test_token_regression_is_a_share_of_the_baseline(now: int, passed: bool, value: float) -> None:
-    """10 % more passes; the value is then 1 - increase."""
+    """10% more passes; the value is then 1 - increase."""
     score = token_regression(field("tokens", now, 500))
     assert score.passed is passed
     assert score.value == pytest.approx(value)

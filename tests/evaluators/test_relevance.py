@@ -115,7 +115,7 @@ def test_a_judge_scores_relevance_out_of_ten() -> None:
 
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1"):
         relevance(threshold=-1)
 
 

@@ -64,7 +64,7 @@ def test_a_judge_sees_the_input_too() -> None:
 
 
 def test_a_bad_threshold_and_a_judge_with_an_evaluator_are_refused() -> None:
-    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1"):
         bias_detection(threshold=2)
     with pytest.raises(EvaluatorError, match="does not take a judge"):
         bias_detection(exact_match, model=scores(5))

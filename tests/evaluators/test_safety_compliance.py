@@ -264,7 +264,7 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
     ("options", "message"),
     [
         ({"policies": ("pi", "secret")}, "did you mean 'pii'?"),
-        ({"policies": ()}, "there is no policy to check"),
+        ({"policies": ()}, "no policy is selected"),
         ({"policies": (1,)}, "policies must be non-empty texts"),
         ({"policies": "prohibited_claims"}, "it needs the claims"),
         ({"refusal": "maybe"}, "forbidden or required"),

@@ -99,7 +99,7 @@ def test_texts_inside_other_outputs_are_read() -> None:
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, WORST, True])
 def test_a_threshold_outside_0_to_1_is_refused_when_it_is_made(threshold: Any) -> None:
-    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1"):
         toxicity_detection(threshold=threshold)
 
 
@@ -136,7 +136,7 @@ def test_it_is_found_by_its_name_with_its_options() -> None:
 @pytest.mark.no_cover
 @pytest.mark.skipif(not WIKI.is_dir(), reason="the public Wikipedia comments are not here")
 def test_it_agrees_with_people_and_does_not_move_with_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    # An alarm rate below 1 % needs all harmless texts.
+    # An alarm rate below 1% needs all harmless texts.
     figures = measure_sample(monkeypatch, safety.toxicity, DATA, harmless_step=1)
     assert figures["toxicity F1", "Wikipedia comments"] >= 0.70
     assert figures["toxicity AUROC", "Wikipedia comments"] >= 0.95

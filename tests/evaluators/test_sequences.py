@@ -169,9 +169,9 @@ def test_all_faults_of_an_expectation_are_reported() -> None:
         parse_expected_calls(["ok", "", 7, {"arguments": {}}, {"name": "a", "args": 1, "arguments": [1]}])
     assert str(caught.value) == snapshot("""\
 tool_sequence: the expected tool calls cannot be read
-  - expected[1]: the name of a tool must be a text, got ''
-  - expected[2]: the name of a tool must be a text, got 7
-  - expected[3]: the name of a tool must be a text, got None
+  - expected[1]: a tool name must be a non-empty string, got ''
+  - expected[2]: a tool name must be a non-empty string, got 7
+  - expected[3]: a tool name must be a non-empty string, got None
   - expected[4]: unknown keys: 'args'; the keys are name and arguments
   - expected[4]: arguments must be a mapping, got a list
 Fix: write a name, or {name: search, arguments: {query: Paris}}\

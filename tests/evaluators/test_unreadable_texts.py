@@ -182,5 +182,5 @@ def test_a_word_is_found_where_words_are_not_parted() -> None:
 def test_minilm_says_what_it_does_not_know(tmp_path: Path) -> None:
     assert MiniLM.languages == ("en",)
     tokenizer = WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "status": 3, ":": 4})
-    assert tokenizer.unknown("Status: ✅") == ("✅",)
+    assert tokenizer.unknown_words("Status: ✅") == ("✅",)
     assert tokenizer.token_ids("Status: ✅", 8) == tokenizer.token_ids("Status: ❌", 8)

@@ -10,7 +10,7 @@ import pytest
 
 import proctor
 from proctor import evaluators, judges
-from proctor.errors import EvaluatorError
+from proctor.errors import EvaluatorError, ProctorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.decorator import get_mark, is_factory
 from proctor.records.sample import Sample
@@ -38,7 +38,7 @@ def test_the_error_for_an_unknown_parameter_lists_the_known_ones(name: str) -> N
     with pytest.raises(EvaluatorError) as caught:
         function(*evidence[:1], no_such_parameter=1)
     assert isinstance(caught.value, TypeError)
-    assert "there is no parameter 'no_such_parameter'" in str(caught.value)
+    assert "unknown parameter 'no_such_parameter'" in str(caught.value)
     for parameter in get_mark(function).info.parameters:  # type: ignore[union-attr]
         assert parameter.name in str(caught.value)
 
@@ -76,3 +76,52 @@ def test_a_type_error_inside_an_evaluator_is_left_alone() -> None:
 
     with pytest.raises(TypeError, match="odd"):
         proctor.exact_match(Odd(), Odd())
+
+
+WRONG_VALUES = [None, -1, "", object(), []]
+# The other arguments of each call, where the evaluator needs some.
+RUBRIC = {"id": "a", "name": "a", "description": "a", "scoring_criteria": "a"}
+REQUIRED: dict[str, Any] = {
+    "model": lambda messages: "good", "path": "output", "evaluators": [proctor.contains], "tolerance": 1,
+    "phrases": "a", "language": "de", "evaluator": proctor.contains, "judge": proctor.contains, "of": proctor.contains,
+    "judges": [proctor.contains, proctor.exact_match], "expected": ["search"], "rubric": {"a": 1},
+}  # fmt: skip
+FURTHER: dict[str, dict[str, Any]] = {
+    "keywords": {"include": ["a"]}, "text_count": {"exactly": 1, "of": "words"}, "rubric": {"rubric": RUBRIC},
+    "occurrences": {"text": "a", "exactly": 1}, "tool_call_count": {"max_count": 1},
+}  # fmt: skip
+# Words by which a message may call a parameter.
+SYNONYMS = {"of": "evaluat", "judges": "evaluat", "judge": "evaluat", "evaluator": "evaluat"}
+
+
+@each_row("name", BUILT_IN)
+def test_a_wrong_value_is_accepted_or_named(name: str) -> None:
+    """No built-in evaluator fails with an error from inside when one of its options has a wrong value."""
+    function = BUILT_IN[name]
+    mark = get_mark(function)
+    assert mark is not None
+    names = [parameter.name for parameter in mark.info.parameters]
+    required = {p.name: REQUIRED[p.name] for p in mark.info.parameters if p.required and p.name in REQUIRED}
+    for parameter in names:
+        for value in WRONG_VALUES:
+            options = {**required, **FURTHER.get(name, {}), parameter: value}
+            message = _get_error(function, options)
+            assert message is None or SYNONYMS.get(parameter, parameter) in message, (parameter, value, message)
+
+
+def _get_error(function: Any, options: dict[str, Any]) -> str | None:
+    try:
+        function(**options) if is_factory(function) else attach(functools.partial(function, **options))
+    except ProctorError as error:
+        return str(error)
+    return None
+
+
+def test_the_first_mistakes_of_a_new_user_name_the_argument() -> None:
+    """Each is also a `TypeError`."""
+    with pytest.raises(EvaluatorError, match="evaluators must be list"):
+        proctor.field("foo", proctor.exact_match)  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorError, match="field_context must be"):
+        evaluators.latency(-1)  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorError, match="include must be list"):
+        evaluators.keywords("text", include=5)  # type: ignore[arg-type]

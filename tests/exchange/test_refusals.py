@@ -69,8 +69,8 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
         ([good[0], *good[4:]], 2, "run r1 has no end"),
         ([good[0], good[1], good[6]], 3, "run r1 has 1 result here, but its end is for run r2 with 1 result"),
         (["hello"], 1, "JSON is malformed"),
-        ([changed(head, part="runs")], 1, "Invalid value 'runs'"),
-        ([changed(head, metadata={"run_id": "r1"})], 1, "Object missing required field `name`"),
+        ([changed(head, part="runs")], 1, "part: invalid value 'runs'"),
+        ([changed(head, metadata={"run_id": "r1"})], 1, "metadata.name is missing"),
         (
             [good[0], changed(second, result={"trial": {**trial, "configuration": "x"}})],
             2,
@@ -79,8 +79,8 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
         ([good[0], changed(second, result={"trial": {**trial, "epoch": -1}})], 2, "the epoch -1 is not valid"),
         ([good[0], changed(second, position=10**9)], 2, "the result has the position 1000000000"),
         ([good[0], changed(first, position=-1)], 2, "the result has the position -1"),
-        ([good[0], changed(first, position=1.5)], 2, "Expected `int`, got `float`"),
-        ([good[0], changed(first, more=1)], 2, "Object contains unknown field `more`"),
+        ([good[0], changed(first, position=1.5)], 2, "position must be an integer, got a number"),
+        ([good[0], changed(first, more=1)], 2, "unknown key 'more'"),
         ([good[0], "[" * 100_000], 2, ""),
     ]:
         message, runs = refusal(tmp_path, lines)
@@ -108,7 +108,7 @@ def test_a_file_of_a_newer_proctor_is_refused(tmp_path: Path, parts: list[Any]) 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet"])
 def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     """By name."""
-    with pytest.raises(UsageError, match=f"{name}: there is no such file"):
+    with pytest.raises(UsageError, match=f"file not found: .*{name}"):
         take(SQLiteHistory(tmp_path / "h.db"), tmp_path / name)
 
 
@@ -118,10 +118,10 @@ def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
         ("a.jsonl", b"", "it is empty"),
         ("a.jsonl", b"\n \n", "it is empty"),
         ("a.jsonl", b'{"a": 1}\n', "a.jsonl:1: this is not an export of runs"),
-        ("a.csv", b"", "there is no column 'record'"),
-        ("a.csv", b"id,record\n1,x\n", "there is no column 'run_record'"),
+        ("a.csv", b"", "unknown column 'record'"),
+        ("a.csv", b"id,record\n1,x\n", "unknown column 'run_record'"),
         ("a.csv", b"record,run_record\n1\n", "a.csv:2: .*this row has 1 cells; the header has 2"),
-        ("a.csv", b"record,run_record\n{,\n", "a.csv:2: .*Input data was truncated"),
+        ("a.csv", b"record,run_record\n{,\n", "a.csv:2: .*input data was truncated"),
         ("a.csv", b'record,run_record\n"\n', "a.csv:2: .*unexpected end of data"),
         ("a.csv", b"record,run_record\n\xff\xfe,\n", "a.csv:2: .*can't decode"),
         ("a.csv", b"record,run_record\n", "it is empty"),
@@ -142,7 +142,7 @@ def test_parquet_of_another_program_is_refused(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(UsageError, match="there is no column 'record'"):
+    with pytest.raises(UsageError, match="unknown column 'record'"):
         take(SQLiteHistory(tmp_path / "h.db"), tmp_path / "a.parquet")
 
 

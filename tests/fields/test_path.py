@@ -215,9 +215,9 @@ def test_many_keys_are_cut() -> None:
         ("a. b", "a key starts or ends with a space"),
         ("items[0]", "write items.0 for a list index"),
         ("items[0].name", "write items.0 for a list index"),
-        (3, "expected a text, got int"),
-        (["a"], "expected a text, got list"),
-        (None, "expected a text, got NoneType"),
+        (3, "must be a string, got int"),
+        (["a"], "must be a string, got list"),
+        (None, "must be a string, got NoneType"),
     ],
 )
 def test_an_invalid_path_is_refused(path: Any, words: str) -> None:

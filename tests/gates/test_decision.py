@@ -69,7 +69,7 @@ def test_ten_won_and_thirty_lost_of_a_thousand(margin: float, verdict: str) -> N
 def test_the_sentences_say_how_bad_it_is_at_worst_and_what_is_allowed() -> None:
     """Passed, failed, and inconclusive with how many more samples it takes."""
     pair = verdicts(1000, 10, 30)
-    figures = "strict_pass_rate 48.0 % vs. 50.0 %"
+    figures = "strict_pass_rate 48.0% vs. 50.0%"
     assert gate(pair, margin=0.035).sentence == (
         f"{figures}, at most 3.3 points worse (margin 3.5 points, 1,000 samples)"
     )
@@ -77,14 +77,14 @@ def test_the_sentences_say_how_bad_it_is_at_worst_and_what_is_allowed() -> None:
         f"{figures}, at least 0.7 points worse (margin 0.5 points, 1,000 samples)"
     )
     unclear = gate(pair, margin=0.03)
-    # With 5,480 in all the mean lies 0.01 ± 0.0057 from the margin, and 0.0053 is far enough: 80 %.
+    # With 5,480 in all the mean lies 0.01 ± 0.0057 from the margin, and 0.0053 is far enough: 80%.
     assert unclear.more_samples == 4480
     assert unclear.sentence == (
         f"{figures}, from 3.3 points worse to 0.7 points worse (margin 3.0 points, 1,000 samples); "
         "about 4,500 more samples would decide it"
     )
     assert gate(verdicts(1000, 30, 10), margin=0.0).sentence == (
-        "strict_pass_rate 52.0 % vs. 50.0 %, at least 0.7 points better (margin 0.0 points, 1,000 samples)"
+        "strict_pass_rate 52.0% vs. 50.0%, at least 0.7 points better (margin 0.0 points, 1,000 samples)"
     )
 
 
@@ -136,13 +136,13 @@ def test_scores_are_compared_in_points() -> None:
 
 
 def test_other_numbers_have_a_margin_in_percent_of_the_baseline_and_may_be_better_lower() -> None:
-    """400 ms may become 440 with 10 %; 420 ± 4 passes, and fails with 2 %."""
+    """400 ms may become 440 with 10%; 420 ± 4 passes, and fails with 2%."""
     old = [400.0] * 100
     new = [420.0 + 20 * (-1) ** i for i in range(100)]
     pair = timed("new", new), timed("main", old)
     check = gate(pair, "latency_ms.mean", 0.1)
     assert (check.verdict, check.margin) == ("pass", 40.0)
-    assert check.sentence == ("latency_ms.mean 420 vs. 400, at most 23.99 worse (margin 40, 10 %, 100 samples)")
+    assert check.sentence == ("latency_ms.mean 420 vs. 400, at most 23.99 worse (margin 40, 10%, 100 samples)")
     assert gate(pair, "latency_ms.mean", 0.02).verdict == "fail"
     assert gate((pair[1], pair[0]), "latency_ms.mean", 0.0).verdict == "pass"
 
@@ -166,7 +166,7 @@ def test_a_margin_in_percent_is_known_no_better_than_the_baseline() -> None:
 
 
 def test_scores_that_rarely_collapse_do_not_pass_unseen() -> None:
-    """Forty scores a hair apart: nothing is wrong with them, and 5 % may still fall to 0."""
+    """Forty scores a hair apart: nothing is wrong with them, and 5% may still fall to 0."""
     old = [0.8 + 0.001 * (at % 9) for at in range(40)]
     new = [item + 0.001 * (at % 2) for at, item in enumerate(old)]
     check = gate((scored("new", new), scored("main", old)), "exact", 0.02)
@@ -214,7 +214,7 @@ def test_numbers_that_all_differ_by_the_same_are_plain() -> None:
 
 
 def test_equal_scores_pass_once_they_are_many() -> None:
-    """None of n differs: at most z² / (n + z²) do, which is within 2 % from n = 189 on."""
+    """None of n differs: at most z² / (n + z²) do, which is within 2% from n = 189 on."""
     for n, verdict in ((188, "inconclusive"), (189, "pass")):
         pair = scored("new", [0.7] * n), scored("main", [0.7] * n)
         check = gate(pair, "exact", 0.02)
@@ -239,7 +239,7 @@ def test_clusters_make_it_less_sure_and_too_few_of_them_say_nothing() -> None:
 
 
 def test_one_of_five_metrics_must_be_worse_more_surely_to_fail() -> None:
-    """12 lost and 2 won of 500 are worse with 95 %, and not with 99 %."""
+    """12 lost and 2 won of 500 are worse with 95%, and not with 99%."""
     new, old = verdicts(500, 2, 12)
     single = decide([(new, old)], GateConfig({"pass_rate": 0.0}))
     assert single.verdict == "fail"

@@ -56,7 +56,7 @@ def test_a_clearly_worse_one_fails_and_a_clearly_better_one_passes() -> None:
     assert high < -0.02
     assert gate.reason == (
         "strict_pass_rate is worse than the baseline by more than 2 points; the difference is "
-        f"from -100.0 to {100 * high:+.1f} points (95 % confidence sequence) after 9 samples"
+        f"from -100.0 to {100 * high:+.1f} points (95% confidence sequence) after 9 samples"
     )
     better = EarlyGate(dict.fromkeys(NAMES, 0.0))
     assert add_all(better, [(n, result(name, 1.0)) for n, name in enumerate(NAMES)]) == 9

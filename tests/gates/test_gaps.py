@@ -32,10 +32,23 @@ def side(name: str, values: list[float], prefix: str, metric: str = "exact", of:
 
 
 def groups(new: list[float], old: list[float], margin: float = 0.1, of: int = 0) -> Check:
-    """A gate on runs that have no sample in common."""
+    """A gate on two groups of samples."""
     pair = side("new", new, "n", of=of), side("main", old, "m", of=of)
-    [check] = decide([pair], GateConfig({"exact": margin})).checks
+    [check] = decide([pair], GateConfig({"exact": margin}, unpaired=True)).checks
     return check
+
+
+def test_runs_without_a_common_sample_do_not_pass_unless_two_groups_are_wanted() -> None:
+    """The dataset may be the wrong one, so better numbers prove nothing; worse ones still fail."""
+    pair = side("new", [1.0] * 200, "n"), side("main", [0.0, 1.0] * 100, "m")
+    for config in (GateConfig({"exact": 0.1}), GateConfig({"exact": 0.1}, accept_changes=True)):
+        result = decide([pair], config)
+        assert result.verdict == "inconclusive"
+        assert result.answer.endswith(
+            "; but no sample is in both: check the dataset, or add --unpaired to compare the runs as two groups."
+        )
+    assert decide([pair], GateConfig({"exact": 0.1}, unpaired=True)).verdict == "pass"
+    assert decide([pair[::-1]], GateConfig({"exact": 0.1})).verdict == "fail"
 
 
 def test_two_groups_of_binary_scores_are_compared_with_the_margin() -> None:
@@ -74,7 +87,7 @@ def test_groups_whose_scores_are_all_equal_are_decided_too(new: list[float], old
 
 
 def test_numbers_of_two_groups_have_their_margin_in_percent_of_the_baseline() -> None:
-    """Tokens of about 100: a margin of 20 % is 20."""
+    """Tokens of about 100: a margin of 20% is 20."""
     chance = random.Random(3)
     new, old = ([chance.gauss(100, 5) for _ in range(60)] for _ in range(2))
     pair = [
@@ -82,7 +95,7 @@ def test_numbers_of_two_groups_have_their_margin_in_percent_of_the_baseline() ->
              samples=tuple(f"{name}{at}" for at in range(60)))
         for name, values in (("new", new), ("main", old))
     ]  # fmt: skip
-    [check] = decide([(pair[0], pair[1])], GateConfig({"tokens.mean": 0.2})).checks
+    [check] = decide([(pair[0], pair[1])], GateConfig({"tokens.mean": 0.2}, unpaired=True)).checks
     assert check.verdict == "pass"
     assert check.margin == pytest.approx(0.2 * sum(old) / 60)
 
@@ -230,7 +243,7 @@ def test_gaps_of_each_side_are_reported_separately() -> None:
     old = Side("main", scores={"exact": {n: scores[n] for n in ids[11:]}}, samples=tuple(ids))
     [check] = decide([(new, old)], GateConfig({"exact": 0.2})).checks
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 10, 11)
-    assert "but 11 of 100 samples have no value in main, but at most 10 %" in check.sentence
+    assert "but 11 of 100 samples have no value in main, but at most 10%" in check.sentence
     [check] = decide([(new, old)], GateConfig({"exact": 0.2}, max_missing=11)).checks
     assert check.verdict == "pass"
 
@@ -259,7 +272,9 @@ SKIPPED = Score.skipped("nothing was said")
 
 
 def judged(new: Side, old: Side) -> Check:
-    [check] = decide([(new, old)], GateConfig({"judge": 0.1})).checks
+    """A gate on pairs, or on two groups if no sample is in both."""
+    is_grouped = not set(new.samples) & set(old.samples)
+    [check] = decide([(new, old)], GateConfig({"judge": 0.1}, unpaired=is_grouped)).checks
     return check
 
 

@@ -115,7 +115,7 @@ def test_scores_that_go_on_as_they_began_are_settled_by_what_is_promised(
 
     def held(times: int) -> Check:
         item, other = side("new", new * times), side("old", old * times, "s" if paired else "o")
-        return decide([(item, other)], GateConfig({"it": 0.1})).checks[0]
+        return decide([(item, other)], GateConfig({"it": 0.1}, unpaired=not paired)).checks[0]
 
     check = held(1)
     if check.more_samples is None or check.more_samples > 3000:

@@ -11,7 +11,7 @@ from tests.servers import PostgresServer
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    pytest.importorskip("psycopg", reason="a history on PostgreSQL needs the extra postgres")
+    pytest.importorskip("psycopg", reason="a PostgreSQL history needs the extra postgres")
     with PostgresServer() as server:
         yield server
 

@@ -68,7 +68,7 @@ def written_by(version: int, path: Path) -> None:
             (run.run_id, run.name, run.status, run.started_at.isoformat(), codec.encode(run)),
         )
         database.executemany("INSERT INTO tags VALUES (?, ?, ?)", [(key, *tag) for tag in run.tags.items()])
-    pack = block.make_packer(runs()[0])
+    pack = block.ResultPacker(runs()[0]).pack
     packed = [pack(place, made, made.verdict()) for place, made in enumerate(results())]
     (row,) = block.make_rows(1, packed)
     stored = dict(zip(block.COLUMNS.split(", "), row, strict=True))

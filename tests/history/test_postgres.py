@@ -166,7 +166,7 @@ def test_a_password_is_never_shown(url: str, history: PostgresHistory) -> None:
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The core works without it, and the error names the extra to install."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"a history on PostgreSQL needs the package 'psycopg'"):
+    with pytest.raises(MissingExtra, match=r"a PostgreSQL history needs the package 'psycopg'"):
         open_history("postgresql://127.0.0.1/x")
 
 

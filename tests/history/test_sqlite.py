@@ -60,7 +60,7 @@ def test_an_unknown_run_is_reported_with_a_suggestion(history: SQLiteHistory, re
     history.set_baseline("main", "abc1")
     with pytest.raises(RunNotFound) as caught:
         history.find(reference)
-    assert caught.value.what == f"there is no run {reference!r}"
+    assert caught.value.what == f"unknown run {reference!r}"
     assert caught.value.fix == fix
 
 

@@ -182,7 +182,7 @@ def test_a_full_disk_is_reported_and_committed_results_stay(history: SQLiteHisto
             writer.flush()
             full_disk(writer)
             for position in range(1, 2_000):
-                writer._pending.append(writer._pack(position, big(position), ("passed", 1.0)))
+                writer._pending.append(writer._packer.pack(position, big(position), ("passed", 1.0)))
             with pytest.raises(HistoryError, match="database or disk is full"):
                 writer.flush()
             with pytest.raises(HistoryError):

@@ -75,7 +75,7 @@ GEMINI: list[Any] = [
             {
                 "id": "c2", "name": "read_file", "args": {"path": "b"}, "status": "error",
                 "result": [{"functionResponse": {
-                    "id": "c2", "name": "read_file", "response": {"error": "no such file"}}}],
+                    "id": "c2", "name": "read_file", "response": {"error": "not found"}}}],
             },
             {"id": "c3", "name": "write_file", "args": {"path": "c"}, "status": "cancelled"},
         ],

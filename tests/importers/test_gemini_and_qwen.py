@@ -24,7 +24,7 @@ def test_later_lines_update_earlier_ones() -> None:
     assert imported.session.usage == Usage(90, 12, 8)
     assert [(call.result, call.error) for call in imported.session[ToolCall]] == [
         ("text of a", None),
-        ({"error": "no such file"}, "no such file"),
+        ({"error": "not found"}, "not found"),
         (None, "the call was cancelled"),
     ]
     assert (imported.id, imported.input, imported.output) == ("g-1", "Read it.", "It says so.")

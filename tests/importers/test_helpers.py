@@ -115,7 +115,7 @@ from tests.tables import each_row
             {"found": {"name": "plan", "input": "Go"}},
         ),
         (
-            json_values.unread_fields({"role": "user", "id": {"odd": 1}, "more": 2}, {"role": "user", "id": None}),
+            json_values.remaining_fields({"role": "user", "id": {"odd": 1}, "more": 2}, {"role": "user", "id": None}),
             {"id": {"odd": 1}, "more": 2},
         ),
         (

@@ -106,7 +106,7 @@ def test_values_that_json_does_not_allow_are_repaired(tmp_path: Path) -> None:
     assert session.recorded["x"] == "nan"
     assert float(session.recorded["y"]) == 1e30
     assert "were replaced" in files.problems[0].what
-    assert decode_line(b"[" * 5000 + b"]" * 5000) == (None, "the JSON is nested too deep")
+    assert decode_line(b"[" * 5000 + b"]" * 5000) == (None, "the JSON is too deeply nested")
     assert decode_line(b'["' + b"[" * 5000 + b'"]') == (["[" * 5000], None)
     assert decode_line(b'"\xff"')[0] == "\N{REPLACEMENT CHARACTER}"
 
@@ -164,10 +164,10 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for path, pattern, message in (
-        (tmp_path / "gone.json", None, "no such file"),
+        (tmp_path / "gone.json", None, "not found"),
         (empty, None, "no file in this folder ends in .json"),
         (empty, "*.log", "no file in this folder matches"),
-        (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session can be read"),
+        (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session could be read"),
         (put(tmp_path / "x", "empty.json", ""), None, "empty.json: the file is empty"),
         (put(tmp_path / "x", "blank.json", " \n"), None, "blank.json: the file is empty"),
     ):

@@ -190,7 +190,7 @@ def change(values: list[Any], place: float, put: Any) -> None:
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("depth", [50, 150, 700])
 def test_nesting_is_limited(form: Any, depth: int) -> None:
-    """Values that are nested too deep are kept as text, everywhere."""
+    """Values that are too deeply nested are kept as text, everywhere."""
     deep: Any = MARK
     for _ in range(depth):
         deep = [deep]

@@ -69,9 +69,9 @@ def test_all_invalid_arguments_are_reported_at_once() -> None:
         core.check_receive(11, -0.1, math.nan, where="requests")
     assert str(error.value) == snapshot("""\
 requests: invalid arguments of receive()
-  - max_messages: must be a whole number from 1 to 10, got 11
-  - visibility_timeout: must be a number of seconds from 0 to 43200, got -0.1
-  - wait_time_seconds: must be a number of seconds of 0 or more, got nan
+  - max_messages must be an integer from 1 to 10, got 11
+  - visibility_timeout must be a number of seconds from 0 to 43200, got -0.1
+  - wait_time_seconds must be a number of seconds, 0 or more, got nan
 Fix: pass numbers within these ranges\
 """)
 

@@ -95,7 +95,7 @@ def test_the_engine_runs_a_loop_without_a_thread(server: ModelServer) -> None:
     assert not target.blocking
     assert target.spec.kind == "execute"
     assert target.check_options({"budget": {"calls": 1}, "deadline": 5}) == []
-    assert target.check_options({"budgte": 1}) == ["there is no option 'budgte': did you mean 'budget'?"]
+    assert target.check_options({"budgte": 1}) == ["unknown option 'budgte': did you mean 'budget'?"]
 
 
 def test_configurations_set_budget_and_deadline(server: ModelServer) -> None:

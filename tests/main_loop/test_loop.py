@@ -126,8 +126,8 @@ def test_the_model_sees_tool_errors(wire: str, server: ModelServer) -> None:
     assert response.output == "4"
     errors = [call.error for call in session[ToolCall]]
     assert errors == [
-        "there is no tool 'lokup': did you mean 'lookup'?",
-        "the arguments do not fit: there is no parameter 'town': choose one of: city; city is missing",
+        "unknown tool 'lokup': did you mean 'lookup'?",
+        "the arguments are invalid: unknown parameter 'town': choose one of: city; city is missing",
         "KeyError: 'no such city'",
         None,
     ]
@@ -419,5 +419,5 @@ def test_an_invalid_result_of_initialize_is_an_error() -> None:
 @pytest.mark.parametrize("turns", [0, True, 2.5])
 def test_max_turns_must_be_positive(turns: Any) -> None:
     """The loop is refused when it is created."""
-    with pytest.raises(TargetError, match="max_turns: expected a whole number of at least 1"):
+    with pytest.raises(TargetError, match="max_turns: expected a whole number 1 or more"):
         QALoop(adapter=lambda prompt: "x", max_turns=turns)

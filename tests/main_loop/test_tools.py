@@ -26,7 +26,7 @@ from tests.support import ManualClock
 
 def answered(tool: Tool, /, **arguments: Any) -> ToolCall:
     """Call a tool with these arguments."""
-    return asyncio.run(tool.answer(ToolCall(tool.name, arguments, call_id="c1"), SystemClock()))
+    return asyncio.run(tool.run_call(ToolCall(tool.name, arguments, call_id="c1"), SystemClock()))
 
 
 @tool
@@ -72,7 +72,7 @@ def test_arguments_are_converted_to_their_types() -> None:
     [
         ({"query": "a", "limit": True}, "limit: Expected `int`, got `bool`"),
         ({"query": "a", "limit": "3"}, "limit: Expected `int`, got `str`"),
-        ({"querry": "a"}, "there is no parameter 'querry': did you mean 'query'?; query is missing"),
+        ({"querry": "a"}, "unknown parameter 'querry': did you mean 'query'?; query is missing"),
         ({"query": 1, "limit": 1.5}, "query: Expected `str`, got `int`; limit: Expected `int`, got"),
         ({}, "query is missing"),
     ],
@@ -82,7 +82,7 @@ def test_invalid_arguments_are_reported_at_once(arguments: dict[str, Any], error
     call = answered(search, **arguments)
     assert call.result is None
     assert call.error is not None
-    assert call.error.startswith(f"the arguments do not fit: {error}")
+    assert call.error.startswith(f"the arguments are invalid: {error}")
 
 
 class Colour(Enum):
@@ -148,7 +148,7 @@ def test_a_record_defines_the_parameters(kind: Any) -> None:
     assert made.spec.parameters["type"] == "object"
     assert set(made.spec.parameters["properties"]) == {"text", "limit"}
     assert answered(made, text="a", limit=2).result == ["a", "a"]
-    assert "there is no parameter 'txt'" in str(answered(made, text="a", txt="b").error)
+    assert "unknown parameter 'txt'" in str(answered(made, text="a", txt="b").error)
     for wrong in (True, "2"):
         assert "limit" in str(answered(made, text="a", limit=wrong).error)
 
@@ -182,7 +182,7 @@ def test_a_tool_without_parameters_takes_none() -> None:
 
     assert answered(tool(now)).result == "noon"
     assert answered(tool(now), zone="x").error == (
-        "the arguments do not fit: there is no parameter 'zone': there are none"
+        "the arguments are invalid: unknown parameter 'zone': there are none"
     )
 
 
@@ -285,14 +285,14 @@ def test_a_result_that_cannot_be_encoded_is_an_error() -> None:
 def test_arguments_that_are_not_json_are_an_error() -> None:
     """The tool does not run."""
     broken = ToolCall("search", error="the model's arguments are not a JSON object: '{q'")
-    found = asyncio.run(search.answer(broken, ManualClock()))
+    found = asyncio.run(search.run_call(broken, ManualClock()))
     assert found == msgspec.structs.replace(broken, duration_ms=0.0)
 
 
 def test_an_unknown_tool_is_an_error_with_a_suggestion() -> None:
     """The model can correct the name."""
-    found = asyncio.run(Toolbox([search]).answer(ToolCall("serach"), ManualClock()))
-    assert found.error == "there is no tool 'serach': did you mean 'search'?"
+    found = asyncio.run(Toolbox([search]).run_call(ToolCall("serach"), ManualClock()))
+    assert found.error == "unknown tool 'serach': did you mean 'search'?"
 
 
 def takes_anything(*args: int, **options: int) -> None: ...
@@ -366,4 +366,4 @@ def test_every_call_has_a_result_or_an_error(arguments: dict[str, Any]) -> None:
         assert (type(query), type(limit), type(scale)) == (str, int, float)
     else:
         assert seen == []
-        assert call.error.startswith("the arguments do not fit: ")
+        assert call.error.startswith("the arguments are invalid: ")

@@ -19,7 +19,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.history.trends import trend
 from proctor.records.results import Results
 from proctor.wiring import compare_runs
-from proctor.wiring.registry import Registry, load_own_metrics
+from proctor.wiring.registry import Registry, load_custom_metrics
 
 
 def words(results: Results) -> dict[str, float]:
@@ -59,7 +59,9 @@ def test_every_metric_that_a_report_prints_is_compared_gated_and_trended(
     names = list_printed(new)
     assert {"latency_ms.p95", "latency_ms.max", "tokens.total", "cost.total", "exact.p25", "success_rate"} <= {*names}
     assert {"words.mean", "words.share_of_long", "field.length"} <= {*names}
-    opened = compare_runs.add_own_metrics(*compare_runs.open_pair("new", "old", history=history), own=[words])
+    opened = compare_runs.add_custom_metrics(
+        *compare_runs.open_pair("new", "old", history=history), custom_metrics=[words]
+    )
     pair = compare_runs.build_sides(*opened)
     store = SQLiteHistory(history)
     for name in names:
@@ -98,7 +100,7 @@ def test_a_comparison_takes_the_metric_itself(runs: tuple[EvalReport, EvalReport
 def test_a_new_registry_has_the_built_in_metrics_and_a_list_only_its_own() -> None:
     assert MetricRegistry().get("latency_ms").name == "latency_ms"
     assert MetricRegistry().get("strict_pass_rate").name == "strict_pass_rate"
-    with pytest.raises(ProctorError, match="there is no metric 'latency_ms'"):
+    with pytest.raises(ProctorError, match="unknown metric 'latency_ms'"):
         MetricRegistry([words]).get("latency_ms")
 
 
@@ -128,5 +130,5 @@ def test_installed_metrics_are_found_by_name() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_comparisons_load_installed_metrics_and_leave_out_broken_ones() -> None:
-    assert load_own_metrics() == (words,)
-    assert len(load_own_metrics(["proctor.metrics:SuccessRateMetric"])) == 2
+    assert load_custom_metrics() == (words,)
+    assert len(load_custom_metrics(["proctor.metrics:SuccessRateMetric"])) == 2

@@ -78,7 +78,7 @@ def test_a_question_is_a_text_a_prompt_or_messages() -> None:
 @pytest.mark.parametrize("question", [42, [42], [{"role": "king", "content": "x"}], [{"a": 1}]])
 def test_other_objects_are_refused(question: Any) -> None:
     """The error lists the accepted kinds."""
-    with pytest.raises(ModelError, match="the prompt is not valid") as caught:
+    with pytest.raises(ModelError, match="the prompt is invalid") as caught:
         ask(Scripted(), question)
     assert "a role and a content" in str(caught.value)
 

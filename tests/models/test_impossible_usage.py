@@ -56,7 +56,7 @@ def gemini(tokens: Any) -> Usage:
 
 def endpoint(tokens: Any) -> Usage:
     answer = {"output": "hi", "usage": {"input_tokens": 7, "output_tokens": tokens}}
-    return wire.parse_reply(msgspec.json.encode(answer), "the endpoint").usage or Usage()
+    return wire.parse_response(msgspec.json.encode(answer), "the endpoint").usage or Usage()
 
 
 @each_row("tokens", IMPOSSIBLE)

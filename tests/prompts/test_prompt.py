@@ -130,7 +130,7 @@ def test_wrong_names_and_types_are_reported_together() -> None:
     with pytest.raises(ModelError) as caught:
         template.bind(low=True, high="5", nam="x")
     assert [str(problem) for problem in caught.value.problems] == [
-        "nam: there is no such parameter; did you mean 'name'?",
+        "nam: unknown parameter; did you mean 'name'?",
         "low: expected int, not True",
         "high: expected int, not '5'",
     ]

@@ -132,7 +132,7 @@ def test_a_lone_dollar_is_refused(text: str) -> None:
 
 def test_a_role_is_system_or_user() -> None:
     """The others are the model's own."""
-    with pytest.raises(ModelError, match="there is no role 'asistant'"):
+    with pytest.raises(ModelError, match="unknown role 'asistant'"):
         section("Hello", role="asistant")
 
 

@@ -103,7 +103,7 @@ def make_unknown_key() -> Rubric:
         (str(CachedOutputs(3, 1200)), "3 of 1,200 outputs from the cache"),
         (list(find_tag_problems({"branch": "main"})), []),
         (len(list(find_tag_problems({"n": 1}))), 1),
-        (find_metadata_problems({"tags": "easy"}), [("metadata.tags", "expected a list of strings, found a string")]),
+        (find_metadata_problems({"tags": "easy"}), [("metadata.tags", "must be a list of strings, got a string")]),
         ([type_name(value) for value in (True, 3, [1], None)], ["a boolean", "a number", "a list", "null"]),
         (find_impossible_counts(Usage(-5, 3)), {"input_tokens": -5}),
         (find_impossible_counts(Usage(5, 3)), {}),
@@ -122,7 +122,7 @@ def test_the_result_is(actual: Any, expected: Any) -> None:
 @each_row(
     ("actual", "expected"),
     [
-        (format_value(0.8125, "rate"), "81.2 %"),
+        (format_value(0.8125, "rate"), "81.2%"),
         (format_value(0.8125, "score"), "0.812"),
         (format_value(None), "–"),
         (format_range((0.558, 0.787), "rate"), "55.8–78.7"),

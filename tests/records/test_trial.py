@@ -77,9 +77,9 @@ def test_a_sample_has_four_metadata_keys_with_a_meaning() -> None:
 def test_all_faults_in_the_metadata_are_reported() -> None:
     """Every known key that holds something else is named, with what it holds."""
     assert find_metadata_problems({"labels": [], "tags": ["a", 1], "cluster": 7, "mine": object()}) == [
-        ("metadata.labels", "expected a mapping, found a list"),
-        ("metadata.tags", "expected a list of strings, found a list"),
-        ("metadata.cluster", "expected a string, found a number"),
+        ("metadata.labels", "must be a mapping, got a list"),
+        ("metadata.tags", "must be a list of strings, got a list"),
+        ("metadata.cluster", "must be a string, got a number"),
     ]
     assert find_metadata_problems({"labels": {}, "tags": ("a",), "cluster": "c"}) == []
     assert find_metadata_problems({"labels": None, "tags": None, "cluster": None}) == []

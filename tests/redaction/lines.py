@@ -73,6 +73,8 @@ brazil_cpf | cpf 52998224725
 france_nir | 2 55 08 14 168 025 38
 italy_codice_fiscale | RSSMRA85T10A562S
 india_aadhaar | Aadhaar: 2341 2341 2346
+china_resident_id | 身份证号 11010519491231002X
+china_resident_id | 身份证号11010519491231002X。
 passport_mrz | L898902C36UTO7408122F1204159ZE184226B<<<<<10
 ip_address | 203.0.113.42 logged in at 10:03
 ip_address | Client 192.168.1.17 connected.

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from proctor.core.redaction import pii, secrets
 from proctor.core.redaction.findings import (
     Finding,
+    drop_overlaps,
     is_descriptive_name,
     is_password_name,
     is_secret_name,
     make_finding,
-    without_overlaps,
 )
 from proctor.core.redaction.pii import FINDERS, find_pii
 from proctor.core.redaction.redact import may_hold_secret, may_hold_secrets
@@ -127,7 +127,7 @@ def test_kinds_limits_the_search() -> None:
 
 def test_the_longest_of_overlapping_findings_is_reported() -> None:
     result = [Finding("a", 0, 4), Finding("b", 2, 9), Finding("c", 3, 5), Finding("d", 9, 11)]
-    assert [item.kind for item in without_overlaps(result)] == ["b", "d"]
+    assert [item.kind for item in drop_overlaps(result)] == ["b", "d"]
     assert make_finding("x", "abcdefghij", 0, 10, keep=9).excerpt == "ab… (10 characters)"
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.redaction.known_secrets import HIDDEN, KnownSecrets
+from proctor.core.redaction.known_secrets import REPLACEMENT, KnownSecrets
 from tests.tables import each_row
 
 SECRET = 'sk-proj/0123+456"789&ab'
@@ -48,10 +48,10 @@ WRITTEN = {
 def test_a_secret_is_hidden_in_every_form(form: str) -> None:
     """Neither the text nor its decoded form contains the secret."""
     text = f'{{"message": "wrong key {WRITTEN[form]} given"}}'
-    hidden = KnownSecrets([SECRET]).hide(text)
-    assert HIDDEN in hidden
+    hidden = KnownSecrets([SECRET]).redact(text)
+    assert REPLACEMENT in hidden
     assert WRITTEN[form] not in hidden
-    assert KnownSecrets([SECRET]).hide_in_bytes(text.encode()) == hidden.encode()
+    assert KnownSecrets([SECRET]).redact_bytes(text.encode()) == hidden.encode()
 
 
 @given(
@@ -63,25 +63,25 @@ def test_a_secret_in_nested_json_is_hidden(secret: str, depth: int, beside: str)
     text: str = beside + secret + beside
     for _ in range(depth):
         text = json.dumps({"said": text})
-    hidden = KnownSecrets([secret]).hide(text)
+    hidden = KnownSecrets([secret]).redact(text)
     for _ in range(depth):
         hidden = json.loads(hidden)["said"]
-    assert hidden == beside + HIDDEN + beside
+    assert hidden == beside + REPLACEMENT + beside
 
 
 @given(st.binary(max_size=200))
 def test_bytes_without_the_secret_do_not_change(body: bytes) -> None:
-    assert KnownSecrets(["sk-proj-0123456789"]).hide_in_bytes(body) == body
+    assert KnownSecrets(["sk-proj-0123456789"]).redact_bytes(body) == body
 
 
 def test_longer_secrets_are_hidden_first() -> None:
     """Nothing remains of a header value that contains a token."""
     secrets = KnownSecrets(["token-0123", "Bearer token-0123", "abc"])
-    assert secrets.hide("sent Bearer token-0123, abc") == "sent [hidden], abc"
+    assert secrets.redact("sent Bearer token-0123, abc") == "sent [hidden], abc"
     assert "token" not in repr(secrets)
 
 
 def test_many_backslashes_and_escapes_are_read_to_their_end() -> None:
     """`make growth` measures that they take linear time."""
     text = "\\" * 20_000 + "%2" * 20_000 + "&#" * 20_000
-    assert KnownSecrets([SECRET]).hide(f"{text}{SECRET}") == f"{text}[hidden]"
+    assert KnownSecrets([SECRET]).redact(f"{text}{SECRET}") == f"{text}[hidden]"

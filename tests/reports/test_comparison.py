@@ -23,7 +23,7 @@ def example(**changes: Any) -> Comparison:
     result = Comparison(
         "new",
         "main",
-        "new is better than main: pass_rate 56.2 % vs. 39.0 %.",
+        "new is better than main: pass_rate 56.2% vs. 39.0%.",
         samples=1319,
         tests=4,
         a_run="20260102-090000-b",
@@ -59,17 +59,17 @@ def example(**changes: Any) -> Comparison:
 
 
 SHOWN = """\
-new is better than main: pass_rate 56.2 % vs. 39.0 %.
+new is better than main: pass_rate 56.2% vs. 39.0%.
 new is run 20260102-090000-b; main is run 20260101-090000-a
 
 Metric                  new        main       Difference    p, g Verdict
 ────────────────────────────────────────────────────────────────────────────────
-pass_rate            56.2 %      39.0 %     +17.2 points <0.0001 better
+pass_rate             56.2%       39.0%     +17.2 points <0.0001 better
                   53.6–58.9   36.4–41.7   +14.3 to +20.1 g +0.31
 judge                 0.710       0.705           +0.005     0.4 not enough
                 0.690–0.730 0.680–0.730 -0.006 to +0.016 g +0.02 evidence
                                                                  ≈ 2,400 more
-latency_ms.mean       1,235         900          +37.2 % <0.0001 worse
+latency_ms.mean       1,235         900           +37.2% <0.0001 worse
                 1,200–1,270     880–920   +33.3 to +41.1 g +0.50
 cost.mean                 0           0                0       1 not enough
                                                              g 0 evidence
@@ -87,7 +87,7 @@ To inspect a sample:
 new has no old_metric
 Note: the datasets are not the same: samples of one id may have other contents
 Difference: new minus main; n = 1,300 to 1,319, paired by sample, p corrected
-for 4 tests (Holm); 95 % intervals below the numbers; g: difference in standard
+for 4 tests (Holm); 95% intervals below the numbers; g: difference in standard
 deviations
 """
 
@@ -119,7 +119,7 @@ def test_only_what_there_is() -> None:
         "──────────────────────────────────────────────",
         "x      – –          –    – not enough evidence",
         "",
-        "Difference: a minus b; n = 0, not paired; 95 % intervals below the numbers; g:",
+        "Difference: a minus b; n = 0, not paired; 95% intervals below the numbers; g:",
         "difference in standard deviations",
     ]
     assert "passed only in" not in render_comparison(example(), flips=0)
@@ -166,9 +166,9 @@ def test_markdown() -> None:
     """The same facts, in tables that GitHub shows."""
     lines = render_markdown(example(), flips=1).splitlines()
     assert lines[0] == "## new compared with main"
-    assert lines[4].startswith("| Metric | new | main | Difference (95 %) | p | Effect | n |")
+    assert lines[4].startswith("| Metric | new | main | Difference (95%) | p | Effect | n |")
     assert lines[6] == (
-        "| pass_rate | 56.2 % (53.6–58.9) | 39.0 % (36.4–41.7) | +17.2 points (+14.3 to +20.1) "
+        "| pass_rate | 56.2% (53.6–58.9) | 39.0% (36.4–41.7) | +17.2 points (+14.3 to +20.1) "
         "| \\<0.0001 | +0.31 | 1,319 | better |"
     )
     assert lines[7].endswith("| 0.4 | +0.02 | 1,310 | not enough evidence, ≈ 2,400 more |")
@@ -191,12 +191,8 @@ def test_rankings() -> None:
     result = render_ranking(ranking)
     lines = [" ".join(line.split()) for line in result.splitlines()]
     assert lines[0] == "a is first by pass_rate, beyond chance."
-    assert lines[2] == "Rank Name pass_rate 95 % interval n Ranks P(first)"
-    assert lines[4:7] == [
-        "1 a 90.0 % 85.0–93.0 200 1 99 %",
-        "2 b 70.0 % – 190 (10 missing) 2 to 3 1 %",
-        "– c – – 0 – –",
-    ]
+    assert lines[2] == "Rank Name pass_rate 95% interval n Ranks P(first)"
+    assert lines[4:7] == ["1 a 90.0% 85.0–93.0 200 1 99%", "2 b 70.0% – 190 (10 missing) 2 to 3 1%", "– c – – 0 – –"]
     out = io.StringIO()
     show_ranking(ranking, out)
     assert out.getvalue() == result
@@ -229,7 +225,7 @@ def test_what_has_no_difference_has_no_unit_either() -> None:
 def test_each_layout_explains_itself() -> None:
     """The Markdown has its intervals in brackets, and a column of effects."""
     assert "below the numbers" not in render_markdown(example())
-    assert "95 % intervals in parentheses" in render_markdown(example())
+    assert "95% intervals in parentheses" in render_markdown(example())
 
 
 def test_a_ranking_tells_its_note() -> None:

@@ -22,20 +22,20 @@ from tests.reports.examples import RIGHT, mixed_report, result, run, two_configu
 def test_a_mixed_run_at_80_columns() -> None:
     """The verdict first, with its interval and its errors; then numbers, errors, failures."""
     assert render_report(mixed_report(), width=80) == snapshot("""\
-2 of 4 judged passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
+2 of 4 judged passed (50.0%, 95% interval 15.0–85.0%), 2 errors, 1 skipped
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
 
-Metric                        n = 4, 2 errors, 1 skipped
-────────────────────────────────────────────────────────
-pass_rate                           50.0 % (15.0–85.0 %)
-strict_pass_rate   33.3 % (9.7–70.0 %), n = 6, 1 skipped
-exact.mean                           0.550 (0.000–1.000)
-latency_ms.mean              120 ms (88.4–152 ms), n = 7
-length                                          —, n = 0
-pass_rate: 3 of 7 are missing: 28.6–71.4 %, depending on whether they fail or
+Metric                      n = 4, 2 errors, 1 skipped
+──────────────────────────────────────────────────────
+pass_rate                           50.0% (15.0–85.0%)
+strict_pass_rate   33.3% (9.7–70.0%), n = 6, 1 skipped
+exact.mean                         0.550 (0.000–1.000)
+latency_ms.mean            120 ms (88.4–152 ms), n = 7
+length                                        —, n = 0
+pass_rate: 3 of 7 are missing: 28.6–71.4%, depending on whether they fail or
 pass
-95 % intervals in parentheses, adjusted for related results (clusters, epochs)
+95% intervals in parentheses, adjusted for related results (clusters, epochs)
 length: the metric failed: ZeroDivisionError: division by zero
 
 Errors
@@ -66,19 +66,19 @@ Worst failures (3 shown; 2 failed, 2 errors)
 def test_two_configurations_at_80_columns() -> None:
     """Each metric has a row for each configuration, one below the other."""
     assert render_report(two_configurations(), width=80) == snapshot("""\
-careful: 2 of 2 passed (100.0 %, 95 % interval 34.2–100.0)
-fast: 0 of 1 judged passed (0.0 %, 95 % interval 0.0–79.3), 1 error
+careful: 2 of 2 passed (100.0%, 95% interval 34.2–100.0%)
+fast: 0 of 1 judged passed (0.0%, 95% interval 0.0–79.3%), 1 error
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
 
-                                 careful                 fast
-Metric                             n = 2       n = 1, 1 error
-─────────────────────────────────────────────────────────────
-pass_rate         100.0 % (34.2–100.0 %)   0.0 % (0.0–79.3 %)
-latency_ms.mean                        —       12.5 ms, n = 2
-fast: pass_rate: 1 of 2 is missing: 0.0–50.0 %, depending on whether they fail
-or pass
-95 % intervals in parentheses
+                               careful               fast
+Metric                           n = 2     n = 1, 1 error
+─────────────────────────────────────────────────────────
+pass_rate         100.0% (34.2–100.0%)   0.0% (0.0–79.3%)
+latency_ms.mean                      —     12.5 ms, n = 2
+fast: pass_rate: 1 of 2 is missing: 0.0–50.0%, depending on whether they fail or
+pass
+95% intervals in parentheses
 
 Errors
       1  TimeoutError
@@ -102,7 +102,7 @@ def test_an_unfinished_run_with_a_warning() -> None:
     metadata = run(status="interrupted", warnings=("time-outs are cooperative",))
     report = EvalReport([result("q1", {"exact": RIGHT})], metadata)
     assert render_report(report) == snapshot("""\
-1 of 1 passed (100.0 %)
+1 of 1 passed (100.0%)
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
 This run is interrupted, with 1 of 7 results

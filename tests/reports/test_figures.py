@@ -20,10 +20,10 @@ from tests.tables import each_row
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(0.0, "0.0 %"), (0.0001, "<0.1 %"), (0.6833, "68.3 %"), (0.9996, ">99.9 %"), (1.0, "100.0 %")]
+    ("share", "text"), [(0.0, "0.0%"), (0.0001, "<0.1%"), (0.6833, "68.3%"), (0.9996, ">99.9%"), (1.0, "100.0%")]
 )
 def test_percentages_never_round_to_a_claim(share: float, text: str) -> None:
-    """Only all is 100.0 % and only none is 0.0 %."""
+    """Only all is 100.0% and only none is 0.0%."""
     assert format_percent(share) == text
 
 
@@ -33,7 +33,7 @@ def test_percentages_never_round_to_a_claim(share: float, text: str) -> None:
         (MetricValue(None, 0), "—"),
         (MetricValue(0.72, 9, kind="mean"), "0.720"),
         (MetricValue(0.5, 9, kind="quantile"), "0.500"),
-        (MetricValue(0.5, 9, kind="rate"), "50.0 %"),
+        (MetricValue(0.5, 9, kind="rate"), "50.0%"),
         (MetricValue(1234.5, 9, kind="mean", unit="ms"), "1,234 ms"),
         (MetricValue(31.24, 9, kind="mean", unit="ms"), "31.2 ms"),
         (MetricValue(0.0312, 9, kind="mean", unit="ms"), "0.0312 ms"),
@@ -52,7 +52,7 @@ def test_a_figure_has_the_digits_that_matter(metric: MetricValue, text: str) -> 
     ("metric", "text"),
     [
         (MetricValue(0.5, 9), "—"),
-        (MetricValue(0.5, 9, interval=(0.25, 0.75), kind="rate"), "25.0–75.0 %"),
+        (MetricValue(0.5, 9, interval=(0.25, 0.75), kind="rate"), "25.0–75.0%"),
         (MetricValue(0.5, 9, interval=(0.25, 0.75), kind="mean"), "0.250–0.750"),
         (MetricValue(50, 9, interval=(-5, 105.2), kind="mean", unit="ms"), "-5 to 105 ms"),
     ],

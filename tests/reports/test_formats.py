@@ -99,7 +99,7 @@ def test_a_format_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "what", "fix"),
     [
-        ("cvs", "there is no report format 'cvs'", "did you mean 'csv'"),
+        ("cvs", "unknown report format 'cvs'", "did you mean 'csv'"),
         ("gone", "the report format 'gone' cannot be loaded: AttributeError", "uninstall the plugin"),
         ("number", "'number' is not a report format", "a function of the report"),
     ],
@@ -117,7 +117,7 @@ def test_all_wrong_formats_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
         select_formats(["cvs", "markdown", "number"])
     assert [problem.what.partition(":")[0] for problem in raised.value.problems] == [
-        "there is no report format 'cvs'",
+        "unknown report format 'cvs'",
         "'number' is not a report format",
     ]
 

@@ -50,7 +50,7 @@ def test_each_check_is_a_test_case() -> None:
     failure = failed.find("failure")
     assert failure is not None
     assert failure.get("message") == "slower"
-    assert failure.text == ("long: latency_ms.mean 2 vs. 1, +1 (95 % interval +0.5 to +1.5), margin 0.1, 200 samples")
+    assert failure.text == ("long: latency_ms.mean 2 vs. 1, +1 (95% interval +0.5 to +1.5), margin 0.1, 200 samples")
     reason = skipped.find("skipped")
     assert reason is not None
     assert reason.get("message") == "inconclusive: who knows"

@@ -44,16 +44,18 @@ def test_notices_and_slow_samples_are_shown() -> None:
     view = View(done=0, total=10)
     view.notice = "no worker has answered for 7 s; 10 requests are waiting"
     assert list(progress_notes(view)) == [view.notice]
+    view.rate = view.seconds_left = 0.5
+    assert "left" not in describe_progress(view)
 
 
 def test_the_summary_says_how_far_how_well_and_how_long() -> None:
     """All known values are on one line; unknown ones are left out."""
     view = View(done=30, total=120, passed=20, failed=8, error=1, unscored=1)
-    assert describe_progress(view) == "30/120 (25 %), 20 passed, 8 failed, 2 errors"
+    assert describe_progress(view) == "30/120 (25%), 20 passed, 8 failed, 2 errors"
     view.rate, view.seconds_left, view.resumed = 1234.5, 95.0, 10
     view.outcomes["skipped"] = 3
     assert describe_progress(view) == (
-        "30/120 (25 %): 10 from an earlier session; now 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, "
+        "30/120 (25%): 10 from an earlier session; now 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, "
         "1 min 35 s left"
     )
     assert describe_progress(View(done=5, passed=5)) == "5, 5 passed, 0 failed, 0 errors"
@@ -96,8 +98,8 @@ def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> No
             time.sleep(0.005)
         view.done = 2
     lines = out.getvalue().splitlines()
-    assert lines[0] == "1/2 (50 %), 1 passed, 0 failed, 0 errors"
-    assert lines[-1] == "2/2 (100 %), 1 passed, 0 failed, 0 errors"
+    assert lines[0] == "1/2 (50%), 1 passed, 0 failed, 0 errors"
+    assert lines[-1] == "2/2 (100%), 1 passed, 0 failed, 0 errors"
 
 
 @pytest.mark.parametrize("wanted", [None, False])
@@ -142,6 +144,6 @@ def test_a_bar_in_a_real_terminal(tmp_path: Path) -> None:
     assert process.wait(timeout=120) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output.decode())
     assert "━" in text
-    assert "3/4 (75 %), 3 passed" in text
+    assert "3/4 (75%), 3 passed" in text
     assert "still running: slow" in text
-    assert text.replace("\r", "\n").strip().splitlines()[-1].startswith("4/4 (100 %), 4 passed, 0 failed, 0 errors")
+    assert text.replace("\r", "\n").strip().splitlines()[-1].startswith("4/4 (100%), 4 passed, 0 failed, 0 errors")

@@ -26,7 +26,7 @@ def test_a_mixed_run() -> None:
 
 ## Run Summary
 
-- **Result**: 2 of 4 judged passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
+- **Result**: 2 of 4 judged passed (50.0%, 95% interval 15.0–85.0%), 2 errors, 1 skipped
 - **Run ID**: 20240127-143000-abc123
 - **Name**: capitals
 - **Timestamp**: 2024-01-27T14:30:00Z
@@ -37,16 +37,16 @@ def test_a_mixed_run() -> None:
 
 ## Overall Metrics
 
-| Metric | Value | 95 % interval | n | Missing |
+| Metric | Value | 95% interval | n | Missing |
 | :--- | ---: | ---: | ---: | ---: |
-| pass_rate | 50.0 % | 15.0–85.0 % | 4 | 2 errors, 1 skipped |
-| strict_pass_rate | 33.3 % | 9.7–70.0 % | 6 | 1 skipped |
+| pass_rate | 50.0% | 15.0–85.0% | 4 | 2 errors, 1 skipped |
+| strict_pass_rate | 33.3% | 9.7–70.0% | 6 | 1 skipped |
 | exact.mean | 0.550 | 0.000–1.000 | 4 | 2 errors, 1 skipped |
 | latency_ms.mean | 120 ms | 88.4–152 ms | 7 | 0 |
 | length | — | — | 0 | 0 |
 
-- **pass_rate**: 3 of 7 are missing: 28.6–71.4 %, depending on whether they fail or pass
-- **strict_pass_rate**: 1 of 7 is missing: 28.6–42.9 %, depending on whether they fail or pass
+- **pass_rate**: 3 of 7 are missing: 28.6–71.4%, depending on whether they fail or pass
+- **strict_pass_rate**: 1 of 7 is missing: 28.6–42.9%, depending on whether they fail or pass
 - **exact.mean**: 3 of 7 are missing: 0.314–0.743, depending on whether they fail or pass
 - **exact.mean**: clustered
 - **length**: the metric failed: ZeroDivisionError: division by zero
@@ -108,8 +108,8 @@ def test_two_configurations() -> None:
 
 ## Run Summary
 
-- **Result**: careful: 2 of 2 passed (100.0 %, 95 % interval 34.2–100.0)
-- **Result**: fast: 0 of 1 judged passed (0.0 %, 95 % interval 0.0–79.3), 1 error
+- **Result**: careful: 2 of 2 passed (100.0%, 95% interval 34.2–100.0%)
+- **Result**: fast: 0 of 1 judged passed (0.0%, 95% interval 0.0–79.3%), 1 error
 - **Run ID**: 20240127-143000-abc123
 - **Name**: capitals
 - **Timestamp**: 2024-01-27T14:30:00Z
@@ -123,18 +123,18 @@ def test_two_configurations() -> None:
 
 ### Configuration: careful
 
-| Metric | Value | 95 % interval | n | Missing |
+| Metric | Value | 95% interval | n | Missing |
 | :--- | ---: | ---: | ---: | ---: |
-| pass_rate | 100.0 % | 34.2–100.0 % | 2 | 0 |
+| pass_rate | 100.0% | 34.2–100.0% | 2 | 0 |
 
 ### Configuration: fast
 
-| Metric | Value | 95 % interval | n | Missing |
+| Metric | Value | 95% interval | n | Missing |
 | :--- | ---: | ---: | ---: | ---: |
-| pass_rate | 0.0 % | 0.0–79.3 % | 1 | 1 error |
+| pass_rate | 0.0% | 0.0–79.3% | 1 | 1 error |
 | latency_ms.mean | 12.5 ms | — | 2 | 0 |
 
-- **pass_rate**: 1 of 2 is missing: 0.0–50.0 %, depending on whether they fail or pass
+- **pass_rate**: 1 of 2 is missing: 0.0–50.0%, depending on whether they fail or pass
 
 ## Score Distribution (exact)
 
@@ -176,7 +176,7 @@ def test_a_run_that_did_not_finish() -> None:
 
 ## Run Summary
 
-- **Result**: 1 of 1 passed (100.0 %)
+- **Result**: 1 of 1 passed (100.0%)
 - **Run ID**: 20240127-143000-abc123
 - **Name**: capitals
 - **Status**: interrupted, with 1 of 7 results

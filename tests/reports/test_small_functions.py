@@ -70,8 +70,8 @@ def test_single_line() -> None:
 
 
 def test_format_percent() -> None:
-    """Format a share as a percentage; only an exact 1 is 100.0 % and only an exact 0 is 0.0 %."""
-    assert (format_percent(41 / 60), format_percent(0.9999), format_percent(1.0)) == ("68.3 %", ">99.9 %", "100.0 %")
+    """Format a share as a percentage; only an exact 1 is 100.0% and only an exact 0 is 0.0%."""
+    assert (format_percent(41 / 60), format_percent(0.9999), format_percent(1.0)) == ("68.3%", ">99.9%", "100.0%")
 
 
 def test_format_cost() -> None:
@@ -86,12 +86,12 @@ def test_format_count() -> None:
 
 def test_format_metric() -> None:
     """Format the value of a metric with its unit."""
-    assert (format_metric(MetricValue(0.5, 10, kind="rate")), format_metric(MetricValue(None, 0))) == ("50.0 %", "—")
+    assert (format_metric(MetricValue(0.5, 10, kind="rate")), format_metric(MetricValue(None, 0))) == ("50.0%", "—")
 
 
 def test_format_interval() -> None:
-    """Format the 95 % interval of a metric, or a dash."""
-    assert format_interval(MetricValue(0.683, 60, interval=(0.558, 0.787), kind="rate")) == "55.8–78.7 %"
+    """Format the 95% interval of a metric, or a dash."""
+    assert format_interval(MetricValue(0.683, 60, interval=(0.558, 0.787), kind="rate")) == "55.8–78.7%"
 
 
 def test_format_missing() -> None:
@@ -103,7 +103,7 @@ def test_format_bounds() -> None:
     """Say how far missing results could move a metric; empty if few are missing."""
     assert (
         format_bounds(MetricValue(0.5, 8, errors=2, kind="rate"))
-        == "2 of 10 are missing: 40.0–60.0 %, depending on whether they fail or pass"
+        == "2 of 10 are missing: 40.0–60.0%, depending on whether they fail or pass"
     )
 
 
@@ -148,15 +148,15 @@ def test_describe_check() -> None:
     """Return the numbers of a check on one line, or its sentence if it has no difference."""
     check = Check("pass_rate", "pass", "", "", 0.8, 0.79, 0.01, (-0.01, 0.03), 0.02, 500, kind="rate")
     assert describe_check(check) == (
-        "pass_rate 80.0 % vs. 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples"
+        "pass_rate 80.0% vs. 79.0%, +1.0 points (95% interval -1.0 to +3.0), margin 2.0, 500 samples"
     )
 
 
 def test_render_error_markdown() -> None:
     """Return the error that prevented a decision as Markdown."""
     assert (
-        render_error_markdown("there is no run 'x'", "exam")
-        == "<!-- proctor gate: exam -->\n## Gate not decided: exam\n\nthere is no run 'x'" + "\n"
+        render_error_markdown("unknown run 'x'", "exam")
+        == "<!-- proctor gate: exam -->\n## Gate not decided: exam\n\nunknown run 'x'" + "\n"
     )
 
 
@@ -260,7 +260,7 @@ def test__average_neighbors() -> None:
 
 
 def test_render_svg() -> None:
-    """Return a chart with one line for each configuration, 95 % intervals, dates, and a legend."""
+    """Return a chart with one line for each configuration, 95% intervals, dates, and a legend."""
     assert render_svg(Trend("pass_rate", ())).startswith("<svg")
 
 

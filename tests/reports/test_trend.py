@@ -49,8 +49,8 @@ def test_a_line_of_blocks_for_each_configuration() -> None:
     trend = a_trend({"small": [0.5, 0.55, 0.6, 0.58], "größer 🙂": [0.7, 0.75, 0.8, 0.9]})
     assert render_sparkline(trend) == snapshot("""\
 pass_rate, 4 runs, 2026-01-03 to 2026-01-09
-small      ▁▂▂▂  50.0 % → 58.0 %  min 50.0 %  max 60.0 %  4 runs
-größer 🙂  ▄▆▇█  70.0 % → 90.0 %  min 70.0 %  max 90.0 %  4 runs\
+small      ▁▂▂▂  50.0% → 58.0%  min 50.0%  max 60.0%  4 runs
+größer 🙂  ▄▆▇█  70.0% → 90.0%  min 70.0%  max 90.0%  4 runs\
 """)
     assert render_sparkline(a_trend({"default": [1200.0]}, kind="quantile", unit="ms")) == snapshot("""\
 pass_rate, 1 run, 2026-01-03
@@ -66,17 +66,17 @@ def test_many_runs_are_drawn_together() -> None:
     blocks = text.split()[1]
     assert len(blocks) == MAX_BARS
     assert (blocks[0], blocks[-1], list(blocks)) == ("▁", "█", sorted(blocks))
-    assert "0.0 % → 99.9 %" in text
+    assert "0.0% → 99.9%" in text
 
 
 def test_a_table_has_every_point() -> None:
     """Date, run, configuration, value, interval and n."""
     trend = a_trend({"small": [0.5, 0.6], "large": [0.7]})
     assert render_table(trend) == snapshot("""\
-date              run    configuration   value  95 % interval    n
-2026-01-03 09:00  run-0  small          50.0 %    45.0–55.0 %  200
-2026-01-03 09:00  run-0  large          70.0 %    65.0–75.0 %  200
-2026-01-05 09:00  run-1  small          60.0 %    55.0–65.0 %  200\
+date              run    configuration  value  95% interval    n
+2026-01-03 09:00  run-0  small          50.0%    45.0–55.0%  200
+2026-01-03 09:00  run-0  large          70.0%    65.0–75.0%  200
+2026-01-05 09:00  run-1  small          60.0%    55.0–65.0%  200\
 """)
 
 
@@ -99,14 +99,14 @@ def test_the_picture_says_what_it_shows() -> None:
     assert (root.get("role"), root.get("aria-labelledby")) == ("img", "title desc")
     assert root.findtext(f"{SVG}title") == "pass_rate over time"
     assert root.findtext(f"{SVG}desc") == (
-        "small: 50.0 % on 2026-01-03, 60.0 % on 2026-01-05, 2 runs. "
-        "large: 70.0 % on 2026-01-03, 80.0 % on 2026-01-05, 2 runs. "
-        "Bars are 95 % intervals. Dates are in UTC."
+        "small: 50.0% on 2026-01-03, 60.0% on 2026-01-05, 2 runs. "
+        "large: 70.0% on 2026-01-03, 80.0% on 2026-01-05, 2 runs. "
+        "Bars are 95% intervals. Dates are in UTC."
     )
     texts = [text.text for text in root.iter(f"{SVG}text")]
     assert texts[0] == "pass_rate"
     assert texts[-2:] == ["small", "large"]
-    assert {"2026-01-03", "2026-01-05", "40.0 %", "80.0 %"} <= set(texts)
+    assert {"2026-01-03", "2026-01-05", "40.0%", "80.0%"} <= set(texts)
     assert len(root.findall(f".//{SVG}polyline")) == 2
 
 
@@ -181,7 +181,7 @@ def test_runs_within_a_minute_have_ticks_of_their_own(step: timedelta, output: l
     root = parsed(a_trend({"a": [0.5, 0.6, 0.7]}, step=step))
     texts = [str(text.text) for text in root.iter(f"{SVG}text")]
     assert [text for text in texts if text.startswith("09:00:")][: len(output)] == output
-    assert "3 runs on 2026-01-03; bars: 95 % intervals; times in UTC" in texts
+    assert "3 runs on 2026-01-03; bars: 95% intervals; times in UTC" in texts
     item = [str(text.text) for text in parsed(a_trend({"a": [0.5]})).iter(f"{SVG}text")]
     assert "2026-01-03 09:00" in item
 

@@ -85,14 +85,14 @@ def test_options_reach_the_judge(batch: Project) -> None:
     ("change", "what"),
     [
         (("--rubrics", "none.json"), "the rubrics cannot be read"),
-        (("--judge", "nowhere:x"), "there is no provider 'nowhere'"),
+        (("--judge", "nowhere:x"), "unknown provider 'nowhere'"),
         (("--template", "none.txt"), "the judge template cannot be read"),
-        (("--sessions-dir", "nowhere"), "there is no such file or folder"),
+        (("--sessions-dir", "nowhere"), "file or folder not found"),
         (("--retry-errors",), "needs --resume"),
         (("--scale", "5", "1"), "--scale: the lowest score must come first"),
         (("--scale", "0", "10"), "the rubrics are written for a scale from 1 to 5"),
         (("--budget", "foo"), "expected calls=N, tokens=N or cost=N, found 'foo'"),
-        (("--budget", "calls=-1"), "each a number above 0, found calls=-1"),
+        (("--budget", "calls=-1"), "each a number greater than 0, found calls=-1"),
         (("--resume",), "there is no unfinished run"),
     ],
 )
@@ -106,7 +106,7 @@ def test_faults_are_reported_before_the_first_call(batch: Project, change: tuple
 def test_a_judge_must_be_named(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the option or the variable."""
     monkeypatch.delenv("PROCTOR_JUDGE")
-    assert "no judge is named" in batch.proctor(*BATCH, "--output-dir", "out").err
+    assert "no judge model is set" in batch.proctor(*BATCH, "--output-dir", "out").err
 
 
 def test_a_file_with_several_sessions_wants_an_id(batch: Project) -> None:

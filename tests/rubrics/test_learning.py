@@ -232,9 +232,9 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps({"sessions": entries}, indent=1))
     with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: unknown key 'scor'"):
         read_manifest(path)
-    for what in ("did you mean 'score'", "a score must be a finite number, found 'high'", "no session has",
-                 "there is no session 'other'", "add 'path', the session file", "expected {path, score}",
-                 "no such file", "a score must be a finite number, found inf"):  # fmt: skip
+    for what in ("did you mean 'score'", "a score must be a finite number, got 'high'", "no session has",
+                 "no session has the id 'other'", "add 'path', the session file", "must be {path, score}",
+                 "not found", "a score must be a finite number, got inf"):  # fmt: skip
         assert what in message, message
     path = tmp_path / "m.yaml"
     path.write_text("a: [")
@@ -260,7 +260,7 @@ def test_the_command_writes_a_valid_rubric_file(
                "--model", "tests.rubrics.test_learning:TEACHER"]  # fmt: skip
     assert run_cli([*command, "--output", "rubrics.json"]) == 0
     answer = capsys.readouterr().out
-    assert "total: tau 1.00 over 18 held-out sessions, 95 % interval 1.00 to 1.00" in answer
+    assert "total: tau 1.00 over 18 held-out sessions, 95% interval 1.00 to 1.00" in answer
     assert len(load_rubrics("rubrics.json")) == 2
     assert run_cli([*command, "--output", "rubrics.yaml"]) == 2
 

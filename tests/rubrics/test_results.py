@@ -382,7 +382,7 @@ def test_in_words() -> None:
     assert describe_scores(output, one).splitlines() == [
         "Rubric 1: 4 of 5 - reason 1",
         "Rubric 2: evaluation_failed - garbage",
-        "total: 4 of 5 (80 %), 1 rubric without a score",
+        "total: 4 of 5 (80%), 1 rubric without a score",
         "judge: 15 tokens, $0.0100 (plus 1 session of unknown price)",
         "run r1",
     ]

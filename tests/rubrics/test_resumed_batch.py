@@ -111,7 +111,7 @@ def test_failed_rubrics_are_explained_once(batch: Project) -> None:
     assert "not scored: Unreadable, 18 times, such as s00" in result.out
     assert "the answer was 'Lovely.'" in result.out
     assert "warning" not in result.err
-    assert "3/3 (100 %), 0 scored, 18 rubrics failed" in result.err
+    assert "3/3 (100%), 0 scored, 18 rubrics failed" in result.err
     assert "passed" not in result.err
 
 
@@ -177,7 +177,7 @@ def test_results_of_other_batches_in_the_folder_are_reported(batch: Project) -> 
     """They are not changed."""
     batch.proctor(*BATCH, "--output-dir", "out")
     command_result = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
-    assert "out also holds 2 results of other runs, such as s001_result.json" in command_result.err
+    assert "out also contains 2 results of other runs, such as s001_result.json" in command_result.err
     assert "wrote out/summary.json and 1 result" in command_result.out
     assert len(written()) == 3
     assert total_sessions() == 1

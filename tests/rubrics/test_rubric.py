@@ -177,11 +177,11 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
     ("options", "what"),
     [
         ({"timeout": 0}, "timeout must be above 0"),
-        ({"threshold": 2}, "threshold must be from 0 to 1"),
+        ({"threshold": 2}, "threshold must be between 0 and 1"),
         ({"max_tokens": 0}, "max_tokens must be an integer"),
         ({"temperature": -1}, "temperature must be a number"),
         ({"scale": (5, 1)}, "scale must be a minimum"),
-        ({"max_content_chars": 10}, "max_content_chars must be an integer of 100 or more"),
+        ({"max_content_chars": 10}, "max_content_chars must be an integer, 100 or more"),
         ({"max_session_chars": 10}, "max_session_chars must be at least 12 times"),
         ({"concurrency": 0}, "concurrency must be an integer"),
         ({"thresold": 0.5}, "did you mean 'threshold'"),
@@ -237,7 +237,7 @@ def test_a_scorer_applies_its_limit_to_all_calls() -> None:
 )
 def test_all_invalid_settings_are_refused_at_once(settings: dict[str, Any], faulty: list[str]) -> None:
     """When they are written down, all faults together; with no call at a time it would hang."""
-    with pytest.raises(EvaluatorError, match="the settings are not valid") as caught:
+    with pytest.raises(EvaluatorError, match="the settings are invalid") as caught:
         EvaluationConfig(**settings)
     assert [problem.where for problem in caught.value.problems] == faulty
 

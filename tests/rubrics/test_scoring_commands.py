@@ -46,7 +46,7 @@ def test_results_of_other_sessions_are_not_overwritten(batch: Project) -> None:
     before, asked = Path("out/summary.json").read_text(), calls()
     result = batch.proctor(*BATCH[:-1], "others", "--output-dir", "out")
     assert result.code == 2
-    assert "it holds results of other sessions (s000_result.json of logs/s000.json)" in result.err
+    assert "this folder contains results of other sessions (s000_result.json of logs/s000.json)" in result.err
     assert (Path("out/summary.json").read_text(), calls()) == (before, asked)
     assert batch.proctor(*BATCH[:-1], "others", "--output-dir", "out2").code == 0
 
@@ -71,15 +71,15 @@ def test_unreadable_files_in_the_folder_are_ignored(batch: Project) -> None:
         Path(f"out/{name}_result.json").write_text(text)
     command_result = batch.proctor(*BATCH, "--output-dir", "out")
     assert command_result.code == 0, command_result.err
-    assert "out also holds 4 results of other runs" in command_result.err
+    assert "out also contains 4 results of other runs" in command_result.err
 
 
 @pytest.mark.parametrize(
     ("folder", "what"),
     [
-        ("./logs/../logs", "it holds the sessions"),
-        ("logs/out", "it is inside the folder of the sessions"),
-        ("link/deep/out", "it is inside the folder of the sessions"),
+        ("./logs/../logs", "this folder contains the sessions"),
+        ("logs/out", "this folder is inside the folder of the sessions"),
+        ("link/deep/out", "this folder is inside the folder of the sessions"),
     ],
 )
 def test_results_cannot_be_written_into_the_folder_of_sessions(batch: Project, folder: str, what: str) -> None:
@@ -137,7 +137,7 @@ def test_learned_rubrics_do_not_overwrite_their_input(batch: Project) -> None:
     assert "--manifest reads this file; it would be overwritten" in result.err
     result = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
     assert (result.code, calls()) == (2, Counter())
-    assert "a JSON file exists here and is not overwritten, because it is not a rubric file" in result.err
+    assert "the file exists and is a JSON file, not a rubric file; it is not overwritten" in result.err
     chat = json.loads(Path("logs/s002.json").read_text())
     Path("logs/s002.json").write_text(json.dumps({"messages": chat, "rubrics": []}))
     result = batch.proctor(*learn, "--overwrite", "--output", "logs/s002.json")
@@ -187,10 +187,10 @@ def test_a_batch_can_be_resumed_from_another_folder(batch: Project, monkeypatch:
     ("change", "what"),
     [
         (("--output-dir", "judge.py"), "--output-dir: "),
-        (("--timeout", "0"), "--timeout: expected seconds, more than 0, found 0"),
-        (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens: expected a whole number"),
-        (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout: expected seconds"),
-        (("--llm-temperature", "-1"), "--temperature: expected a number from 0 up, found -1"),
+        (("--timeout", "0"), "--timeout must be a number greater than 0, got 0"),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens must be an integer"),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout must be a number"),
+        (("--llm-temperature", "-1"), "--temperature must be a number, 0 or more, got -1"),
     ],
 )
 def test_invalid_options_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:
@@ -204,7 +204,7 @@ def test_scoring_one_session_is_resumed_by_the_same_command(batch: Project) -> N
     """There is no --resume; answered rubrics are not asked again."""
     result = batch.proctor(*ONE, "--budget", "calls=2")
     assert result.code == 3
-    assert "raise the budget and repeat the command" in result.err
+    assert "raise the budget and run the command again" in result.err
     assert "resume" not in result.err
     assert batch.proctor(*ONE, "--budget", "calls=4").code == 0
     assert set(calls().values()) == {1}
@@ -225,7 +225,7 @@ def test_ctrl_c_during_a_session_says_how_to_resume(batch: Project) -> None:
     """Two rubrics are scored; the same command asks for the others."""
     code, answer = interrupted("--output", "r.json", "--max-concurrent", "1", when=1)
     assert code == 130
-    assert "repeat the command to continue" in answer
+    assert "run the command again" in answer
     assert "--resume" not in answer
     assert not Path("r.json").exists()
     assert batch.proctor(*ONE, "--output", "r.json").code == 0
@@ -308,7 +308,7 @@ def test_a_single_session_is_reported_in_the_singular(batch: Project) -> None:
     command_result = batch.proctor(*command)
     assert "not scored: Unreadable, 1 time" in command_result.out
     assert "and 1 result\n" in command_result.out
-    assert "out also holds 1 result of other runs" in command_result.err
+    assert "out also contains 1 result of other runs" in command_result.err
 
 
 def test_the_built_in_rubrics_can_be_copied(batch: Project) -> None:

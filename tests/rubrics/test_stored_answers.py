@@ -75,7 +75,7 @@ def unpacked() -> Iterator[bytes]:
 def test_stored_answers_about_secrets_are_reused(secret: Project) -> None:
     """The repeated command makes no call, and neither the answers nor the file contain the secret."""
     result = secret.proctor(*ONE, "--budget", "calls=2")
-    assert "raise the budget and repeat the command" in result.err
+    assert "raise the budget and run the command again" in result.err
     assert secret.proctor(*ONE, "--budget", "calls=4", "--output", "r.json").code == 0
     again = secret.proctor(*ONE, "--output", "r.json")
     assert "6 answers, all reused" in again.out

@@ -30,9 +30,9 @@ def test_unknown_and_missing_placeholders_are_named_with_their_line(tmp_path: Pa
     with pytest.raises(EvaluatorError) as refused:
         rubric(scores(4), "safety", prompt=path)
     assert [str(problem) for problem in refused.value.problems] == [
-        "line 2: there is no placeholder {rubric_descripton}; did you mean 'rubric_description'?",
+        "line 2: unknown placeholder {rubric_descripton}; did you mean 'rubric_description'?",
         (
-            "line 3: there is no placeholder {user}; choose one of: chat_session, max_score, min_score, "
+            "line 3: unknown placeholder {user}; choose one of: chat_session, max_score, min_score, "
             "rubric_description, rubric_name, scale, scoring_criteria"
         ),
         "the placeholder {rubric_description} is missing",

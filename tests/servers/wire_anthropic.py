@@ -99,10 +99,10 @@ def _check(request: _MessagesRequest, schema: dict[str, Any] | None, headers: di
     wire.reject_if("anthropic-version" not in headers, "anthropic-version: header is required")
     starts_with_user = messages and messages[0].role == "user"
     wire.reject_if(not starts_with_user, "messages: first message must use the 'user' role")
-    wire.reject_if(request.max_tokens < 1, "max_tokens: must be greater than or equal to 1")
+    wire.reject_if(request.max_tokens < 1, "max_tokens must be greater than or equal to 1")
     wire.reject_if(request.stream, "this server does not stream")
     is_out_of_range = temperature is not None and not 0 <= temperature <= 1
-    wire.reject_if(is_out_of_range, "temperature: must be between 0 and 1")
+    wire.reject_if(is_out_of_range, "temperature must be between 0 and 1")
     pending: set[str] = set()
     for message in messages:
         answered = {block.get("tool_use_id") for block in _blocks(message, "tool_result")}

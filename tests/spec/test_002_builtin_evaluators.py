@@ -100,7 +100,7 @@ def latency(now: float, before: float) -> dict[str, Any]:
 
 @clause("002.BUILTIN.6", "Evaluator Type System")
 def test_token_efficiency_compares_with_the_baseline() -> None:
-    """`token_efficiency` (performance) allows 10 % more tokens than the baseline used."""
+    """`token_efficiency` (performance) allows 10% more tokens than the baseline used."""
     is_listed("token_efficiency", "performance", max_increase_pct=10)
     found = verdicts("token_efficiency", "usage.total_tokens", tokens(110, 100), tokens(111, 100))
     assert found == [True, False]

@@ -202,7 +202,7 @@ def test_a_plugin_that_cannot_be_loaded_is_explained(project: Project) -> None:
     assert "did you mean 'MyCustomEvaluator'?" in done.stderr
     done = project.proctor(*RUN, "--plugin", "myprojct.evals:MyCustomEvaluator")
     assert done.returncode == 2
-    assert "there is no module 'myprojct'" in done.stderr
+    assert "no module is named 'myprojct'" in done.stderr
 
 
 @clause("003.PLUGIN.7", "Plugin Loading", ruling="runner: plugins by import path and entry points")

@@ -103,7 +103,7 @@ def test_two_stored_reports_can_be_read_and_compared(tmp_path: Path) -> None:
 
 @clause("003.REGRESSION.2", "Tracking Regressions", ruling="runner: absolute and relative change")
 def test_a_comparison_gives_the_absolute_and_the_relative_change(tmp_path: Path) -> None:
-    """From 4 of 8 to 6 of 8 the pass rate rises by 0.25, which is 50 % of the baseline."""
+    """From 4 of 8 to 6 of 8 the pass rate rises by 0.25, which is 50% of the baseline."""
     history = tmp_path / "h.db"
     evaluate(double, rows(4, 8), exact_match, history=history, name="before")
     evaluate(double, rows(6, 8), exact_match, history=history, name="after")
@@ -197,7 +197,7 @@ def test_the_judge_mean_is_a_metric_of_every_run_with_a_judge() -> None:
 
 @clause("003.READING.2", "Interpreting Results")
 def test_the_success_rate_shows_timeouts_and_errors() -> None:
-    """Every time-out and error lowers the success rate: 9 of 10 is 90 %."""
+    """Every time-out and error lowers the success rate: 9 of 10 is 90%."""
     data = [{"id": str(n), "input": "a" if n else "bad", "expected": "aa"} for n in range(10)]
     assert evaluate(double, data, exact_match, history=False).metrics["success_rate"].value == 0.9
 

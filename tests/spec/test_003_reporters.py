@@ -134,7 +134,7 @@ def test_the_metrics_are_a_table() -> None:
     """The overall metrics are a table of name and value, the success rate among them."""
     text = sections(report_of(ROWS))["Overall Metrics"]
     assert re.search(r"^\| Metric +\| Value +\|", text, re.MULTILINE)
-    assert re.search(r"^\| success\\?_rate +\| 75\.0 % ", text, re.MULTILINE)
+    assert re.search(r"^\| success\\?_rate +\| 75\.0% ", text, re.MULTILINE)
     assert re.search(r"^\| exact\\?_match\.mean +\| 0\.667 ", text, re.MULTILINE)
 
 

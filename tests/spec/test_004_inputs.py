@@ -82,7 +82,7 @@ def test_the_weight_of_a_rubric_is_one_by_default(tmp_path: Path) -> None:
 @clause("004.RUBRICS.3", "1. List of Rubrics", ruling="ids unique, weights positive")
 @pytest.mark.parametrize("weight", [0, -1, "2", float("inf")])
 def test_ids_are_unique_and_weights_positive(tmp_path: Path, weight: Any) -> None:
-    """A repeated id and a weight that is not a number above 0 are errors of the file."""
+    """A repeated id and a weight that is not a number greater than 0 are errors of the file."""
     with pytest.raises(ConfigError, match=r"rubrics\[0\]\.weight"):
         load(tmp_path, {**ENTRY, "weight": weight})
     with pytest.raises(ConfigError, match=r"rubrics\[1\]\.id: .*'tone'"):

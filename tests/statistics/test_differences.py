@@ -214,7 +214,7 @@ def test_resampled_p_values_are_reproducible_and_close_to_t() -> None:
 
 
 def test_equal_groups_rarely_differ() -> None:
-    """At most 5 % false alarms, by permutation and by t, up to Monte Carlo error."""
+    """At most 5% false alarms, by permutation and by t, up to Monte Carlo error."""
     rng = random.Random(7)
     wrong = {"permutation": 0, "t": 0}
     for _ in range(150):
@@ -243,7 +243,7 @@ BINARY, GRADES = [1.0] * 19 + [0.0], [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0]
 def test_equal_groups_of_unequal_size_rarely_differ(
     draw: Callable[[random.Random], float], n: int, m: int, replicates: int, method: str
 ) -> None:
-    """A quick case of the simulations: at most 5 % false alarms, up to Monte Carlo error."""
+    """A quick case of the simulations: at most 5% false alarms, up to Monte Carlo error."""
     rng = random.Random(17)
     alarms, methods = 0, set()
     for seed in range(replicates):

@@ -93,7 +93,7 @@ def test_too_few_values_have_no_effect() -> None:
 
 
 def test_the_interval_covers_the_true_effect_about_as_often_as_claimed() -> None:
-    """A quick case of the simulations: a true effect of 0.8 in 95 % intervals of g."""
+    """A quick case of the simulations: a true effect of 0.8 in 95% intervals of g."""
     n, rng, covered = 8, random.Random(8), 0
     for _ in range(300):
         first = [rng.gauss(0.8, 1) for _ in range(n)]

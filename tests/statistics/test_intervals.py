@@ -54,7 +54,7 @@ def test_wilson_needs_possible_counts() -> None:
 
 
 def test_wilson_covers_as_often_as_it_claims() -> None:
-    """With n = 20 and p = 0.9 the exact coverage is 95.7 %."""
+    """With n = 20 and p = 0.9 the exact coverage is 95.7%."""
     covering = [k for k in range(21) if _contains(wilson_interval(k, 20), 0.9)]
     coverage = sum(float(stats.binom.pmf(k, 20, 0.9)) for k in covering)
     assert covering == [16, 17, 18, 19, 20]
@@ -115,7 +115,7 @@ def test_every_value_needs_a_cluster() -> None:
 
 
 def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
-    """10 clusters of 5 with ICC 0.4: about 95 %; far less if clusters are ignored."""
+    """10 clusters of 5 with ICC 0.4: about 95%; far less if clusters are ignored."""
     rng = random.Random(20240127)
     clusters = [index // 5 for index in range(50)]
     naive = clustered = 0
@@ -150,7 +150,7 @@ def test_the_skew_adjustment_only_widens_the_interval(values: list[float]) -> No
 
 
 def test_the_skew_adjusted_interval_of_rare_failures_is_close_to_wilsons() -> None:
-    """2 of 200: up to 3.6 %, where Student ends at 2.4 %."""
+    """2 of 200: up to 3.6%, where Student ends at 2.4%."""
     low, _ = skew_adjusted_interval([0.0] * 198 + [-1.0] * 2) or (0.0, 0.0)
     wilson = wilson_interval(2, 200)
     assert wilson is not None

@@ -30,7 +30,7 @@ def test_five_points_of_pairs() -> None:
 
 
 def test_one_side_and_more_power() -> None:
-    """(1.64485 + 1.28155)^2 = 8.5639 for one side and 90 %."""
+    """(1.64485 + 1.28155)^2 = 8.5639 for one side and 90%."""
     design = StudyDesign(power=0.9, sides=1)
     assert samples_needed(0.1, 0.25, design) == math.ceil(8.5639 * 25)
     assert power_of_test(0.1, 0.25, 215, design) == pytest.approx(0.9, abs=2e-3)

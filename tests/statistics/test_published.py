@@ -24,7 +24,7 @@ def digits(found: float, certified: float) -> float:
 
 
 def test_gsm8k_accuracies_and_wilson() -> None:
-    """Four models: 21.68 / 39.04 / 34.72 / 56.25 %, the last with Wilson 53.56 to 58.91."""
+    """Four models: 21.68 / 39.04 / 34.72 / 56.25%, the last with Wilson 53.56 to 58.91."""
     solved = gsm8k()
     rates = [round(100 * sum(item) / len(item), 2) for item in solved.values()]
     assert rates == [21.68, 39.04, 34.72, 56.25]

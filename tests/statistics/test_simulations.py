@@ -22,7 +22,7 @@ QUICK = (
     "pass^3 of 4 tries, n = 60",
     "Rogan-Gladen, 70 + 30 labels, 2000 judged",
     "compare A/A, scores, n = 12",
-    "gate red, equal, margin 2 %, n = 500",
+    "gate red, equal, margin 2%, n = 500",
 )
 CLAIMS = {claim.name: claim for claim in claims()}
 

@@ -237,7 +237,7 @@ def test_all_problems_are_reported_on_creation(tmp_path: Path) -> None:
         CommandTarget(["no-such-program"], name="bot")
     assert str(missing.value) == snapshot("""\
 bot: the command cannot be run
-  - command: there is no executable program 'no-such-program'
+  - command: no executable program is named 'no-such-program'
 Fix: correct the command, or install the program\
 """)
     env: dict[str, str] = {"N": 1}  # type: ignore[dict-item]

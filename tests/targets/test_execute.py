@@ -52,7 +52,7 @@ def test_options_go_to_execute() -> None:
     """Options reach `execute` by name and are checked against what it takes."""
     target = from_execute(QALoop(), "qa")
     assert target.call(SAMPLE, {"model": "large"}).session[ToolCall][0].result == "large"
-    assert target.check_options({"modle": "large"}) == ["there is no option 'modle': did you mean 'model'?"]
+    assert target.check_options({"modle": "large"}) == ["unknown option 'modle': did you mean 'model'?"]
 
 
 def test_a_loop_that_yields_is_refused() -> None:

@@ -59,11 +59,11 @@ def test_values_and_variables_are_hidden_in_texts(monkeypatch: pytest.MonkeyPatc
     """A server that quotes the header, or the token in it, does not bring it into our errors."""
     monkeypatch.setenv("TOKEN", "abcdef")
     headers = Headers({"Authorization": "Bearer $TOKEN", "X-Short": "en"})
-    assert headers.hide("bad 'Bearer abcdef', token abcdef, open") == ("bad '[hidden]', token [hidden], open")
+    assert headers.redact("bad 'Bearer abcdef', token abcdef, open") == ("bad '[hidden]', token [hidden], open")
     assert repr(headers) == "Headers(Authorization, X-Short)"
 
 
 @given(st.text("abcdefXYZ0123456789-_", min_size=4), st.text("ghijkl ", max_size=20), st.text("ghijkl ", max_size=20))
 def test_header_values_are_removed_from_every_text(value: str, before: str, after: str) -> None:
     """Wherever the value is in the text."""
-    assert value not in Headers({"X-Key": value}).hide(before + value + after)
+    assert value not in Headers({"X-Key": value}).redact(before + value + after)

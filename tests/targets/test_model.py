@@ -113,9 +113,9 @@ def test_configurations_override_settings() -> None:
     ("options", "expected"),
     [
         ({"temprature": 1}, "did you mean 'temperature'?"),
-        ({"temperature": "hot"}, "an option of the model has the wrong type"),
+        ({"temperature": "hot"}, "temperature must be a number"),
         ({"prompt": "cost: $ 5"}, "a $ is not followed by a parameter's name"),
-        ({"prompt": "no_such_file.md"}, "the prompt cannot be read"),
+        ({"prompt": "no_such_file.md"}, "file not found: no_such_file.md"),
         ({"model": "opnai:gpt"}, "did you mean 'openai'?"),
     ],
 )

@@ -26,7 +26,7 @@ def test_good_options_have_no_faults() -> None:
 def test_all_faults_are_reported_at_once() -> None:
     """A misspelt option, a clash with the input and a missing option in one list."""
     assert read_parameters(answer, "answer").check({"temprature": 1.0, "question": "?"}) == [
-        "there is no option 'temprature': did you mean 'temperature'?",
+        "unknown option 'temprature': did you mean 'temperature'?",
         "the option 'question' has the name of the parameter for the input",
         "no configuration sets the required parameter 'model'",
     ]
@@ -35,7 +35,7 @@ def test_all_faults_are_reported_at_once() -> None:
 def test_a_target_without_options_says_so() -> None:
     """Where there is nothing to suggest, the fault says that no option is taken."""
     assert read_parameters(len, "len").check({"model": "small"}) == [
-        "there is no option 'model': the target takes no options"
+        "unknown option 'model': the target takes no options"
     ]
 
 

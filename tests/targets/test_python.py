@@ -87,7 +87,7 @@ def test_options_arrive_as_keyword_arguments() -> None:
     """A configuration's options reach the function by name."""
     target = from_object(shout, "it")
     assert target.call(SAMPLE, {"mark": "?!"}) == "HELLO?!"
-    assert target.check_options({"mrak": "?"}) == ["there is no option 'mrak': did you mean 'mark'?"]
+    assert target.check_options({"mrak": "?"}) == ["unknown option 'mrak': did you mean 'mark'?"]
 
 
 def test_a_reply_passes_through() -> None:

@@ -106,11 +106,11 @@ def test_all_bad_lines_are_reported_with_their_numbers(tmp_path: Path) -> None:
         RecordedTarget(path)
     told = [(where.rpartition("/")[2], what) for where, what, _ in caught.value.problems]
     assert told == [
-        ("outputs.jsonl:3", "Expected `object`, got `array`"),
+        ("outputs.jsonl:3", "it must be a mapping, got a list"),
         ("outputs.jsonl:4", "the id '1' is recorded already"),
         ("outputs.jsonl:5", "there is neither an output nor an error"),
-        ("outputs.jsonl:6", "Object contains unknown field `latency`"),
-        ("outputs.jsonl:7", "Expected `int` >= 0 - at `$.epoch`"),
+        ("outputs.jsonl:6", "unknown key 'latency'"),
+        ("outputs.jsonl:7", "epoch must be an integer, 0 or more"),
     ]
 
 
@@ -144,9 +144,9 @@ def test_a_file_that_changes_after_indexing_fails_the_call(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("outputs", "message"),
     [
-        ("no-such-file.jsonl", "the recordings cannot be read: No such file"),
-        ([], "there are no recordings"),
-        ({}, "there are no recordings"),
+        ("no-such-file.jsonl", "file not found"),
+        ([], "the file has no recordings"),
+        ({}, "the file has no recordings"),
         (7, "int cannot contain recordings"),
         (b"1", "bytes cannot contain recordings"),
     ],
@@ -178,9 +178,9 @@ def test_options_are_checked_against_what_was_recorded() -> None:
     assert target.check_options({"configuration": "a"}) == []
     assert target.check_options({}) == ["the option 'configuration' is required to select recordings: a, b"]
     assert target.check_options({"configuration": "c", "model": "x", "epoch": 0}) == [
-        "there is no option 'model' for recordings: choose one of: configuration",
-        "there is no option 'epoch' for recordings: choose one of: configuration",
-        "there are no recordings of configuration 'c': choose one of: a, b",
+        "unknown option 'model' for recordings: choose one of: configuration",
+        "unknown option 'epoch' for recordings: choose one of: configuration",
+        "the file has no recordings of configuration 'c': choose one of: a, b",
     ]
 
 

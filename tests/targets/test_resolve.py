@@ -138,7 +138,7 @@ def test_a_wrong_address_says_which_part_is_wrong() -> None:
 math:sqrtt: the target cannot be used: 'math' has no attribute 'sqrtt'
 Fix: did you mean 'sqrt'?\
 """)
-    with pytest.raises(TargetError, match="'answer' is not the address of a target"):
+    with pytest.raises(TargetError, match="'answer' is not a target address"):
         as_target("answer")
 
 
@@ -148,8 +148,10 @@ def test_a_class_is_refused_with_what_to_do() -> None:
         as_target(Loop)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
 Loop: a class is not a target
-Fix: pass an instance, such as Loop(), or a function\
+Fix: pass an instance, such as Loop()\
 """)
+    with pytest.raises(TargetError, match=r"Fix: pass a function, such as lambda text: str\(text\)"):
+        as_target(str)
 
 
 def test_an_object_that_cannot_be_called_is_refused() -> None:
@@ -157,7 +159,7 @@ def test_an_object_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(TargetError) as caught:
         as_target(7)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
-target: 7 is not a target: it cannot be called
+target: a number is not a target
 Fix: pass a function, an object with execute or invoke, an address or a mapping\
 """)
 
@@ -170,16 +172,16 @@ def test_unknown_keys_come_with_the_nearest_known() -> None:
 target: some keys are unknown
   - cdw: did you mean 'cwd'?
   - shell: choose one of: command, cwd, env, name, version
-Fix: correct or leave out these keys\
+Fix: correct or delete these keys\
 """)
 
 
 @pytest.mark.parametrize(
     ("written", "message", "fix"),
     [
-        ({}, "this one has nothing", "name one"),
-        ({"comand": ["cat"]}, "this one has comand", "comand: did you mean 'command'?"),
-        ({"command": "cat", "http": "http://a"}, "this one has command and http", "keep one of them"),
+        ({}, "got none", 'write {"model": "openai:gpt-4o"}, for example'),
+        ({"comand": ["cat"]}, "got comand", "comand: did you mean 'command'?"),
+        ({"command": "cat", "http": "http://a"}, "got command, http", "keep only command"),
     ],
 )
 def test_a_mapping_names_exactly_one_kind(written: dict[str, Any], message: str, fix: str) -> None:

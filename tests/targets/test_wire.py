@@ -13,7 +13,7 @@ from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, ToolCall, Usage
 from proctor.records.trial import Reply
-from proctor.targets.wire import encode_call, excerpt, find_failure, parse_reply
+from proctor.targets.wire import encode_call, excerpt, find_failure, parse_response
 
 texts = st.text(max_size=20)
 values = st.recursive(
@@ -28,7 +28,7 @@ def test_inputs_and_outputs_survive_the_wire(asked: Any, answered: Any) -> None:
     """Any JSON value is sent as the input and returned as the output unchanged."""
     sent = codec.decode(encode_call(Sample("1", asked), {"a": 1}), dict)
     assert sent == {"id": "1", "input": asked, "options": {"a": 1}}
-    assert parse_reply(codec.encode({"output": answered}), "it") == Reply(answered)
+    assert parse_response(codec.encode({"output": answered}), "it") == Reply(answered)
 
 
 def test_the_expected_value_is_never_sent() -> None:
@@ -40,7 +40,7 @@ def test_usage_and_session_come_along() -> None:
     """An answer may tell what it cost and what happened; unknown fields are ignored."""
     answer = b"""{"output": null, "usage": {"input_tokens": 2}, "trace": 7,
                   "session": {"events": [{"type": "tool_call", "name": "search"}]}}"""
-    assert parse_reply(answer, "it") == Reply(None, Usage(2), Session([ToolCall("search")]))
+    assert parse_response(answer, "it") == Reply(None, Usage(2), Session([ToolCall("search")]))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_usage_and_session_come_along() -> None:
 def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
     """An answer without an output fails with a reason, and an error in it is that reason."""
     with pytest.raises(CallFailed) as caught:
-        parse_reply(answer, "it")
+        parse_response(answer, "it")
     assert str(caught.value) == message
     assert not caught.value.retryable
 
@@ -67,7 +67,7 @@ def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
 def test_a_response_of_another_shape_is_refused(answer: bytes) -> None:
     """Text, other JSON and unknown fields of usage are errors."""
     with pytest.raises(CallFailed, match=r"it sent (invalid JSON|an invalid usage)"):
-        parse_reply(answer, "it")
+        parse_response(answer, "it")
 
 
 def test_an_error_may_be_marked_as_retryable() -> None:

@@ -10,7 +10,7 @@ from proctor.errors import UsageError
 
 @click.group("baseline", cls=CommandGroup)
 def command() -> None:
-    """Name runs that other runs are compared with.
+    """Name the runs to compare other runs with.
 
     Write `baseline:NAME` wherever a command takes a run. Pruning never deletes a baseline.
     """
@@ -22,7 +22,7 @@ def command() -> None:
 @option("--force", "Accept a run that is incomplete or has no verdict.")
 @common_options
 def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:
-    """Make RUN the baseline NAME; an existing name moves to RUN.
+    """Set the baseline NAME to RUN, replacing any earlier run.
 
     \b
     proctor baseline set main latest
@@ -35,7 +35,9 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     run_id = metadata.run_id
     if (metadata.status != "completed" or metadata.stopped_early) and not force:
         status = "stopped early" if metadata.stopped_early else metadata.status
-        finish = "resume the run first"
+        finish = f"resume it: proctor run eval.yaml --resume {run_id}"
+        if metadata.rescored_from is not None:
+            finish = f"resume run {metadata.rescored_from} and rescore it"
         if status == "submitted":
             finish = f"collect its results: proctor collect {run_id} --requests ADDRESS"
         raise UsageError(
@@ -45,7 +47,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     if not counts.passed + counts.failed and not force:
         raise UsageError(
             f"no result of run {run_id} has a verdict, so nothing can be compared with it",
-            fix=f"see what failed: proctor show {run_id}; or add --force",
+            fix=f"see the errors: proctor show {run_id} --outcome error; or add --force",
         )
     previous_run = store.baselines().get(name)
     has_moved = previous_run is not None and previous_run.run_id != run_id
@@ -59,13 +61,11 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     if gap.evaluator:
         click.echo(f"warning: {display_name(gap.describe('this run'))}")
     elif gap.missing:
-        verb = "is" if gap.missing == 1 else "are"
-        values = f"{gap.missing:,} of {gap.total:,} values of {display_name(metric)}"
-        click.echo(f"warning: {values} {verb} missing in this run")
+        click.echo(f"warning: {gap.missing:,} of {gap.total:,} samples have no value of {display_name(metric)}")
     if previous_run and has_moved:
         click.echo(f"previously: {previous_run.run_id} ({display_name(previous_run.name)})")
     if store.find(name).run_id != run_id:
-        click.echo(f"a run has the name {name} too: write baseline:{name} for the baseline")
+        click.echo(f"a run is also named {name}: write baseline:{name} for the baseline")
 
 
 @command.command("list")
@@ -89,7 +89,7 @@ def list_(history: str | None, as_json: bool) -> None:
 @click.argument("name")
 @common_options
 def drop(name: str, history: str | None, as_json: bool) -> None:
-    """Drop the baseline NAME; its run is not deleted."""
+    """Delete the baseline NAME, but not its run."""
     from proctor.wiring.open_history import open_history
 
     store = open_history(history)
@@ -99,4 +99,4 @@ def drop(name: str, history: str | None, as_json: bool) -> None:
         print_json({"dropped": name, "run_id": run.run_id})
     else:
         run_name = display_name(run.name)
-        click.echo(f"dropped the baseline {name}; run {run.run_id} ({run_name}) is still stored")
+        click.echo(f"deleted the baseline {name}; run {run.run_id} ({run_name}) is still stored")

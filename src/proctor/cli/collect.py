@@ -14,19 +14,19 @@ from proctor.cli.evaluation import open_mailbox
 @click.command("collect")
 @click.argument("run", default="latest")
 @cli.requests_option
-@cli.option("--timeout SECONDS", "Wait this long for results.", type=click.FloatRange(min=0), default=300.0)
+@cli.option("--timeout SECONDS", "Wait up to SECONDS for results.", type=cli.Number(float, 0), default=300.0)
 @cli.option("--file FILE", "Use the metrics and thresholds of the run's eval file.")
 @cli.report_options
 def command(run: str, **options: Any) -> int:
     """Collect the results of a submitted run into the history, and show the report.
 
-    When the time is up, the report shows the results so far and lists the missing ones (exit code
+    After --timeout, the report shows the results so far and lists the missing ones (exit code
     3); collect the run again later.
 
     \b
     proctor collect latest --requests redis://localhost:6379/0/evals
     """
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports
     from proctor.records.mail import EvalRequest
     from proctor.wiring.dispatch import collect
@@ -43,7 +43,7 @@ def command(run: str, **options: Any) -> int:
         metrics=metrics,
         watch=cli.progress(options),
     )
-    code = conclude(report, thresholds, options)
+    code = report_outcome(report, thresholds, options)
     assert report.metadata is not None
     return code or (0 if report.metadata.status == "completed" else cli.ERROR)
 

@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import common_options, display_name, name_options_as_typed, option, parse_share, print_json
+from proctor.cli.options import (
+    NATURAL_NUMBER,
+    common_options,
+    display_name,
+    option,
+    parse_share,
+    print_json,
+    show_cli_option_names,
+)
 from proctor.errors import ConfigError
 
 
@@ -18,11 +26,11 @@ from proctor.errors import ConfigError
 @option("--run RUN", "Read NEW and REFERENCE as configurations of this run.")
 @option("--configuration NAME", "Compare only this configuration of both runs.")
 @option("--metric NAME", "Compare only this metric; repeat for more.", multiple=True)
-@option("--plugin MODULE:METRIC", "Load your own metric, to compare it by --metric.", multiple=True)
-@option("--min-difference SHARE", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
+@option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
+@option("--min-difference PERCENT", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
 @option("--accept-changes", "Compare runs whose evaluators differ.")
-@option("--flips N", "List N samples that passed in only one of the runs.", type=click.IntRange(min=0), default=10)
-@option("--markdown FILE", "Also write the comparison as Markdown.")
+@option("--flips N", "List up to N samples that passed in only one of the runs.", type=NATURAL_NUMBER, default=10)
+@option("--markdown FILE", "Also write the comparison to FILE, as Markdown.")
 @common_options
 def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
     """Compare the run NEW with REFERENCE: better, worse, no relevant difference, or not enough evidence.
@@ -40,22 +48,22 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     from proctor.cli.outputs import COMPARISON, check_file
     from proctor.reports.comparison import render_markdown, show_comparisons
     from proctor.reports.files import write_file
-    from proctor.wiring.compare_runs import add_own_metrics, compare_configurations, open_pair
-    from proctor.wiring.registry import load_own_metrics
+    from proctor.wiring.compare_runs import add_custom_metrics, compare_configurations, open_pair
+    from proctor.wiring.registry import load_custom_metrics
 
     check_file(markdown, COMPARISON, "--markdown", options["history"])
-    with name_options_as_typed():
+    with show_cli_option_names():
         selected = {name: options[name] for name in ("history", "configuration", "run")}
         min_difference = _parse_min_difference(options["min_difference"])
         new, reference = open_pair(a, b, **selected)
         comparisons, unpaired = compare_configurations(
-            *add_own_metrics(new, reference, own=load_own_metrics(options["plugin"])),
+            *add_custom_metrics(new, reference, custom_metrics=load_custom_metrics(options["plugin"])),
             metrics=options["metric"] or None,
             min_difference=min_difference,
             accept_changes=options["accept_changes"],
         )
     if markdown is not None:
-        texts = [render_markdown(each, flips=flips) for each in comparisons]
+        texts = [render_markdown(comparison, flips=flips) for comparison in comparisons]
         write_file(markdown, ["\n".join(texts).encode()], what="the comparison")
     if as_json:
         print_json({"comparisons": comparisons, "only_one_has": unpaired})
@@ -76,6 +84,6 @@ def _parse_min_difference(text: str) -> float:
     share = parse_share(text, "--min-difference", example)
     if not 0 <= share < 1:
         raise ConfigError(
-            f"must be at least 0 and less than 1, got {text}", where="--min-difference", fix=f"write {example}"
+            f"must be 0 or more and less than 1, got {text}", where="--min-difference", fix=f"write {example}"
         )
     return share

@@ -21,7 +21,7 @@ yes_option = option("--yes", "Delete without asking for confirmation.")
 @yes_option
 @common_options
 def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool) -> None:
-    """Delete runs with all their results, and the baselines that name them.
+    """Delete runs with all their results, and the baselines that point to them.
 
     \b
     proctor delete latest
@@ -32,7 +32,7 @@ def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool
     require_yes(yes, as_json)
     store = open_history(history)
     selected = list({run.run_id: run for run in map(store.find, runs)}.values())
-    if not yes and not confirm(f"delete {list_runs(selected, store.baselines())}?"):
+    if not yes and not confirm(f"Delete run {list_runs(selected, store.baselines())}?"):
         click.echo("nothing was deleted")
         return
     baselines: list[str] = []
@@ -42,7 +42,7 @@ def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool
     if as_json:
         print_json({"deleted": [run.run_id for run in selected], "baselines": baselines})
         return
-    click.echo(f"deleted {list_runs(selected)}")
+    click.echo(f"deleted run {list_runs(selected)}")
     for name in baselines:
         click.echo(f"the baseline {display_name(name)} was deleted with its run")
 
@@ -66,10 +66,10 @@ def confirm(question: str) -> bool:
 
 
 def list_runs(runs: Sequence[RunMetadata], baselines: Mapping[str, RunMetadata] | None = None) -> str:
-    """List runs by id and name, with the baselines that name them."""
+    """List runs by id and name, with the baselines that point to them."""
     descriptions = []
     for run in runs:
-        names = [name for name, named in (baselines or {}).items() if named.run_id == run.run_id]
-        suffix = f", the baseline {', '.join(map(display_name, names))}" if names else ""
+        names = [name for name, baseline_run in (baselines or {}).items() if baseline_run.run_id == run.run_id]
+        suffix = "".join(f'; baseline "{display_name(name)}"' for name in names)
         descriptions.append(f"{run.run_id} ({display_name(run.name)}{suffix})")
     return ", ".join(descriptions)

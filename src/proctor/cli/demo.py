@@ -28,8 +28,8 @@ Next steps:
 @format_option
 @common_options
 def command(**options: Any) -> None:
-    """Evaluate a small question answerer in two configurations, without a model or a key."""
-    from proctor.cli.outcome import conclude
+    """Evaluate a small question-answering program in two configurations; needs no model or API key."""
+    from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge, resources
     from proctor.engine.start import RunControls
@@ -41,10 +41,10 @@ def command(**options: Any) -> None:
     check_reports(options)
     evaluation = load_eval_file(resources.path("demo", "eval.yaml")).evaluation
     if not as_json:
-        click.echo("A question answerer with two ranking methods, evaluated on the same questions.\n")
+        click.echo("A question-answering program with two ranking methods, evaluated on the same questions.\n")
     controls = RunControls(watch=progress(options))
     report = bridge.run(execute(evaluation, open_history(options["history"]), controls))
-    conclude(report, {}, options)
+    report_outcome(report, {}, options)
     if not as_json:
         # `make demo` uses an environment that is not on the PATH.
         program = "proctor" if shutil.which("proctor") else os.path.relpath(sys.argv[0])

@@ -7,12 +7,22 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import PATH, combine, option, parse_budget, parse_pairs, parse_value, raise_problems
+from proctor.cli.options import (
+    NATURAL_NUMBER,
+    PATH,
+    POSITIVE_INTEGER,
+    combine,
+    option,
+    parse_budget,
+    parse_pairs,
+    parse_value,
+    raise_problems,
+)
 from proctor.errors import ConfigError
 
 DEFAULT_FILE = Path("eval.yaml")
 EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
-MAP_FORM = "COLUMN=FIELD, such as question=input"
+MAP_FORM = "COLUMN=FIELD"
 DATASET_OPTIONS = {
     "mapping": "--map",
     "generate_ids": "--generate-ids",
@@ -22,15 +32,23 @@ DATASET_OPTIONS = {
 }
 
 file_argument = click.argument("file", required=False, type=PATH)
-concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
-timeout_option = option("--timeout SECONDS", "Time limit of each target call in seconds. Default: 30.")
-retries_option = option("--retries N", "Retry a failed call up to N times when the error is transient. Default: 0.")
-epochs_option = option("--epochs N", "Run each sample N times. Default: 1.")
-limit_option = option("--limit N", "Run only the first N samples.")
-pattern_option = option("--pattern GLOB", 'Read only these files of a folder. Example: "*.jsonl".')
+concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.", type=POSITIVE_INTEGER)
+cache_option = option(
+    "--cache/--no-cache",
+    "Reuse the outputs of identical earlier calls, or call the target for every sample. Default: as in FILE, else "
+    "--no-cache.",
+    default=None,
+)
+timeout_option = option("--timeout SECONDS", "Stop each target call after SECONDS. Default: 30.")
+retries_option = option(
+    "--retries N", "Retry a failed call up to N times if the error is transient. Default: 0.", type=NATURAL_NUMBER
+)
+epochs_option = option("--epochs N", "Run each sample N times. Default: 1.", type=POSITIVE_INTEGER)
+limit_option = option("--limit N", "Run only the first N samples.", type=POSITIVE_INTEGER)
+pattern_option = option("--pattern GLOB", 'Read only the files in a folder that match GLOB. Example: "*.jsonl".')
 set_option = option(
     "--set EVALUATOR.PARAMETER=VALUE",
-    "Set a parameter of an evaluator; overrides the file. Example: --set contains.case_sensitive=false. For an "
+    "Set a parameter of an evaluator; overrides the eval file. Example: --set contains.case_sensitive=false. For an "
     "evaluator of a field, write FIELD.EVALUATOR.PARAMETER=VALUE.",
     multiple=True,
     into="parameters",
@@ -63,7 +81,7 @@ dataset_options = combine(
         "--dataset-format NAME",
         "Read the dataset in this format. Samples: jsonl, json, csv, tsv, or a plugin's name. Logs and traces, which "
         "need no target: claude-code, gemini, codex, qwen, openai, langchain, otlp, langfuse, proctor, or auto. "
-        "Default: detected from the file name and content. Without --output, --format means the same.",
+        "Default: detected from the file name and content. Without --output, --format is an alias of this option.",
         into="form",
     ),
     pattern_option,
@@ -101,7 +119,7 @@ def load_evaluation(
     registry: Any,
     required: tuple[str, ...] = ("dataset", "target", "evaluator"),
 ) -> Any:
-    """Read the eval file and override it with the options of the command line."""
+    """Read the eval file; options of the command line override it."""
     import msgspec
 
     from proctor.wiring.config import LoadedEvalFile, load_eval_file
@@ -128,13 +146,12 @@ def load_evaluation(
                 "target": "--target app.py:answer",
                 "evaluator": "-e exact_match",
             }
-            fix = (
-                f"add {' '.join(examples[name] for name in missing)}; or name an eval file, which `proctor init` writes"
-            )
+            options_to_add = " ".join(examples[name] for name in missing)
+            fix = f"add {options_to_add}; or pass an eval file, which `proctor init` creates"
             if missing == ["target"]:
                 fix += "; for recorded sessions, which need no target, add --dataset-format auto"
             verb = "is" if len(missing) == 1 else "are"
-            raise ConfigError(f"there is no eval file, and {names} {verb} missing", fix=fix)
+            raise ConfigError(f"no eval file is given, and {names} {verb} missing", fix=fix)
         loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
     registry.load_plugins(loaded.plugins)
     return msgspec.structs.replace(loaded, evaluation=_override(loaded.evaluation, options, registry))
@@ -151,18 +168,17 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
     }
     if options.get("dataset"):
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
-    elif given := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
-        need = "needs" if len(given) == 1 else "need"
-        raise ConfigError(
-            f"{' and '.join(given)} {need} --dataset",
-            fix="add --dataset PATH, or set it in the eval file; for --format of a report, add --output DIR",
-        )
+    elif dataset_options := [name for key, name in DATASET_OPTIONS.items() if options.get(key)]:
+        need = "needs" if len(dataset_options) == 1 else "need"
+        report = "; to write a report with --format, add --output DIR" if "--dataset-format" in dataset_options else ""
+        fix = f"add --dataset PATH, or set it in the eval file{report}"
+        raise ConfigError(f"{' and '.join(dataset_options)} {need} --dataset", fix=fix)
     if options.get("evaluator") or options.get("parameters"):
         evaluators = list(options["evaluator"]) or evaluation.evaluators
         changes["evaluators"] = set_parameters(evaluators, options["parameters"], registry)
     if options.get("tag"):
         changes["tags"] = {**evaluation.tags, **parse_pairs(options["tag"], "--tag")}
-    # Options of `run` that have the name of an option of the engine are passed on.
+    # Options of `run` with the same name as an engine option are passed on.
     run_options = {name: options[name] for name in RunOptions.__struct_fields__ if options.get(name) is not None}
     if budget := run_options.pop("budget", None):
         run_options["budget"] = parse_budget(budget)
@@ -194,7 +210,7 @@ def _has_sessions(options: dict[str, Any]) -> bool:
 
 
 def set_parameters(evaluators: Any, settings: tuple[str, ...], registry: Any) -> list[Any]:
-    """Apply the parameters of --set to the evaluators they name."""
+    """Apply the parameters of --set to the named evaluators."""
     from proctor.errors import EvaluatorError, Problem
     from proctor.wiring.evaluator_entries import Setting, apply_settings
 
@@ -205,7 +221,7 @@ def set_parameters(evaluators: Any, settings: tuple[str, ...], registry: Any) ->
         if name and parameter:
             parsed.append(Setting(name, parameter, text))
         else:
-            problems.append(Problem(path, "expected EVALUATOR.PARAMETER=VALUE"))
+            problems.append(Problem(path, "must be EVALUATOR.PARAMETER=VALUE"))
     try:
         entries = apply_settings(entries, parsed, registry.describe, parse_value)
     except EvaluatorError as error:
@@ -227,8 +243,8 @@ def parse_thresholds(values: tuple[str, ...]) -> dict[str, float]:
     """Parse --fail-under; a number alone applies to the strict pass rate."""
     from proctor.comparison.gates.thresholds import DEFAULT_METRIC, read_thresholds
 
-    named = (text.rpartition("=") for text in values)
-    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in named}
+    name_value_pairs = (text.rpartition("=") for text in values)
+    thresholds = {metric if equals else DEFAULT_METRIC: threshold for metric, equals, threshold in name_value_pairs}
     try:
         return read_thresholds(thresholds, "--fail-under")
     except ConfigError as error:

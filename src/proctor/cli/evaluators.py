@@ -35,7 +35,7 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     if name is not None:
         known_names = [info.name for info in evaluators]
         if name not in known_names:
-            raise EvaluatorError(f"there is no evaluator {name!r}", fix=suggest_name(name, known_names))
+            raise EvaluatorError(f"unknown evaluator {name!r}", fix=suggest_name(name, known_names))
         evaluators = tuple(info for info in evaluators if info.name == name)
     if as_json:
         print_json(evaluators)

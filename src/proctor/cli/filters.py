@@ -20,13 +20,13 @@ ALL = 2**31
 RECENT_RUNS = 500
 AGO = re.compile(r"(\d+)([dhm])")
 UNITS = {"d": "days", "h": "hours", "m": "minutes"}
-DATE_FORMS = "write 2026-01-31, 2026-01-31T14:30, or 7d, 24h, 30m (ago)"
+DATE_FORMS = "write a date such as 2026-01-31 or 2026-01-31T14:30, or a duration such as 7d, 24h or 30m"
 
 time_options = combine(
     option(
         "--since DATE",
-        "Select runs that started at DATE or later: 2026-01-31, 2026-01-31T14:30, or 7d, 24h, "
-        "30m ago. Local time, unless a zone follows (Z, +02:00).",
+        "Select runs that started at DATE or later. DATE is a date such as 2026-01-31 or 2026-01-31T14:30, or a "
+        "duration such as 7d, 24h or 30m. Local time, unless DATE has a time zone (Z, +02:00).",
     ),
     option("--until DATE", "Select runs that started at DATE or earlier; a date without a time includes that day."),
     option("--tag KEY=VALUE", "Select runs with this tag. Example: branch=main.", multiple=True),
@@ -70,27 +70,28 @@ def parse_date(text: str, now: datetime, where: str, *, is_end: bool = False) ->
 
 
 def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
-    """Return why no run matches: the history is empty, a name is misspelled, or no run fits."""
+    """Return why no run matches: the history is empty, a name is misspelled, or no run matches the filters."""
     recent = history.runs(limit=RECENT_RUNS)
     if not recent:
         where = display_name(history.describe().where)
-        return f"there are no runs in {where}; `proctor run eval.yaml` stores one, `proctor init` writes an eval file"
+        return f"no runs in {where}; `proctor run eval.yaml` stores one, `proctor init` writes an eval file"
     known_names = {
         "name": {run.name for run in recent},
         "evaluator": {spec.name for run in recent for spec in run.evaluators},
-        "configuration": {each.name for run in recent for each in run.configurations},
+        "configuration": {configuration.name for run in recent for configuration in run.configurations},
     }
     for key, names in known_names.items():
         name = query.get(key)
         if name is not None and not history.runs(limit=1, **{key: name}):
-            return f"no run has the {key} {name!r}; {display_name(suggest_name(name, names))}"
+            verb = "is named" if key == "name" else f"has the {key}"
+            return f"no run {verb} {name!r}; {display_name(suggest_name(name, names))}"
     return "no run matches; `proctor runs` lists all runs"
 
 
 def select_runs(
     history: History, names: tuple[str, ...], options: Mapping[str, Any], now: datetime
 ) -> list[RunMetadata]:
-    """Return the named runs, or without names all that match the filters, oldest first."""
+    """Return the named runs, oldest first; without names, all runs that match the filters."""
     query = parse_filters(options, now)
     if not names:
         runs = history.runs(limit=ALL, **query)
@@ -98,5 +99,5 @@ def select_runs(
             raise UsageError(explain_no_match(history, query))
         return list(reversed(runs))
     if any(query.values()):
-        raise ConfigError("run names and filters cannot be combined", fix="leave out the names or the filter options")
+        raise ConfigError("run names and filters cannot be combined", fix="name the runs, or select them with filters")
     return list({run.run_id: run for run in map(history.find, names)}.values())

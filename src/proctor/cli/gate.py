@@ -17,7 +17,13 @@ import msgspec
 from proctor.cli import gate_checks
 from proctor.cli import options as cli
 from proctor.cli import outputs as output_files
-from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option, load_evaluation, parse_thresholds
+from proctor.cli.evaluation import (
+    EVAL_FILE_ENDINGS,
+    cache_option,
+    concurrency_option,
+    load_evaluation,
+    parse_thresholds,
+)
 from proctor.comparison.gates import decision, early
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
 from proctor.comparison.report import EvalReport
@@ -32,22 +38,22 @@ from proctor.reports.formats import write_reports
 from proctor.reports.summary import describe_status
 from proctor.wiring import compare_runs
 from proctor.wiring.open_history import open_history
-from proctor.wiring.registry import load_own_metrics
+from proctor.wiring.registry import load_custom_metrics
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
 # Options that apply to an eval file; a stored run cannot change.
-FILE_OPTIONS = ("name", "tag", "concurrency")
+FILE_OPTIONS = ("name", "tag", "concurrency", "cache")
 COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
 
 
 @click.command("gate")
 @click.argument("run", metavar="RUN|FILE")
-@cli.option("--baseline NAME", "Compare with this baseline, or with any run.")
-@cli.option("--margin SHARE", "Allow the run to be worse by this much. Default: 2%. Example: --margin 5%.")
+@cli.option("--baseline NAME", "Compare with this baseline or run.")
+@cli.option("--margin PERCENT", "Allow the run to be worse by this much. Default: 2%. Example: --margin 5%.")
 @cli.option(
     "--metric NAME[=MARGIN]",
-    "Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
+    "Compare this metric, with its own margin if given; repeat for more. Default: strict_pass_rate.",
     multiple=True,
 )
 @cli.option(
@@ -55,27 +61,31 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
     "Set whether higher or lower values of a field are better. Example: --better retries=lower.",
     multiple=True,
 )
-@cli.option("--plugin MODULE:METRIC", "Load your own metric, to check it by --metric.", multiple=True)
+@cli.option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
 @cli.fail_under_option
-@cli.option("--max-flips N", "Fail if more than N samples passed in the baseline and fail now.")
+@cli.option(
+    "--max-flips N", "Fail if more than N samples that passed in the baseline now fail.", type=cli.NATURAL_NUMBER
+)
 @cli.option(
     "--inconclusive",
-    "Exit code of an inconclusive gate: 4 (code), 0 (pass) or 1 (fail).",
+    "Exit with status 4 (code), 0 (pass) or 1 (fail) if the gate is inconclusive.",
     type=cli.Choice(["code", "pass", "fail"]),
     default="code",
 )
-@cli.option("--accept-changes", "Allow evaluators or samples that differ from the baseline's.")
+@cli.option("--accept-changes", "Allow evaluators or samples that differ from those of the baseline.")
 @cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
 @cli.option(
-    "--max-missing N|P%", "Report inconclusive if more than N samples, or P% of them, have no value. Default: 10%."
+    "--max-missing N|P%",
+    "Report the gate as inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
 )
 @cli.option("--configuration NAME", "Check only this configuration.")
 @cli.option("--until-decided", "With an eval file: stop the run as soon as the verdict is certain.")
 @cli.name_option
 @cli.tag_option
 @concurrency_option
-@cli.option("--junit FILE", "Write the result as JUnit XML.")
-@cli.option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
+@cache_option
+@cli.option("--junit FILE", "Write the result to FILE, as JUnit XML.")
+@cli.option("--markdown FILE", "Write the result to FILE, as Markdown for a pull-request comment.")
 @cli.output_options
 @cli.option("--quiet -q", "Print only the verdict, without progress.")
 @cli.common_options
@@ -88,7 +98,7 @@ def command(run: str, **options: Any) -> int:
     proctor gate eval.yaml --baseline main --margin 5%
     proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
 
-    An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
+    An eval file is run first, with --name, --tag, --concurrency and --no-cache as in `proctor run`; with
     --until-decided only until the verdict is certain. Margins are percentage points for rates and
     scores, and percent of the baseline's value for other numbers. In GitHub Actions, the gate also
     writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
@@ -96,7 +106,7 @@ def command(run: str, **options: Any) -> int:
     """
     outputs = GateOutputs(options)
     try:
-        with cli.name_options_as_typed():
+        with cli.show_cli_option_names():
             result = _decide(run, options, outputs)
     except RunInterrupted as stopped:
         outputs.report_error(stopped, f"interrupted; finished results are stored as run {stopped.run_id}")
@@ -105,7 +115,7 @@ def command(run: str, **options: Any) -> int:
     except (Exception, KeyboardInterrupt) as error:
         outputs.report_error(error, str(error) or "interrupted")
         raise
-    return outputs.conclude(result)
+    return outputs.report_outcome(result)
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
@@ -120,15 +130,15 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
         gate_checks.require_verdicts(baseline)
-    own = load_own_metrics(options["plugin"]) if job is None else job.own_metrics
+    custom_metrics = load_custom_metrics(options["plugin"]) if job is None else job.custom_metrics
     if baseline is not None:
-        [baseline] = compare_runs.add_own_metrics(baseline, own=own)
+        [baseline] = compare_runs.add_custom_metrics(baseline, custom_metrics=custom_metrics)
     gate: early.EarlyGate | None = None
     if job is None:
         candidate = _open_stored(run, history, options)
     else:
         candidate, gate, config = _run_file(job, baseline, config, history, options)
-    [candidate] = compare_runs.add_own_metrics(candidate, own=own)
+    [candidate] = compare_runs.add_custom_metrics(candidate, custom_metrics=custom_metrics)
     outputs.set_report(candidate.report)
     gate_checks.require_complete_run(candidate.report)
     return _compare(candidate, baseline, config, gate)
@@ -145,7 +155,7 @@ def open_baseline(history: History, reference: str, configuration: str | None = 
         return compare_runs.open_report(reference, history, configuration)
     except RunNotFound:
         fix = suggest_name(reference, baselines) if baselines else f"proctor baseline set {reference} RUN"
-        raise RunNotFound(f"there is no baseline or run {reference!r}", fix=fix) from None
+        raise RunNotFound(f"unknown baseline or run {reference!r}", fix=fix) from None
 
 
 def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
@@ -204,11 +214,11 @@ def _parse_margin(text: str, where: str) -> float:
 
 
 def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
-    directions = cli.parse_pairs(values, "--better", "NAME=higher, or NAME=lower")
+    directions = cli.parse_pairs(values, "--better", "NAME=higher or NAME=lower")
     for name, direction in directions.items():
         if direction not in ("higher", "lower"):
             raise ConfigError(
-                f"expected {name}=higher or {name}=lower, found {direction!r}",
+                f"must be {name}=higher or {name}=lower, got {direction!r}",
                 where="--better",
                 fix=f"write --better {name}=lower",
             )
@@ -221,9 +231,10 @@ def _open_stored(run: str, history: History, options: dict[str, Any]) -> compare
             "--until-decided needs an eval file: a stored run has already ended",
             fix="proctor gate eval.yaml --baseline NAME --until-decided",
         )
-    if file_options := [name for name in FILE_OPTIONS if options[name]]:
+    if file_options := [name for name in FILE_OPTIONS if options[name] not in (None, ())]:
+        negation = "no-" if options[file_options[0]] is False else ""
         raise ConfigError(
-            f"--{file_options[0]} needs an eval file: a stored run cannot change",
+            f"--{negation}{file_options[0]} needs an eval file: a stored run cannot change",
             fix="proctor gate eval.yaml --baseline NAME",
         )
     return compare_runs.open_report(run, history, options["configuration"])
@@ -234,9 +245,9 @@ class _Job(NamedTuple):
     registry: Any
 
     @property
-    def own_metrics(self) -> tuple[Any, ...]:
-        """The metrics of the file and of plugins."""
-        return tuple(self.registry.load_metric(each) for each in (*self.evaluation.metrics, *self.registry.metrics))
+    def custom_metrics(self) -> tuple[Any, ...]:
+        """The custom metrics of the file and of plugins."""
+        return tuple(self.registry.load_metric(metric) for metric in (*self.evaluation.metrics, *self.registry.metrics))
 
 
 def _load_job(file: Path, options: dict[str, Any]) -> _Job:
@@ -290,7 +301,7 @@ def _build_early_gate(
     """Return the gate that stops the run, and the seed of the order of the samples."""
     from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in build_configurations(evaluation.configurations)]
+    names = [candidate.name for candidate in build_configurations(evaluation.configurations)]
     if options["configuration"] is None and len(names) > 1:
         raise ConfigError(
             f"the run has {len(names)} configurations, and exactly one decides when to stop",
@@ -348,7 +359,7 @@ def _compare(
 
 
 def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
-    """Return remarks on an incomplete baseline, and on configurations without a counterpart."""
+    """Return notes about an incomplete baseline and about configurations without a counterpart."""
     run = baseline.report.metadata
     notes = [f"{name} has no counterpart and is not checked" for name in unpaired]
     if run is not None and run.stopped_early is not None:
@@ -384,7 +395,7 @@ class GateOutputs:
         output_files.reject_duplicate_paths(self._paths)
 
     def reject_outputs_in_dataset(self, dataset: Any) -> None:
-        """Reject output files inside the dataset; then write none of them."""
+        """Reject output files inside the dataset; after an error, none of them is written."""
         try:
             output_files.reject_outputs_in_dataset(dataset, self._paths)
         except ConfigError:
@@ -395,7 +406,7 @@ class GateOutputs:
         self._report = report
         self.name = report.metadata.name if report.metadata else self.name
 
-    def conclude(self, result: GateResult) -> int:
+    def report_outcome(self, result: GateResult) -> int:
         counts_as = self._options["inconclusive"]
         inconclusive = {"code": cli.INCONCLUSIVE, "pass": 0, "fail": cli.FAILED}[counts_as]
         code = {"pass": 0, "fail": cli.FAILED, "inconclusive": inconclusive}[result.verdict]
@@ -412,7 +423,7 @@ class GateOutputs:
         return code
 
     def report_error(self, error: BaseException, message: str) -> None:
-        """Write to all outputs that the gate did not decide; the caller prints the error itself."""
+        """Write to all outputs that the gate made no decision; the caller prints the error."""
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)

@@ -1,4 +1,4 @@
-"""Checks of `proctor gate`: reject what cannot lead to a verdict, if possible before the run."""
+"""Checks of `proctor gate`: reject runs and options that cannot lead to a verdict, if possible before the run."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ def require_complete_run(report: EvalReport) -> None:
     run = report.metadata
     if run is not None and run.status != "completed":
         command = "sessions evaluate-batch" if BATCH_COMMAND in run.provenance.command else "run"
-        resume = f"proctor {command} … --resume {run.run_id}"
+        resume = f"proctor {command} … --resume {run.rescored_from or run.run_id}"
         if run.status == "submitted":
             fix = f"collect its results: proctor collect {run.run_id} --requests ADDRESS"
         elif run.status == "running":
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
         else:
-            fix = f"continue it: {resume}"
+            fix = f"continue {run.rescored_from or 'it'}: {resume}"
+            if run.rescored_from is not None:
+                fix += "; then rescore it"
         raise ProctorError(f"run {run.run_id} is {describe_status(report, run)}; a gate needs a complete run", fix=fix)
     if _has_no_verdict(report):
         raise ProctorError(
@@ -68,14 +70,14 @@ def _has_no_verdict(report: EvalReport) -> bool:
 def require_checks(baseline: OpenedRun | None, config: GateConfig) -> None:
     """Reject a gate without a baseline and without thresholds."""
     if baseline is None and not config.fail_under:
-        raise ConfigError("there is nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
+        raise ConfigError("nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
 
 
 def require_matching_configuration(evaluation: Any, baseline: OpenedRun | None, selected: str | None) -> None:
     """Reject configurations that have no counterpart in the baseline."""
     from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in build_configurations(evaluation.configurations)]
+    names = [configuration.name for configuration in build_configurations(evaluation.configurations)]
     if selected is not None and selected not in names:
         raise ConfigError(f"the file has no configuration {selected!r}", fix=suggest_name(selected, names))
     baseline_names = names if baseline is None else baseline.configurations
@@ -109,7 +111,7 @@ def check_before_run(
                 f"the dataset and {baseline.label} have no sample in common, and "
                 f"{'--until-decided' if early else '--max-flips'} compares sample by sample",
                 where="--baseline",
-                fix="leave that option out: the runs are then compared as two groups",
+                fix="check the dataset; to compare the runs as two groups, leave that option out and add --unpaired",
             )
         if early:
             _reject_clusters(shared)
@@ -119,7 +121,7 @@ def check_before_run(
 def _require_same_evaluators(
     plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], config: GateConfig
 ) -> None:
-    """Reject evaluators that differ from the baseline's, as the run would record them."""
+    """Reject evaluators whose recorded identity would differ from the baseline's."""
     from proctor.engine.redaction import redact_metadata
 
     baseline_run = baseline.report.metadata
@@ -137,12 +139,12 @@ def _require_same_evaluators(
     prefixes = tuple(f"{spec.name}." for spec in planned_run.evaluators)
     for side in baseline_sides:
         scores = {name: score for name, score in side.scores.items() if f"{name}.".startswith(prefixes)}
-        planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
+        planned_side = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
         reference = msgspec.structs.replace(side, name=baseline.label)
-        planned, reference = request_metrics(planned, reference, config.metrics, estimate=False)
-        comparison = compare(planned, reference, better=config.better, accept_changes=config.accept_changes)
-        require_same_evaluators(comparison, config, (planned, reference))
-        require_numbers(planned, reference, config)
+        planned_side, reference = request_metrics(planned_side, reference, config.metrics, estimate=False)
+        comparison = compare(planned_side, reference, better=config.better, accept_changes=config.accept_changes)
+        require_same_evaluators(comparison, config, (planned_side, reference))
+        require_numbers(planned_side, reference, config)
 
 
 def _reject_clusters(samples: Iterable[Sample[Any, Any]]) -> None:

@@ -45,7 +45,7 @@ def command() -> None:
 def export(
     file: Path, runs: tuple[str, ...], file_format: Any, history: str | None, as_json: bool, **filters: Any
 ) -> None:
-    """Write runs to FILE: the named runs, those that match the filters, or all.
+    """Write runs to FILE: the named runs, the runs that match the filters, or all runs.
 
     \b
     proctor history export runs.jsonl
@@ -70,7 +70,7 @@ def export(
             cli.echo_stderr(f"skipped: run {run.run_id} ({run.name}) is still running")
         selected = [run for run in selected if run not in running]
     if not selected:
-        raise UsageError("there is no finished run to export", fix="wait until a run has ended")
+        raise UsageError("no run has finished", fix="wait until a run has ended")
     report_files.write_file(file, export_runs(store, selected, file_format), what="the export")
     if as_json:
         cli.print_json({"file": file, "format": file_format, "runs": [run.run_id for run in selected]})
@@ -81,14 +81,14 @@ def export(
 @command.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=cli.PATH)
 @format_option
-@cli.option("--move-baselines", "If a baseline of the same name exists, point it to the imported run.")
+@cli.option("--move-baselines", "Point existing baselines of the same name to the imported runs.")
 @cli.common_options
 def import_(
     files: tuple[Path, ...], file_format: Any, move_baselines: bool, history: str | None, as_json: bool
 ) -> None:
     """Import runs that `proctor history export` wrote.
 
-    A run is imported completely or not at all. A run that is stored already is skipped if it is
+    A run is imported completely or not at all. A run that already exists is skipped if it is
     identical, and rejected if it differs. Baselines are imported with their runs; an existing baseline
     keeps its run unless you add --move-baselines.
     """
@@ -139,11 +139,11 @@ def info(history: str | None, as_json: bool) -> None:
 
 
 @command.command("prune")
-@cli.option("--days N", "Keep the runs of the last N days.", type=click.FloatRange(min=0, min_open=True))
-@cli.option("--count N", "Keep the last N runs of each name.", type=click.IntRange(min=1))
-@cli.option("--cache", "Also delete cached outputs: those older than --days, or all without it.")
+@cli.option("--days N", "Keep the runs of the last N days.", type=cli.Number(float, 0, exclusive=True))
+@cli.option("--count N", "Keep the last N runs of each name.", type=cli.POSITIVE_INTEGER)
+@cli.option("--cache", "Also delete cached outputs: those older than --days, or all of them without --days.")
 @cli.option("--name NAME", "Prune only runs with this name.")
-@cli.option("--dry-run", "Show what would be deleted, and delete nothing.")
+@cli.option("--dry-run", "Show what would be deleted, without deleting it.")
 @yes_option
 @cli.common_options
 def prune(
@@ -158,7 +158,7 @@ def prune(
 ) -> None:
     """Delete old runs. A run is kept if it is within --days or within --count.
 
-    Baselines and running runs are always kept.
+    Baselines and runs in progress are never deleted.
 
     \b
     proctor history prune --days 30 --count 100 --dry-run
@@ -168,32 +168,35 @@ def prune(
     from proctor.wiring.open_history import open_history
 
     if days is None and count is None and not cache:
-        raise ConfigError("nothing to prune", fix="add --days N, --count N, or --cache")
+        raise ConfigError("no limit is set", fix="add --days N, --count N, or --cache")
     if cache and name is not None:
-        raise ConfigError("--cache and --name cannot be combined", fix="leave --name out")
+        raise ConfigError(
+            "--cache and --name cannot be combined",
+            fix=f"run two commands: proctor history prune --name {name} --days 30; proctor history prune --cache",
+        )
     require_yes(yes or dry_run, as_json)
     store, retention, now = open_history(history), Retention(days, count), SystemClock().now()
     before = None if days is None else now - timedelta(days=days)
-    pruned = store.prune(retention, now=now, name=name, dry_run=True)
+    prune_result = store.prune(retention, now=now, name=name, dry_run=True)
     outputs = store.delete_outputs(before=before, dry_run=True) if cache else 0
     is_declined = False
-    if (pruned.deleted or outputs) and not dry_run:
-        is_declined = not (yes or confirm(f"delete {_describe_deletions(pruned.deleted, outputs)}?"))
+    if (prune_result.deleted or outputs) and not dry_run:
+        is_declined = not (yes or confirm(f"Delete {_describe_deletions(prune_result.deleted, outputs)}?"))
         if is_declined:
-            pruned, outputs = PruneResult(exempt=pruned.exempt), 0
+            prune_result, outputs = PruneResult(exempt=prune_result.exempt), 0
         else:
-            run_ids = [run.run_id for run in pruned.deleted]
-            pruned = store.prune(retention, now=now, name=name, only=run_ids)
+            run_ids = [run.run_id for run in prune_result.deleted]
+            prune_result = store.prune(retention, now=now, name=name, only=run_ids)
             outputs = store.delete_outputs(before=before) if cache else 0
     if as_json:
-        deleted = [run.run_id for run in pruned.deleted]
-        cli.print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.exempt})
+        deleted = [run.run_id for run in prune_result.deleted]
+        cli.print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": prune_result.exempt})
     elif is_declined:
         click.echo("nothing was deleted")
-    elif name is not None and not pruned.deleted and not store.runs(limit=1, name=name):
+    elif name is not None and not prune_result.deleted and not store.runs(limit=1, name=name):
         click.echo(explain_no_match(store, {"name": name}))
     else:
-        _show_pruned(pruned, outputs, dry_run)
+        _show_pruned(prune_result, outputs, dry_run)
 
 
 def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
@@ -206,21 +209,21 @@ def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
     return "; ".join(parts)
 
 
-def _show_pruned(pruned: PruneResult, outputs: int, dry_run: bool) -> None:
-    deletions = _describe_deletions(pruned.deleted, outputs)
+def _show_pruned(prune_result: PruneResult, outputs: int, dry_run: bool) -> None:
+    deletions = _describe_deletions(prune_result.deleted, outputs)
     verb = "would delete" if dry_run else "deleted"
     click.echo(f"{verb} {deletions}" if deletions else "nothing to delete")
-    for run_id, reason in pruned.exempt.items():
+    for run_id, reason in prune_result.exempt.items():
         click.echo(f"kept although it is old: {run_id} ({cli.display_name(reason)})")
 
 
-@command.command("trend")
+@command.command("trend", short_help="Show how a metric changes from run to run.")
 @click.argument("metric")
 @cli.option("--name NAME", "Show only runs with this name.")
 @cli.option("--configuration NAME", "Show only this configuration; repeat for more.", multiple=True)
 @time_options
 @cli.option("--table", "Also list the value of every run.")
-@cli.option("--svg FILE", "Also draw the trend to this SVG file.")
+@cli.option("--svg FILE", "Also write the trend to FILE, as an SVG chart.")
 @cli.common_options
 def trend(
     metric: str,
@@ -232,7 +235,7 @@ def trend(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Show a metric, or the mean of a field or evaluator, from run to run.
+    """Show how a metric, or the mean of a field or evaluator, changes from run to run.
 
     \b
     proctor history trend pass_rate --name exam

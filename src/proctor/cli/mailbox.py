@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from proctor.cli.evaluation import open_mailbox
-from proctor.cli.options import display_name, json_option, option
+from proctor.cli.options import POSITIVE_INTEGER, display_name, json_option, option
 
 # A reason may quote the output of a worker's program.
 REASON_WIDTH = 2_000
@@ -15,9 +15,9 @@ REASON_WIDTH = 2_000
 
 @click.command("mailbox")
 @click.argument("address")
-@option("--limit N", "Show at most N dead letters.", type=click.IntRange(min=1), default=20)
-@option("--purge", "Delete every message; keep the dead letters.")
-@option("--purge-all --remove", "Delete every message and every dead letter.", into="remove")
+@option("--limit N", "Show at most N dead letters.", type=POSITIVE_INTEGER, default=20)
+@option("--purge", "Delete all messages, but not the dead letters.")
+@option("--purge-all --remove", "Delete all messages and all dead letters.", into="remove")
 @json_option
 def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) -> int:
     """Show the number of messages in a mailbox and its dead letters, or empty it.

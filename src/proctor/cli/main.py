@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 
 import click
 
 from proctor.cli.options import ERROR, INTERRUPTED, USAGE, CommandGroup, discard_stdout, echo_stderr
 from proctor.core.process_exit import run_and_exit
-from proctor.errors import ProctorError, RunInterrupted, UsageError
+from proctor.errors import ConfigError, ProctorError, RunInterrupted, UsageError, suggest_name
 from proctor.version import VERSION
 
 COMMAND_GROUPS = {
     "Get started": {
         "init": "Create a small project that you can run and change.",
-        "demo": "Evaluate a question answerer in two configurations.",
+        "demo": "Evaluate a question-answering program in two configurations.",
     },
     "Evaluate": {
         "run": "Evaluate a target on a dataset.",
@@ -31,11 +32,11 @@ COMMAND_GROUPS = {
     },
     "Check in CI": {
         "gate": "Check that a run is as good as its baseline.",
-        "baseline": "Name the runs that other runs are compared with.",
+        "baseline": "Name the runs to compare other runs with.",
     },
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
-        "submit": "Send the samples of a run to workers and return.",
+        "submit": "Send the samples of a run to workers.",
         "collect": "Collect the results of a submitted run.",
         "mailbox": "Show or empty a mailbox.",
     },
@@ -51,7 +52,7 @@ DEBUG_VARIABLE = "PROCTOR_DEBUG"
 
 
 class LazyCommands(CommandGroup):
-    """Commands that are imported when they are used, which keeps `--help` fast."""
+    """Imports each command on first use, which keeps `--help` fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -94,7 +95,7 @@ def run_cli(args: list[str] | None = None) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        error.show()
+        _show_click_error(error)
         return USAGE
     except click.Abort as abort:
         # click turns every KeyboardInterrupt into Abort, RunInterrupted included.
@@ -121,10 +122,43 @@ def run_cli(args: list[str] | None = None) -> int:
             raise
         echo_stderr(
             f"{type(error).__name__}: {error}\nThis is an unexpected error. Finished results are stored.\n"
-            f"Fix: set {DEBUG_VARIABLE}=1 and repeat the command to see the traceback",
+            f"Fix: set {DEBUG_VARIABLE}=1 and run the command again to see the traceback",
             "error: ",
         )
         return ERROR
+
+
+def _show_click_error(error: click.ClickException) -> None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    else:
+        echo_stderr(str(describe_click_error(error)), "error: ")
+
+
+def describe_click_error(error: click.ClickException) -> ConfigError:
+    """Return an error of the option parser in Proctor's words."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "proctor"
+    fix = f"{path} --help lists the arguments and options"
+    if isinstance(error, click.NoSuchOption):
+        names = [param.opts[0] for param in context.command.params] if context else []
+        similar = suggest_name(error.option_name, names)
+        return ConfigError(f"unknown option {error.option_name}", fix=similar if "did you mean" in similar else fix)
+    if isinstance(error, click.MissingParameter) and error.param and context:
+        value = error.param.make_metavar(context)
+        if isinstance(error.param, click.Option):
+            return ConfigError(f"{error.param.opts[0]} is missing", fix=f"add {error.param.opts[0]} {value}")
+        usage = [piece for piece in context.command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+        return ConfigError(f"{value.rstrip('.')} is missing", fix=f"write {' '.join([path, *usage])}")
+    if isinstance(error, click.BadOptionUsage):
+        if "requires" not in error.message:
+            return ConfigError(f"{error.option_name} takes no value", fix=f"write {error.option_name}")
+        return ConfigError(f"{error.option_name} needs a value", fix=f"write {error.option_name} VALUE")
+    if isinstance(error, click.BadParameter) and error.param:
+        return ConfigError(error.message, where=error.param.opts[0])
+    if extra := re.search(r"unexpected extra arguments? \((.*)\)", error.message):
+        return ConfigError(f"unexpected argument {extra[1].split()[0]!r}", fix=fix)
+    return ConfigError(error.message[:1].lower() + error.message[1:].rstrip("."), fix=fix)
 
 
 def _flush_stdout() -> None:

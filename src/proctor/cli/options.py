@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ConfigError, Problem, ProctorError, suggest_name
@@ -19,12 +21,18 @@ from proctor.records.numbers import read_percent
 FAILED, USAGE, ERROR, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 NAME_WIDTH = 200
-BUDGET_FORM = "calls=N, tokens=N or cost=N"
+BUDGET_FORMAT = "calls=N, tokens=N or cost=N"
+# Values of the options that take a pair.
+EXAMPLES = {
+    "--tag": "branch=main",
+    "--map": "question=input",
+    "--budget": "cost=5",
+    "--set": "contains.case_sensitive=false",
+    "--better": "retries=lower",
+}
 # The value of --resume without a run id.
 LATEST_UNFINISHED = "the latest unfinished run"
 PATH = click.Path(path_type=Path)
-# The type of an option follows from the placeholder of its value.
-TYPES: dict[str, Any] = {"N": int, "SECONDS": float, "FILE": PATH, "DIR": PATH}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -37,7 +45,7 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args and args[0] not in names and not args[0].startswith("-"):
-            raise click.UsageError(f"there is no command {args[0]!r}; {suggest_name(args[0], names)}", ctx)
+            raise ConfigError(f"unknown command {args[0]!r}", fix=suggest_name(args[0], names))
         return super().resolve_command(ctx, args)
 
 
@@ -46,34 +54,100 @@ class Choice(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in self.choices:
-            self.fail(f"there is no choice {value!r}; {suggest_name(str(value), self.choices)}", param, ctx)
+            fix = suggest_name(str(value), self.choices)
+            if not isinstance(param, click.Option):
+                raise ConfigError(f"unknown {param.name if param else self.name} {value!r}", fix=fix)
+            expected = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}"
+            fix = fix if fix.startswith("did you mean") else f"write {param.opts[0]} {self.choices[0]}"
+            raise ConfigError(f"must be {expected}, got {value!r}", where=param.opts[0], fix=fix)
         return super().convert(value, param, ctx)
+
+
+class Number(click.ParamType[float]):
+    """A number of a type, from `low` to `high`; `low` itself is too small if it is `exclusive`."""
+
+    name = "number"
+
+    def __init__(
+        self, type_: type[int] | type[float], low: float = -math.inf, high: float = math.inf, *, exclusive: bool = False
+    ) -> None:
+        self._type, self._low, self._high, self._exclusive = type_, low, high, exclusive
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's signature
+        try:
+            number, shown = self._type(value), str(value)
+        except ValueError:
+            number, shown = math.nan, repr(value)
+        if (
+            self._low <= number <= self._high
+            and math.isfinite(number)
+            and not (self._exclusive and number == self._low)
+        ):
+            return number
+        fallback = 30 if self._exclusive else 10 if self._low else 0
+        example = param.default if isinstance(param.default, int | float) else fallback
+        fix = f"write {param.opts[0]} {example:g}"
+        raise ConfigError(f"must be {self._describe()}, got {shown}", where=param.opts[0], fix=fix)
+
+    def _describe(self) -> str:
+        noun = "an integer" if self._type is int else "a number"
+        if self._high < math.inf:
+            return f"{noun} from {self._low:g} to {self._high:g}"
+        if self._exclusive:
+            return f"{noun} greater than {self._low:g}"
+        return noun if self._low == -math.inf else f"{noun}, {self._low:g} or more"
+
+
+POSITIVE_INTEGER = Number(int, 1)
+NATURAL_NUMBER = Number(int, 0)
+# The type of an option follows from the placeholder of its value.
+TYPES: dict[str, Any] = {
+    "N": Number(int),
+    "T": Number(float, 0),
+    "SECONDS": Number(float, 0, exclusive=True),
+    "FILE": PATH,
+    "DIR": PATH,
+}
+
+
+class Option(click.Option):
+    """An option that may have older names, which the help does not show."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        names = self.opts
+        first = next(name for name in names if name.startswith("--"))
+        self.opts = [name for name in names if name == first or not name.startswith("--")]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
 
 
 def option(declaration: str, help_text: str, **settings: Any) -> Decorator:
     """Declare an option as its help shows it: "--yes" is a flag, "--limit N" takes an integer.
 
-    `into` is the name of the parameter, if it is not the option's. A default is shown in the help.
+    `into` is the name of the parameter, if it differs from the option's name. A default is shown in the help.
     """
     words = declaration.split()
     names = [word for word in words if word.startswith("-")]
     if metavar := " ".join(words[len(names) :]):
         settings = {"metavar": metavar, "type": TYPES.get(metavar), **settings}
-    if "type" in settings:
-        settings.setdefault("show_default", settings.get("default") not in (None, ""))
-    else:
+    if "type" not in settings:
         settings["is_flag"] = True
+    elif settings.get("default") not in (None, "") and "Default: " not in help_text:
+        default = settings["default"]
+        help_text += f" Default: {format(default, 'g') if isinstance(default, float) else default}."
     if "into" in settings:
         names.append(settings.pop("into"))
-    return click.option(*names, help=help_text, **settings)
+    return click.option(*names, cls=Option, help=help_text, **settings)
 
 
 def combine(*options: Decorator) -> Decorator:
-    """Return one decorator that adds several options, in their order."""
+    """Return one decorator that adds several options in order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for each in reversed(options):
-            command = each(command)
+        for decorator in reversed(options):
+            command = decorator(command)
         return command
 
     return decorate
@@ -81,7 +155,7 @@ def combine(*options: Decorator) -> Decorator:
 
 history_option = option(
     "--history FILE|URL",
-    "Use this history: a file or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
+    "Use this history: a file or a postgresql:// URL. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
 )
 json_option = option("--json", "Print JSON.", into="as_json")
 format_option = option(
@@ -100,7 +174,8 @@ tag_option = option(
 )
 fail_under_option = option(
     "--fail-under [METRIC=]VALUE",
-    "Exit with 1 if a metric is lower; without METRIC, the strict pass rate. Example: --fail-under mean_score=0.8.",
+    "Exit with status 1 if METRIC is below VALUE. Default metric: strict_pass_rate. "
+    "Example: --fail-under mean_score=0.8.",
     multiple=True,
 )
 # The options of a command that ends with a report.
@@ -117,21 +192,21 @@ canary_option = option(
     "--canary N",
     "Test the judges: on about 1 in N samples, show them a bad answer that asks for a high score; warn if a judge "
     "passes it. Default: off. Example: --canary 10.",
-    type=click.IntRange(1),
+    type=POSITIVE_INTEGER,
 )
 skipped_option = option(
     "--skipped",
-    "How a skipped check affects its result: skip the whole result, or ignore the check. Default: skip.",
+    "When an evaluator skips a sample: skip the whole result, or ignore that evaluator. Default: skip.",
     type=Choice(["skip", "ignore"]),
 )
 resume_options = combine(
     option(
         "--resume [ID]",
-        "Continue a run: run only what is missing. Without ID, the latest unfinished run.",
+        "Resume the run ID: run only its missing samples. Default: the latest unfinished run.",
         is_flag=False,
         flag_value=LATEST_UNFINISHED,
     ),
-    option("--allow-changes", "With --resume: continue even if the evaluation has changed."),
+    option("--allow-changes", "With --resume: resume even if the evaluation has changed."),
     option("--retry-errors", "With --resume: run failed samples again."),
 )
 
@@ -140,17 +215,16 @@ def redact_option(default: str | None = None) -> Decorator:
     """Return --redact; pass `default` where no eval file can set it."""
     return option(
         "--redact",
-        "Remove secrets, or secrets and personal data, before anything is stored. Default: secrets.",
+        "Remove secrets, or secrets and personal data (personal), before results are stored. Default: secrets.",
         type=Choice(["secrets", "personal", "nothing"]),
         default=default,
-        show_default=False,
     )
 
 
 def page_options(noun: str) -> Decorator:
     return combine(
-        option("--limit N", f"Show at most N {noun}.", type=click.IntRange(min=0), default=20),
-        option("--offset N", f"Skip the first N {noun}.", type=click.IntRange(min=0), default=0),
+        option("--limit N", f"Show at most N {noun}.", type=NATURAL_NUMBER, default=20),
+        option("--offset N", f"Skip the first N {noun}.", type=NATURAL_NUMBER, default=0),
     )
 
 
@@ -169,7 +243,7 @@ def progress(options: Mapping[str, Any], **settings: Any) -> Any:
 
 @contextlib.contextmanager
 def redirect_prints(as_json: bool) -> Iterator[None]:
-    """With --json, send what targets and evaluators print to standard error.
+    """With --json, redirect the prints of targets and evaluators to standard error.
 
     Streams that they replace are restored afterwards.
     """
@@ -193,33 +267,40 @@ def tolerate_closed_pipe() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def name_options_as_typed() -> Iterator[None]:
-    """In errors of the library, write the options of this command as they are typed: --max-flips."""
-    options = (each for each in click.get_current_context().command.params if isinstance(each, click.Option))
-    typed = {str(each.name): each.opts[0] for each in options}
+def show_cli_option_names() -> Iterator[None]:
+    """Show options in the library's errors as they are typed on the command line: --max-flips."""
+    options = (option for option in click.get_current_context().command.params if isinstance(option, click.Option))
+    cli_names = {str(option.name): option.opts[0] for option in options}
     try:
         yield
     except ProctorError as error:
-        error.where = typed.get(error.where, error.where)
+        context = click.get_current_context()
+        if context.get_parameter_source(error.where) == ParameterSource.COMMANDLINE:
+            error.where = cli_names[error.where]
         error.what, error.fix = (
-            re.sub(r"`(\w+)`", lambda match: typed.get(match[1], match[0]), text) for text in (error.what, error.fix)
+            re.sub(r"`(\w+)`", lambda match: cli_names.get(match[1], match[0]), text)
+            for text in (error.what, error.fix)
         )
+        if error.fix.startswith(f"write {error.where.lstrip('-')}="):
+            error.fix = f"write {error.where} {error.fix.partition('=')[2]}"
         raise
 
 
 def check_resume_options(options: dict[str, Any]) -> None:
     """Reject options that need --resume when it is missing."""
-    given = [name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))]
-    if given and not options.get("resume"):
-        need = "needs" if len(given) == 1 else "need"
-        raise ConfigError(f"{' and '.join(given)} {need} --resume", fix="add --resume, or --resume RUN")
+    dependent_options = [
+        name for name in ("--retry-errors", "--allow-changes") if options.get(name.strip("-").replace("-", "_"))
+    ]
+    if dependent_options and not options.get("resume"):
+        need = "needs" if len(dependent_options) == 1 else "need"
+        raise ConfigError(f"{' and '.join(dependent_options)} {need} --resume", fix="add --resume, or --resume RUN")
 
 
 def parse_budget(values: Iterable[str], default: Any = None) -> Any:
-    """Return the limits of --budget, or `default` (those of an eval file) without any."""
-    limits = {name: parse_value(text) for name, text in parse_pairs(values, "--budget", BUDGET_FORM).items()}
+    """Return the limits of --budget; without --budget, return `default` (the limits of an eval file)."""
+    limits = {name: parse_value(text) for name, text in parse_pairs(values, "--budget", BUDGET_FORMAT).items()}
     problems = [
-        Problem("--budget", f"expected {BUDGET_FORM}, each a number above 0, found {name}={limit}")
+        Problem("--budget", f"must be {BUDGET_FORMAT}, where N is a number greater than 0, got {name}={limit}")
         for name, limit in limits.items()
         if name not in ("calls", "tokens", "cost")
         or isinstance(limit, bool)
@@ -231,7 +312,7 @@ def parse_budget(values: Iterable[str], default: Any = None) -> Any:
 
 
 def raise_problems(problems: Sequence[Problem], fix: str) -> None:
-    """Raise one error for all problems of an option; none if there are no problems."""
+    """Raise one error for all problems of an option, if there are any."""
     if len(problems) == 1:
         raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix or fix)
     if problems:
@@ -251,7 +332,7 @@ def echo_stderr(text: str, heading: str = "") -> None:
 
 
 def discard_stdout() -> None:
-    """Send further output nowhere, after the reader of a pipe has closed it."""
+    """Discard further output after the reader of a pipe has closed it."""
     sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
 
 
@@ -262,25 +343,25 @@ def display_name(name: str) -> str:
     return single_line(name, NAME_WIDTH)
 
 
-def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=value") -> dict[str, str]:
-    """Parse `key=value` options into a mapping; report all errors at once."""
+def parse_pairs(values: Iterable[str], option_name: str, expected: str = "KEY=VALUE") -> dict[str, str]:
+    """Parse `key=value` options into a mapping; one error reports all problems."""
     parsed: dict[str, str] = {}
     problems = []
-    fix = f"write {option_name} {expected.partition(',')[0]}"
+    fix = f"write {option_name} {EXAMPLES[option_name]}"
     for text in values:
         key, equals, value = text.partition("=")
         is_json = text.lstrip().startswith(("{", "["))
         if is_json or not equals or not key.strip():
-            problems.append(Problem(option_name, f"expected {expected}, found {text!r}"))
+            problems.append(Problem(option_name, f"must be {expected}, got {text!r}"))
             if is_json:
-                fix = f"write one pair after each {option_name}, not JSON: {option_name} {expected}"
+                fix = f"write one pair after each {option_name}, not JSON: {option_name} {EXAMPLES[option_name]}"
         parsed[key.strip()] = value
     raise_problems(problems, fix)
     return parsed
 
 
 def parse_value(text: str) -> Any:
-    """Parse a value as YAML does: 3, true, [a, b], or text."""
+    """Parse a value as YAML does: 3, true, [a, b], or a string."""
     try:
         return load_yaml(text)
     except InvalidYAML:
@@ -294,13 +375,15 @@ def parse_share(text: str, where: str, example: str = "80% or 0.8") -> float:
     try:
         return float(text)
     except ValueError:
-        raise ConfigError(f"{text!r} is not a number or percentage", where=where, fix=f"write {example}") from None
+        raise ConfigError(
+            f"must be a number or a percentage, got {text!r}", where=where, fix=f"write {example}"
+        ) from None
 
 
 class Share(click.ParamType[float]):
-    """A share within bounds: 0.3 or 30%."""
+    """A fraction within bounds: 0.3 or 30%."""
 
-    name = "share"
+    name = "percent"
 
     def __init__(self, low: float, high: float) -> None:
         self._low, self._high = low, high
@@ -308,5 +391,6 @@ class Share(click.ParamType[float]):
     def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's signature
         share = value if isinstance(value, float) else parse_share(str(value), param.opts[0])
         if not self._low <= share <= self._high:
-            self.fail(f"{value} is not in the range {100 * self._low:g}% to {100 * self._high:g}%", param)
+            expected = f"from {100 * self._low:g}% to {100 * self._high:g}%"
+            raise ConfigError(f"must be {expected}, got {value}", where=param.opts[0], fix=f"write {param.opts[0]} 30%")
         return share

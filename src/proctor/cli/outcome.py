@@ -18,34 +18,34 @@ from proctor.reports.format import escape
 FLIPS_SHOWN = 3
 
 
-def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mapping[str, Any]) -> int:
-    """Write and print the report as --output, --quiet and --json say, and return the exit code.
+def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options: Mapping[str, Any]) -> int:
+    """Write and print the report according to --output, --quiet and --json, and return the exit code.
 
-    1: a metric is below its threshold. 3: no result has a verdict, as with a wrong key or a server
-    that is down. 4: the thresholds are reached, but more than 10% of the values are missing.
+    1: a metric is below its threshold. 3: no result has a verdict, for example because of a wrong key or a server that
+    is down. 4: the thresholds are reached, but more than 10% of the values are missing.
     """
     from proctor.reports.formats import write_reports
 
     output = options.get("output")
-    below = find_shortfalls(report, thresholds)
+    shortfalls = find_shortfalls(report, thresholds)
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
-    inconclusive_reasons = [] if below else list(_find_missing_values(report, thresholds))
-    verdict = _describe_gate(thresholds, below, inconclusive_reasons)
+    inconclusive_reasons = [] if shortfalls else list(_find_missing_values(report, thresholds))
+    verdict = _describe_gate(thresholds, shortfalls, inconclusive_reasons)
     paths = write_reports(report, output, options["formats"], verdict) if output else []
     with tolerate_closed_pipe():
         if options.get("as_json"):
-            print_json({**summarize(report), "below_threshold": below, "inconclusive": inconclusive_reasons})
+            print_json({**summarize(report), "below_threshold": shortfalls, "inconclusive": inconclusive_reasons})
         elif not options.get("quiet"):
             show_report(report)
             for path in paths:
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
         echo_stderr(_describe_no_verdict(report))
-    for sentence in below:
+    for sentence in shortfalls:
         echo_stderr(f"threshold not reached: {sentence}")
     for sentence in inconclusive_reasons:
         echo_stderr(f"inconclusive: {sentence}")
-    if below:
+    if shortfalls:
         return FAILED
     counts = report.counts
     if counts.total and counts.passed + counts.failed == 0:
@@ -87,11 +87,11 @@ def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) ->
             )
 
 
-def _describe_gate(thresholds: Mapping[str, float], below: list[str], inconclusive_reasons: list[str]) -> str:
+def _describe_gate(thresholds: Mapping[str, float], shortfalls: list[str], inconclusive_reasons: list[str]) -> str:
     if not thresholds:
         return ""
-    if below:
-        return f"**Gate: failed.** {escape('; '.join(below))}."
+    if shortfalls:
+        return f"**Gate: failed.** {escape('; '.join(shortfalls))}."
     if inconclusive_reasons:
         return f"**Gate: inconclusive.** {escape('; '.join(inconclusive_reasons))}."
     reached = ", ".join(f"{metric} at least {threshold:g}" for metric, threshold in thresholds.items())
@@ -99,7 +99,7 @@ def _describe_gate(thresholds: Mapping[str, float], below: list[str], inconclusi
 
 
 def summarize(report: EvalReport) -> dict[str, Any]:
-    """Return a report without its results, for programs."""
+    """Return a report without its results, for the JSON output."""
     comparisons = report.compare_with_baseline()
     return {
         "run_id": report.run_id,

@@ -16,7 +16,7 @@ HEAD_BYTES = 4096
 MAX_BYTES = 50_000_000
 SQLITE_HEAD = b"SQLite format 3\x00"
 PARQUET_MARK = b"PAR1"
-# SQLite keeps its latest changes in files with these endings.
+# SQLite keeps its latest changes in files with these suffixes.
 DATABASE_ENDINGS = ("", "-wal", "-shm", "-journal")
 DESCRIPTIONS = {
     ".csv": "a table",
@@ -55,9 +55,9 @@ RESULT = OutputType("a session result", key="rubric_scores")
 SUMMARY = OutputType("a batch summary", key="batch_summary")
 RUBRICS = OutputType("a rubric file", key="rubrics")
 JUNIT = OutputType("a JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate')
-COMMENT = OutputType("a gate comment", rb"<!-- proctor gate: ")
+COMMENT = OutputType("a Markdown file of a gate", rb"<!-- proctor gate: ")
 COMPARISON = OutputType("a comparison", rb"## [^\n]* (?:beside|compared with|compared to|vs\.?) [^\n]*\n")
-PICTURE = OutputType("a trend picture", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
+PICTURE = OutputType("an SVG chart", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
 EXPORTS = {
     "jsonl": OutputType("an export of runs", rb'\{"part":\s*"run",\s*"proctor_run":'),
     "csv": OutputType("an export of runs", rb"run_id,run_name,run_began,configuration,sample_id,"),
@@ -75,7 +75,7 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
     if path is None or is_stream(path):
         return
     if path.is_dir():
-        raise ConfigError(f"{str(path)!r} is a folder", where=option, fix="name a file in it")
+        raise ConfigError(f"{str(path)!r} is a folder", where=option, fix="name a file in this folder")
     if not _is_writable(path.absolute().parent):
         raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix="name a file in a writable folder")
     _reject_history_file(path, option, history)
@@ -84,7 +84,7 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
     is_database = _read_head(path).startswith(SQLITE_HEAD)
     existing = "a database" if is_database else DESCRIPTIONS.get(path.suffix.lower(), "a file")
     raise ConfigError(
-        f"{existing} exists here and is not overwritten, because it is not {output_type.name}",
+        f"the file exists and is {existing}, not {output_type.name}; it is not overwritten",
         where=f"{option} {path}",
         fix="name another file, or delete this one",
     )
@@ -102,9 +102,14 @@ def check_reports(options: Mapping[str, Any]) -> list[Path]:
     _reject_history_file(folder, "--output", history)
     check_folder(folder, "--output")
     selected = select_formats(formats)
-    for each in selected:
-        check_file(folder / each.file_name, OutputType("a report", each.signature.encode()), "--output", history)
-    return [folder / each.file_name for each in selected]
+    for report_format in selected:
+        check_file(
+            folder / report_format.file_name,
+            OutputType("a report", report_format.signature.encode()),
+            "--output",
+            history,
+        )
+    return [folder / report_format.file_name for report_format in selected]
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -137,7 +142,7 @@ def reject_outputs_in_dataset(dataset: Any, outputs: Iterable[Path]) -> None:
     for path in outputs:
         if isinstance(dataset, SessionDataset) and dataset.reads(path):
             raise ConfigError(
-                "this folder holds the recorded sessions: the next run would read the report as a session",
+                "this folder contains the recorded sessions, so the next run would read the report as a session",
                 where=str(path),
                 fix="write to a separate folder",
             )
@@ -154,7 +159,7 @@ def reject_overwriting_inputs(output: Path | None, inputs: Mapping[str, Path | N
 
 
 def is_within(inner: Path, outer: Path) -> bool:
-    """True if a path is another path or lies in that folder; links and `..` are resolved."""
+    """True if `inner` is `outer` or lies inside it; links and `..` are resolved."""
     candidates = (inner.resolve(), *inner.resolve().parents)
     if not outer.exists():
         return outer.resolve() in candidates
@@ -163,7 +168,7 @@ def is_within(inner: Path, outer: Path) -> bool:
 
 
 def _existing_part(path: Path) -> Path:
-    return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+    return next(part for part in (path.absolute(), *path.absolute().parents) if part.exists())
 
 
 def _is_writable(folder: Path) -> bool:
@@ -176,7 +181,7 @@ def _reject_history_file(path: Path, option: str, history: str | None) -> None:
 
     file = history_file(history)
     if file is not None and any(is_within(path, file.with_name(file.name + end)) for end in DATABASE_ENDINGS):
-        raise ConfigError("this file holds the history of runs", where=f"{option} {path}", fix="name another file")
+        raise ConfigError("this file is the history", where=f"{option} {path}", fix="name another file")
 
 
 def _read_head(path: Path) -> bytes:
@@ -188,7 +193,7 @@ def _read_head(path: Path) -> bytes:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if it holds anything else."""
+    """Return the JSON object in a file; an empty one if the file holds anything else."""
     try:
         if path.stat().st_size > MAX_BYTES:
             return {}
@@ -199,7 +204,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def _has_columns(path: Path, names: tuple[bytes, ...]) -> bool:
-    """True if the footer of a Parquet file names these columns."""
+    """True if the footer of a Parquet file lists these columns."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

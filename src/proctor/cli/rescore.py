@@ -32,7 +32,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     proctor rescore latest -e contains --set contains.case_sensitive=false
     proctor rescore latest --file eval.yaml
     """
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge
     from proctor.engine.start import RunControls
@@ -50,7 +50,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from_file = evaluation.evaluators if evaluation else list(plugin_evaluators)
     evaluators = list(options["evaluator"]) or from_file
     if not evaluators:
-        raise ConfigError("there is no evaluator to score with", fix="add -e NAME, --plugin or --file eval.yaml")
+        raise ConfigError("no evaluator is selected", fix="add -e NAME, --plugin or --file eval.yaml")
     thresholds = {**(evaluation.fail_under if evaluation else {}), **parse_thresholds(options["fail_under"])}
     with cli.redirect_prints(options["as_json"]):
         report = bridge.run(
@@ -67,4 +67,4 @@ def command(run: str, file: Path | None, **options: Any) -> int:
                 budget=cli.parse_budget(options["budget"], evaluation and evaluation.options.get("budget")),
             )
         )
-    return conclude(report, thresholds, options)
+    return report_outcome(report, thresholds, options)

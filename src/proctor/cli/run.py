@@ -10,6 +10,7 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.evaluation import (
     EVAL_FILE_ENDINGS,
+    cache_option,
     concurrency_option,
     dataset_options,
     epochs_option,
@@ -40,22 +41,28 @@ from proctor.cli.evaluation import (
     flag_value="0",
 )
 @retries_option
-@cli.option("--max-errors N", "Stop after N samples whose target or evaluator failed.")
-@cli.option("--max-output-bytes N", "Count an output of more than N bytes as an error. Default: 10000000.")
 @cli.option(
-    "--on-error",
-    "Continue after a failed sample, or stop the run. Default: continue.",
-    type=cli.Choice(["continue", "raise"]),
+    "--max-errors N", "Stop after N samples with an error of the target or an evaluator.", type=cli.POSITIVE_INTEGER
+)
+@cli.option(
+    "--max-output-bytes N",
+    "Count an output of more than N bytes as an error. Default: 10000000.",
+    type=cli.POSITIVE_INTEGER,
+)
+@cli.option(
+    "--on-error", "Continue after an error, or stop the run. Default: continue.", type=cli.Choice(["continue", "raise"])
 )
 @cli.tag_option
-@cli.option("--cache", "Reuse the outputs of identical earlier calls.", default=None)
+@cache_option
 @cli.redact_option()
 @cli.skipped_option
 @cli.canary_option
 @cli.budget_option
-@cli.option("--workers ADDRESS", "Let workers run the samples. Example: --workers redis://host:6379/0/evals.")
 @cli.option(
-    "--worker-timeout --patience SECONDS", "With --workers: fail if no worker answers within SECONDS. Default: 3600."
+    "--workers ADDRESS", "Run the samples on the workers of this mailbox. Example: --workers redis://host:6379/0/evals."
+)
+@cli.option(
+    "--worker-timeout --patience SECONDS", "With --workers: stop if no worker responds for SECONDS. Default: 3600."
 )
 @cli.option("--cluster --on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
 @cli.resume_options
@@ -72,7 +79,7 @@ def command(file: Path | None, **options: Any) -> int:
     and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
-    from proctor.cli.outcome import conclude
+    from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports, reject_outputs_in_dataset
     from proctor.core import bridge
     from proctor.engine.start import RunControls
@@ -86,11 +93,15 @@ def command(file: Path | None, **options: Any) -> int:
     report_files = check_reports(options)
     cli.check_resume_options(options)
     registry = Registry.standard()
-    with cli.redirect_prints(options["as_json"]):
+    with cli.show_cli_option_names(), cli.redirect_prints(options["as_json"]):
         loaded = load_evaluation(file, options, registry)
     evaluation = loaded.evaluation
     reject_outputs_in_dataset(evaluation.dataset, report_files)
-    with cli.redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
+    with (
+        cli.show_cli_option_names(),
+        cli.redirect_prints(options["as_json"]),
+        _open_backend(loaded, file, options) as backend,
+    ):
         controls = RunControls(
             watch=cli.progress(options),
             allow_changes=options["allow_changes"],
@@ -101,7 +112,7 @@ def command(file: Path | None, **options: Any) -> int:
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
     if not (options["quiet"] or options["as_json"]):
         _show_detected_format(evaluation.dataset, report)
-    return conclude(report, evaluation.fail_under, options)
+    return report_outcome(report, evaluation.fail_under, options)
 
 
 def _show_detected_format(dataset: Any, report: Any) -> None:
@@ -140,7 +151,7 @@ def _split_resume(file: Path | None, resume: str | None) -> tuple[Path | None, s
 
 
 def _split_formats(options: dict[str, Any]) -> None:
-    """Read a --format that only datasets have, and any --format without --output, as --dataset-format."""
+    """Treat --format as --dataset-format if only datasets have the format, or if --output is missing."""
     from proctor.core.imports import REPORTERS, plugin_names
     from proctor.wiring.open_dataset import known_formats
 
@@ -154,7 +165,7 @@ def _split_formats(options: dict[str, Any]) -> None:
 
 
 def _split_seed(file: Path | None, seed: str | None) -> tuple[Path | None, int | str | None]:
-    """Read `--shuffle eval.yaml` as the eval file; a seed that is no integer is rejected later."""
+    """Read `--shuffle eval.yaml` as the eval file; a seed that is not an integer is rejected later."""
     if file is None and seed is not None and seed.endswith(EVAL_FILE_ENDINGS):
         return Path(seed), 0
     try:

@@ -19,19 +19,23 @@ if TYPE_CHECKING:
 
 
 @click.command("learn", short_help="Learn rubrics from sessions with known scores.")
-@cli.option("--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True)
-@cli.option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
-@judge_options("--judge MODEL", "Score the held-out sessions with this model. Default: the model of --model.")
+@cli.option("--manifest FILE", "Learn from the sessions in this JSON or YAML file: [{path, score}, …].", required=True)
+@cli.option("--model MODEL", "Propose rubrics with this model. Example: openai:gpt-4o.", required=True)
+@judge_options("--judge MODEL", "Score the held-out sessions with this model. Default: the same as --model.")
 @cli.option("--output FILE", "Write the rubrics to this .json file.", required=True)
 @cli.option("--overwrite", "Replace an existing rubric file.")
 @cli.option(
-    "--held-out", "Check the rubrics on this share of the sessions. Example: 30%.", type=cli.Share(0, 0.9), default=0.3
+    "--held-out PERCENT", "Check the rubrics on this share of the sessions.", type=cli.Share(0, 0.9), default="30%"
 )
-@cli.option("--max-rubrics --most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6, into="most")
-@cli.option("--rounds N", "Propose rubrics N times, each time from other sessions.", type=click.IntRange(1), default=5)
+@cli.option("--max-rubrics --most N", "Keep at most N rubrics.", type=cli.POSITIVE_INTEGER, default=6, into="most")
+@cli.option(
+    "--rounds N", "Propose rubrics N times, each time from different sessions.", type=cli.POSITIVE_INTEGER, default=5
+)
 @cli.option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
-@cli.option("--seed N", "Select the sessions with this random seed.", default=0)
-@cli.option("--check-only --resume", "Propose nothing: check the rubrics in the --output file.", into="resume")
+@cli.option("--seed N", "Use N as the random seed for selecting sessions.", default=0)
+@cli.option(
+    "--check-only --resume", "Only check the rubrics in the --output file; do not propose new ones.", into="resume"
+)
 @cli.redact_option("secrets")
 @cli.quiet_option
 @cli.budget_option
@@ -42,7 +46,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     \b
     proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
 
-    The check is Kendall's tau between the known scores and the scores of the rubrics. With too few
+    The check measures the rank correlation (Kendall's tau) between the known scores and the rubrics'
+    scores. With too few
     sessions the check is inconclusive, and the output says so. The rubrics are written before the check:
     after an interruption, continue with --check-only.
     """
@@ -51,11 +56,11 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     from proctor.reports.rubric_files import write_json
 
     _check_output(output, manifest, options["history"], overwrite=overwrite or options["resume"])
-    proposed = load_rubrics(output) if options["resume"] else None
-    is_saved = proposed is not None
+    proposed_rubrics = load_rubrics(output) if options["resume"] else None
+    is_saved = proposed_rubrics is not None
 
     def describe_resume() -> str:
-        return "add --check-only to the same command" if is_saved else "repeat the command"
+        return "add --check-only to the same command" if is_saved else "run the command again"
 
     def save(rubrics: RubricSet) -> None:
         nonlocal is_saved
@@ -72,8 +77,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
 
     try:
         with cli.redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
-            known, warnings = _read_manifest(manifest, output)
-            learned = _learn(known, options, proposed, save)
+            scored_sessions, warnings = _read_manifest(manifest, output)
+            learned = _learn(scored_sessions, options, proposed_rubrics, save)
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; add --check-only to continue", err=True)
         return cli.INTERRUPTED
@@ -90,7 +95,9 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
 
     reject_overwriting_inputs(output, {"--manifest": manifest})
     if output.suffix.lower() != ".json":
-        raise ConfigError("rubrics are written as .json", where=str(output), fix="end the name in .json")
+        raise ConfigError(
+            f"must end in .json, got {output}", where="--output", fix=f"write --output {output.with_suffix('.json')}"
+        )
     check_file(output, RUBRICS, "--output", history)
     if output.exists() and output.stat().st_size and not overwrite:
         raise ConfigError(
@@ -101,7 +108,7 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
 
 
 def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], list[str]]:
-    """Return the sessions with their scores, and warnings about what could not be read."""
+    """Return the sessions with their scores, and warnings about unreadable files."""
     from proctor.reports.rubric_files import is_from
     from proctor.sessions import current as sessions
     from proctor.wiring.scoring.manifest import read_manifest
@@ -109,20 +116,22 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], l
     warnings: list[str] = []
     token = sessions.warnings.set(warnings)
     try:
-        known = read_manifest(manifest)
+        scored_sessions = read_manifest(manifest)
     finally:
         sessions.warnings.reset(token)
-    for session in known:
+    for session in scored_sessions:
         if is_from(session.sample.metadata["source"], output):
             raise ConfigError(
                 f"session {session.sample.id!r} of the manifest is in this file, which would be overwritten",
                 where=f"--output {output}",
                 fix="name another file",
             )
-    return known, warnings
+    return scored_sessions, warnings
 
 
-def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> LearningResult:
+def _learn(
+    scored_sessions: list[ScoredSession], options: dict[str, Any], proposed_rubrics: Any, save: Any
+) -> LearningResult:
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.records.rubric import DEFAULT_SCALE
@@ -133,7 +142,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     display = cli.progress(options, outcomes=lambda _: [])
     learned: LearningResult = bridge.run(
         learn_rubrics(
-            known,
+            scored_sessions,
             options["model"],
             judge=options["judge"],
             history=open_history(options["history"]),
@@ -148,7 +157,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
             held_out_share=options["held_out"],
             **{name: options[name] for name in ("rounds", "seed", "embedder")},
             scale=options["scale"] or DEFAULT_SCALE,
-            proposed=proposed,
+            proposed=proposed_rubrics,
             save=save,
         )
     )
@@ -179,6 +188,6 @@ def _describe_agreement(agreement: Agreement) -> str:
     if agreement.tau is None:
         return f"{agreement.verdict} ({sessions})"
     bounds = agreement.interval
-    interval = "" if bounds is None else f", 95 % interval {bounds[0]:.2f} to {bounds[1]:.2f}"
+    interval = "" if bounds is None else f", 95% interval {bounds[0]:.2f} to {bounds[1]:.2f}"
     note = f" ({agreement.note})" if agreement.note else ""
     return f"tau {agreement.tau:.2f} over {sessions}{interval}: {agreement.verdict}{note}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -14,7 +13,7 @@ import click
 
 from proctor.cli import options as cli
 from proctor.cli.evaluation import pattern_option
-from proctor.errors import ConfigError, Problem, ProctorError, RunInterrupted
+from proctor.errors import ConfigError, ProctorError, RunInterrupted
 from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from proctor.wiring.prepare import Evaluation
 
 JUDGE_VARIABLE = "PROCTOR_JUDGE"
-JUDGE_HELP = f"Score with this model, written provider:model. Default: ${JUDGE_VARIABLE}."
+JUDGE_HELP = f"Score with this model. Example: openai:gpt-4o. Default: ${JUDGE_VARIABLE}."
 RESUME = "resume the run"
 
 
@@ -36,18 +35,23 @@ def judge_options(declaration: str = "--model --judge MODEL", judge_help: str = 
         cli.option(declaration, judge_help),
         cli.option(
             "--scale LOW HIGH",
-            "Score on this scale if the rubrics name none. Default: 1 5.",
+            "Score on this scale if the rubrics do not define one. Default: 1 5.",
             type=float,
             nargs=2,
             callback=_check_scale,
         ),
         cli.option("--temperature --llm-temperature T", "Call the judge with this temperature.", default=0.1),
-        cli.option("--max-tokens --llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
-        cli.option("--timeout SECONDS", "Time limit per rubric in seconds.", default=60.0),
+        cli.option(
+            "--max-tokens --llm-max-tokens N",
+            "Limit each answer of the judge to N tokens.",
+            type=cli.POSITIVE_INTEGER,
+            default=1024,
+        ),
+        cli.option("--timeout SECONDS", "Stop scoring a rubric after SECONDS.", default=60.0),
         cli.option(
             "--judge-concurrency --max-concurrent N",
-            "Run up to N judge calls concurrently, over all sessions and rubrics.",
-            type=click.IntRange(1),
+            "Run up to N judge calls concurrently, across all sessions and rubrics.",
+            type=cli.POSITIVE_INTEGER,
             default=10,
             into="max_concurrent",
         ),
@@ -57,16 +61,13 @@ def judge_options(declaration: str = "--model --judge MODEL", judge_help: str = 
 def _check_scale(_context: Any, _option: Any, scale: tuple[float, float] | None) -> Any:
     if scale and not scale[0] < scale[1]:
         low, high = sorted(scale)
-        fix = f"--scale {low:g} {high:g}" if low < high else "--scale 1 5"
+        fix = f"write --scale {low:g} {high:g}" if low < high else "write --scale 1 5"
         raise ConfigError("the lowest score must come first", where="--scale", fix=fix)
     return scale
 
 
 def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for calls of the judge; report all errors at once."""
-    problems = list(_find_problems(options))
-    if problems:
-        raise ConfigError("some options are invalid", problems=problems)
+    """Return the settings for calls of the judge."""
     settings = {
         "temperature": options["temperature"],
         "max_tokens": options["max_tokens"],
@@ -75,32 +76,21 @@ def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**settings, "scale": options["scale"]} if options["scale"] else settings
 
 
-def _find_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, minimum, expected in (
-        ("--temperature", 0.0, "a number from 0 up"),
-        ("--max-tokens", 1.0, "a whole number from 1 up"),
-        ("--timeout", math.ulp(0.0), "seconds, more than 0"),
-    ):
-        value = options[name.strip("-").replace("-", "_")]
-        if not minimum <= value < math.inf:
-            yield Problem(name, f"expected {expected}, found {value:g}")
-
-
-id_option = cli.option("--id ID", "Select a session if there are several.", into="session_id")
+id_option = cli.option("--id ID", "Use the session with this id, if there are several.", into="session_id")
 log_format_option = cli.option(
-    "--format NAME", "Read the logs in this format, such as otlp. Default: detected.", into="form"
+    "--format NAME", "Read the logs in this format. Example: otlp. Default: detected from the content.", into="form"
 )
 scoring_options = cli.combine(
     cli.option(
         "--rubrics FILE",
-        'Score with the rubrics of this file, or "starter" for the built-in ones.',
+        'Score with the rubrics in this file; "starter" selects the built-in rubrics.',
         type=str,
         required=True,
     ),
     judge_options(),
-    cli.option("--prompt --template FILE", "Use the prompt in this file for the judge."),
+    cli.option("--prompt --template FILE", "Use the judge prompt in this file."),
     log_format_option,
-    cli.option("--no-cache --fresh", "Call the judge again for scores that earlier runs stored.", into="fresh"),
+    cli.option("--no-cache --fresh", "Ignore cached scores and call the judge again.", into="fresh"),
     cli.name_option,
     cli.redact_option("secrets"),
     cli.canary_option,
@@ -121,7 +111,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     \b
     proctor sessions evaluate --rubrics starter --session chat.jsonl --output result.json
 
-    Stored answers of the judge are reused: after an interruption, repeat the command.
+    The judge's answers are cached: after an interruption, run the command again.
     """
     from proctor.datasets.sessions import SessionDataset
     from proctor.records.rubric import read_run_columns
@@ -135,13 +125,13 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     display = cli.progress(options, outcomes=lambda _: [])
     is_interrupted = False
     try:
-        with replace_resume_fix(lambda: "repeat the command"):
+        with replace_resume_fix(lambda: "run the command again"):
             report = _run(evaluation, options, _build_controls(options, watch=display))
     except RunInterrupted as stopped:
         is_interrupted = True
         report = load_report(open_history(options["history"]), stopped.run_id)
         if not len(report.results):
-            click.echo("interrupted: answers are stored; repeat the command to continue", err=True)
+            click.echo("interrupted: the judge's answers are cached; to continue, run the command again", err=True)
             return cli.INTERRUPTED
     content = session_result(report.results[0], read_run_columns(report.metadata))
     result = add_run_details(add_source_path(content, session), report)
@@ -157,12 +147,12 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
 @cli.option("--sessions-dir DIR", "Score the sessions in this folder.", required=True)
 @cli.option("--output-dir DIR", "Write the results to this folder.", required=True)
 @pattern_option
-@cli.option("--concurrency --parallel N", "Score up to N sessions concurrently.", type=click.IntRange(1), default=5)
-@cli.option("--limit N", "Score only the first N sessions.", type=click.IntRange(1))
+@cli.option("--concurrency --parallel N", "Score up to N sessions concurrently.", type=cli.POSITIVE_INTEGER, default=5)
+@cli.option("--limit N", "Score only the first N sessions.", type=cli.POSITIVE_INTEGER)
 @cli.resume_options
 @scoring_options
 def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
-    """Score all recorded sessions of a folder with rubrics.
+    """Score all recorded sessions in a folder with rubrics.
 
     \b
     proctor sessions evaluate-batch --rubrics rubrics.json --sessions-dir logs --output-dir results
@@ -203,7 +193,7 @@ def replace_resume_fix(describe: Callable[[], str]) -> Iterator[None]:
 
 
 def reject_other_scale(rubrics: RubricSet, scale: tuple[float, float] | None) -> None:
-    """Reject --scale when the rubric file names another scale: its criteria are written for that."""
+    """Reject --scale if the rubric file names another scale, which its criteria were written for."""
     if scale and rubrics.scale is not None and tuple(rubrics.scale) != tuple(scale):
         low, high = rubrics.scale
         raise ConfigError(
@@ -217,8 +207,8 @@ def choose_judge(option: str | None) -> str:
     model = option or os.environ.get(JUDGE_VARIABLE)
     if not model:
         raise ConfigError(
-            "no judge is named",
-            fix=f"add --model provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists models",
+            "no judge model is set",
+            fix=f"add --model openai:gpt-4o, or set {JUDGE_VARIABLE}; `proctor models` lists the models",
         )
     return model
 
@@ -241,10 +231,10 @@ def _reject_folder(output_dir: Path, sessions_dir: Path, history: str | None) ->
     problem = ""
     if is_within(output_dir, sessions_dir):
         is_same = is_within(sessions_dir, output_dir)
-        place = "it holds the sessions" if is_same else "it is inside the folder of the sessions"
+        place = "this folder contains the sessions" if is_same else "this folder is inside the folder of the sessions"
         problem = f"{place}, so the next batch would read its results as sessions"
     elif other := find_foreign_result(output_dir, sessions_dir):
-        problem = f"it holds results of other sessions ({other}), which would be overwritten"
+        problem = f"this folder contains results of other sessions ({other}), which would be overwritten"
     if problem:
         raise ConfigError(problem, where=f"--output-dir {output_dir}", fix="write to a separate folder")
     check_file(output_dir / SUMMARY_FILE, SUMMARY, "--output-dir", history)
@@ -266,17 +256,17 @@ def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
         cli.echo_stderr(f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them")
     if foreign := files.foreign_files():
         cli.echo_stderr(
-            f"{output_dir} also holds {format_count(len(foreign), 'result')} of other runs, such as "
+            f"{output_dir} also contains {format_count(len(foreign), 'result')} of other runs, such as "
             f"{foreign[0]}: move them, or write to a separate folder"
         )
 
 
 @click.command("rubrics", short_help="Check a rubric file and list its rubrics.")
 @click.argument("file", required=False)
-@cli.option("--text", "Print the content of the file.", into="as_text")
+@cli.option("--text", "Print the content of the file instead.", into="as_text")
 @cli.json_option
 def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
-    """Check a rubric file and list its rubrics; without FILE, list the built-in ones.
+    """Check a rubric file and list its rubrics; without FILE, list the built-in rubrics.
 
     \b
     proctor sessions rubrics mine.yaml

@@ -64,13 +64,13 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
 @source_options
 @json_option
 def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> None:
-    """List the sessions in a file, or in all files of a folder.
+    """List the sessions in a file, or in all files in a folder.
 
     \b
     proctor sessions list ~/.claude/projects
     proctor sessions list logs/ --pattern "*.jsonl"
 
-    `sessions show`, `sessions evaluate` and runs use the same ids.
+    `sessions show`, `sessions evaluate` and `proctor run` accept these ids.
     """
     from proctor.datasets.sessions import name_sessions_uniquely
     from proctor.sessions.importers.session_files import SessionFiles
@@ -101,8 +101,8 @@ def _render_row(row: Mapping[str, Any]) -> Iterator[str]:
     counts = [format_count(row["messages"], "message"), format_count(row["tool_calls"], "tool call")]
     if row["tokens"] is not None:
         counts.append(format_count(row["tokens"], "token"))
-    if unknown := sum(row["passed_over"].values()):
-        counts.append(format_count(unknown, "unknown part"))
+    if unknown_count := sum(row["passed_over"].values()):
+        counts.append(format_count(unknown_count, "unknown part"))
     yield f"{single_line(row['id'], ID_WIDTH)}  {row['format']}  {', '.join(counts)}"
     yield f"    {single_line(row['source'], SOURCE_WIDTH)}"
     if row["input"] is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, get_args
 
 import click
@@ -11,7 +12,8 @@ from proctor.errors import ConfigError
 from proctor.records.trial import Outcome
 
 
-@click.command("show")
+# Another argument is most likely a sample, which an option names.
+@click.command("show", context_settings={"allow_extra_args": True})
 @click.argument("run", default="latest")
 @cli.option("--sample ID", "Show everything about this sample.")
 @cli.option("--session", "With --sample or --outcome: also show the messages of models and tools.")
@@ -22,7 +24,7 @@ from proctor.records.trial import Outcome
 @cli.output_options
 @cli.common_options
 def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
-    """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default).
+    """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default); RUN@CONFIGURATION selects one.
 
     \b
     proctor show
@@ -36,14 +38,20 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     from proctor.cli.outputs import check_reports
     from proctor.reports.formats import find_format, write_reports
     from proctor.reports.listing import show_results
-    from proctor.wiring.open_history import load_report, open_history, select_results
+    from proctor.wiring.compare_runs import open_report
+    from proctor.wiring.open_history import open_history, select_results
 
+    if others := click.get_current_context().args:
+        fix = f"for a sample, write: proctor show {shlex.quote(run)} --sample {shlex.quote(others[0])}"
+        raise ConfigError(f"unexpected argument {others[0]!r}: one run is shown at a time", fix=fix)
     prints_format = len(options["formats"]) == 1 and options["output"] is None
     if prints_format and as_json:
         raise ConfigError("--json and --format both print the report", fix="leave out one of them")
     if not prints_format:
         check_reports(options)
-    report = load_report(open_history(options["history"]), run)
+    _, report, options["configuration"], _ = open_report(
+        run, open_history(options["history"]), options["configuration"]
+    )
     if prints_format:
         click.echo(find_format(options["formats"][0]).render(report), nl=False)
         return

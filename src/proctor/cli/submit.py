@@ -22,7 +22,7 @@ from proctor.cli.evaluation import (
 @click.command("submit")
 @file_argument
 @dataset_options
-@cli.option("--format NAME", "The same as --dataset-format.")
+@cli.option("--format NAME", "Alias of --dataset-format.", hidden=True)
 @subject_options
 @cli.requests_option
 @cli.name_option
@@ -31,14 +31,14 @@ from proctor.cli.evaluation import (
 @cli.tag_option
 @cli.common_options
 def command(file: Path | None, **options: Any) -> int:
-    """Send the samples of a run to workers and return at once.
+    """Send the samples of a run to workers and return immediately.
 
     \b
     proctor submit eval.yaml --requests redis://localhost:6379/0/evals
     proctor collect RUN --requests redis://localhost:6379/0/evals
 
-    The history stores the run as submitted; `proctor collect` adds the results. Meanwhile no
-    process watches the run, so a budget or an error limit cannot stop it.
+    The history stores the run as submitted; `proctor collect` adds the results. Until then, no
+    process monitors the run, so a budget or an error limit cannot stop it.
     """
     from proctor.models.connect import hide_credentials
     from proctor.records import codec
@@ -59,7 +59,7 @@ def command(file: Path | None, **options: Any) -> int:
         "on_error": run.options.on_error != "continue",
     }
     if ignored := [name for name, is_set in stopping_options.items() if is_set]:
-        cli.echo_stderr(f"ignored, because no process watches a submitted run: {', '.join(ignored)}")
+        cli.echo_stderr(f"ignored, because no process monitors a submitted run: {', '.join(ignored)}")
     if options["as_json"]:
         click.echo(codec.encode({"run_id": run.run_id, "submitted": run.total}))
     else:

@@ -18,7 +18,8 @@ from proctor.cli.evaluation import (
     subject_options,
     timeout_option,
 )
-from proctor.cli.options import echo_stderr, json_option, option, requests_option
+from proctor.cli.options import POSITIVE_INTEGER, Number, echo_stderr, json_option, option, requests_option
+from proctor.core.resources import describe_os_error
 from proctor.errors import ConfigError
 
 
@@ -26,26 +27,22 @@ from proctor.errors import ConfigError
 @file_argument
 @subject_options
 @requests_option
-@option("--results ADDRESS", "Send results to this mailbox. Default: the one each request names.")
+@option("--results ADDRESS", "Send results to this mailbox. Default: the mailbox that each request specifies.")
 @concurrency_option
 @timeout_option
 @retries_option
 @option(
     "--lease SECONDS",
-    "Give the samples of a dead worker to another one after this time.",
-    type=click.FloatRange(min=0.1, max=43_200),
+    "Reassign the samples of a worker that has not responded for SECONDS.",
+    type=Number(float, 0.1, 43_200),
     default=30.0,
 )
 @option(
-    "--max-deliveries N", "Turn a request into a dead letter after N deliveries.", type=click.IntRange(min=1), default=5
+    "--max-deliveries N", "Move a request to the dead letters after N deliveries.", type=POSITIVE_INTEGER, default=5
 )
 @option("--until-empty", "Exit when the mailbox is empty.")
-@option(
-    "--alive-file FILE",
-    "Touch this file every two seconds, for liveness probes.",
-    type=click.Path(path_type=Path, dir_okay=False),
-)
-@option("--name NAME", "Name the worker. Default: host name and process id.", default="")
+@option("--alive-file FILE", "Update the timestamp of FILE every two seconds, for liveness probes.")
+@option("--name NAME", "Name the worker. Default: the host name and the process id.", default="")
 @json_option
 def command(file: Path | None, **options: Any) -> int:
     """Run samples that other processes submit: take requests from a mailbox and send results.
@@ -55,7 +52,7 @@ def command(file: Path | None, **options: Any) -> int:
     proctor run eval.yaml --workers redis://localhost:6379/0/evals
 
     FILE, or --target and --evaluator, must match the submitted run; a request that does not match
-    is left to another worker. On SIGTERM or Ctrl-C the worker finishes its running samples and
+    is left for other workers. On SIGTERM or Ctrl-C the worker finishes its running samples and
     returns the rest; a second signal stops the running samples too.
     """
     from proctor.core import bridge
@@ -81,11 +78,11 @@ def command(file: Path | None, **options: Any) -> int:
             alive_file.touch()
         except OSError as error:
             raise ConfigError(
-                f"cannot write the file {str(alive_file)!r}: {error.strerror}",
+                describe_os_error(error, f"the file {str(alive_file)!r} cannot be written"),
                 where="--alive-file",
                 fix="name a file in a writable folder",
             ) from None
-    # A wrong address fails here; a server that goes away later is waited for.
+    # A wrong address fails here; if the server goes away later, the worker waits for it.
     requests.approximate_count()
     worker = Worker(setup, WorkerConfig(requests, results, options["lease"], name, alive_file, _log))
     _log(f"{name} runs {worker.expects} for {requests.name!r}")

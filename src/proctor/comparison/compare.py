@@ -1,4 +1,4 @@
-"""Compare two runs or configurations: metric deltas, flips, and notes on what makes them differ."""
+"""Compare two runs or configurations: metric deltas, flips, and notes on other differences between them."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def diff_evaluators(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, .
 
 
 def _make_comparable(value: Any) -> Any:
-    """Copy the options of another version, by their common names and without the identities of nested evaluators."""
+    """Copy options stored by any version, with their common names and without the identities of nested evaluators."""
     if isinstance(value, Mapping):
         dropped = "identity" if "uses" in value and "name" in value else ""
-        return {COMMON_NAMES.get(key, key): _make_comparable(each) for key, each in value.items() if key != dropped}
+        return {COMMON_NAMES.get(key, key): _make_comparable(option) for key, option in value.items() if key != dropped}
     return [_make_comparable(item) for item in value] if isinstance(value, list) else value
 
 
@@ -114,13 +114,13 @@ def describe_code_change(evaluator: EvaluatorSpec) -> str:
 
 
 class EvaluatorChanges(NamedTuple):
-    """The evaluators that two runs do not share, and those of the same name that differ.
+    """The evaluators that only one of two runs has, and evaluators of the same name that differ.
 
-    `possibly_changed` evaluators have another code identity under another Python or Proctor version, which may be the
-    only difference. `reweighted` rubrics differ in their weight only: the rubric is comparable and the total is not.
-    `options` lists the changed options of each evaluator, `code_changes` describes a possible code change. `skipped`
-    holds the rule for skipped checks of each run if it differs. `uneven_coverage` names the evaluators that judged far
-    fewer samples in one run.
+    `possibly_changed` evaluators have a different code identity, possibly only because the Python or Proctor version
+    differs. `reweighted` rubrics differ only in their weight: the rubric is comparable, the total is not. `options`
+    lists the changed options of each evaluator, `code_changes` describes a possible code change. `skipped` holds the
+    rule for skipped checks of each run if it differs. `uneven_coverage` lists the evaluators that judged far fewer
+    samples in one run.
     """
 
     only_a: tuple[str, ...] = ()
@@ -139,7 +139,11 @@ class EvaluatorChanges(NamedTuple):
             is_changed = self.only_a or self.only_b or self.changed or self.skipped or self.uneven_coverage
             return bool(is_changed or (metric == TOTAL_SCORE and self.reweighted))
         label = metric.removeprefix("field.")
-        return any(each == name or each.startswith(f"{name}.") for name in self.changed for each in (metric, label))
+        return any(
+            metric_name == name or metric_name.startswith(f"{name}.")
+            for name in self.changed
+            for metric_name in (metric, label)
+        )
 
     def describe(self, a: str, b: str) -> Iterator[str]:
         for run, names in ((a, self.only_a), (b, self.only_b)):
@@ -149,9 +153,9 @@ class EvaluatorChanges(NamedTuple):
         for name in self.changed:
             change = "; ".join(option.describe(a, b) for option in self.options.get(name, ()))
             by_change.setdefault(change or self.code_changes[name], []).append(name)
-        for change, changed in by_change.items():
-            subject = "s {} are" if len(changed) > 1 else " {} is"
-            yield f"the evaluator{subject.format(', '.join(changed))} not the same in both runs: {change}"
+        for change, changed_names in by_change.items():
+            subject = "s {} are" if len(changed_names) > 1 else " {} is"
+            yield f"the evaluator{subject.format(', '.join(changed_names))} not the same in both runs: {change}"
         if self.skipped is not None:
             rule_a, rule_b = self.skipped
             yield f"a skipped check counts differently: skipped is {rule_a} in {a}, {rule_b} in {b}"
@@ -175,7 +179,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     # An identity covers the options too, so a changed weight does not imply changed code.
     reweighted = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
     identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
-    differing = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
+    differing_names = [name for name in shared if len({*identities[name]}) > 1 and name not in reweighted]
     is_same_environment = _identity_environment(a) == _identity_environment(b)
     changed = [
         name
@@ -183,7 +187,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         if name not in reweighted
         and (
             options[name]
-            or (name in differing and is_same_environment and not have_different_schemes(*identities[name]))
+            or (name in differing_names and is_same_environment and not have_different_schemes(*identities[name]))
         )
     ]
     rules = a.options.skipped, b.options.skipped
@@ -192,7 +196,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         tuple(name for name in specs_a if name not in specs_b),
         tuple(name for name in specs_b if name not in specs_a),
         tuple(changed),
-        tuple(name for name in differing if name not in changed),
+        tuple(name for name in differing_names if name not in changed),
         tuple(reweighted),
         options,
         {name: describe_code_change(specs_a[name]) for name in shared},
@@ -222,11 +226,10 @@ def compare(
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
-    `metrics` restricts the comparison, by name or as own metrics, and so the number of tests that p-values are
-    corrected for.
-    `better` maps a field to True if higher values are better. `min_difference` is the smallest relevant difference of
-    a rate or score. Metrics that combine all evaluators are not comparable if the runs have different evaluators,
-    unless `accept_changes`.
+    `metrics` restricts the comparison, by name or as custom metrics, and so the number of tests that p-values are
+    corrected for. `better` maps a field to True if higher values are better. `min_difference` is the smallest relevant
+    difference of a rate or score. Metrics that combine all evaluators are not comparable if the runs have different
+    evaluators, unless `accept_changes`.
     """
     [comparison] = compare_all(
         [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
@@ -245,14 +248,16 @@ def compare_all(
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
     if not 0 <= min_difference < 1:
         raise ConfigError(
-            f"the smallest relevant difference must be at least 0 and less than 1, got {min_difference!r}",
+            f"the smallest relevant difference must be 0 or more and less than 1, got {min_difference!r}",
             where="min_difference",
             fix="write 1% or 0.01",
         )
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
     deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
-    return [_compare_pair(*each, accept_changes=accept_changes) for each in zip(pairs, selected, deltas, strict=True)]
+    return [
+        _compare_pair(*inputs, accept_changes=accept_changes) for inputs in zip(pairs, selected, deltas, strict=True)
+    ]
 
 
 def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_changes: bool) -> Comparison:
@@ -301,35 +306,35 @@ def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges) -> MetricDelta:
 
 def _find_missing(side: Side, other: Side) -> tuple[str, ...]:
     tables = zip(_list_tables(side), _list_tables(other), strict=True)
-    return tuple(name for own, others in tables for name in others if name not in own)
+    return tuple(name for metrics, other_metrics in tables for name in other_metrics if name not in metrics)
 
 
 def _list_tables(side: Side) -> tuple[Mapping[str, object], ...]:
     return side.metrics, side.scores, side.fields, side.statistics
 
 
-def _add_own_metrics(side: Side, metrics: Sequence[MetricLike]) -> Side:
-    own = tuple(to_metric(metric) for metric in metrics if not isinstance(metric, str))
-    return msgspec.structs.replace(side, own_metrics=own) if own else side
+def _add_custom_metrics(side: Side, metrics: Sequence[MetricLike]) -> Side:
+    custom_metrics = tuple(to_metric(metric) for metric in metrics if not isinstance(metric, str))
+    return msgspec.structs.replace(side, custom_metrics=custom_metrics) if custom_metrics else side
 
 
 def _select_metrics(pairs: Sequence[Pair], requested: Sequence[MetricLike]) -> list[Pair]:
-    pairs = [(_add_own_metrics(a, requested), _add_own_metrics(b, requested)) for a, b in pairs]
+    pairs = [(_add_custom_metrics(a, requested), _add_custom_metrics(b, requested)) for a, b in pairs]
     metrics = [metric for metric in requested if isinstance(metric, str)]
-    for side, own in ((a, own) for a, _ in pairs for own in requested if not isinstance(own, str)):
-        # An own metric may have several numbers.
-        metrics += compute_metric(to_metric(own), side.results) if side.results is not None else ()
+    for side, custom_metric in (
+        (a, custom_metric) for a, _ in pairs for custom_metric in requested if not isinstance(custom_metric, str)
+    ):
+        # A custom metric may have several numbers.
+        metrics += compute_metric(to_metric(custom_metric), side.results) if side.results is not None else ()
     pairs = [request_metrics(a, b, metrics) for a, b in pairs]
     sides = [side for pair in pairs for side in pair]
     names = {name for side in sides for name in (*side.names, *side.statistics)}
     selected = set()
     for metric in metrics:
-        alias = next((each for each in list_aliases(metric) if each in names), None)
+        alias = next((candidate for candidate in list_aliases(metric) if candidate in names), None)
         if alias is None:
-            known = {*names, *(name for side in sides for name in list_known_metrics(side))}
-            raise ConfigError(
-                f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, known)
-            )
+            known_names = {*names, *(name for side in sides for name in list_known_metrics(side))}
+            raise ConfigError(f"unknown metric {metric!r}", where="metric", fix=suggest_name(metric, known_names))
         selected.add(alias)
 
     def select(side: Side) -> Side:

@@ -1,4 +1,4 @@
-"""Check whether samples with the same id have the same content: only then are they a pair."""
+"""Check whether samples with the same id have the same content; samples are paired only if they do."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def count_failed_trials(side: Side, metric: str) -> Counter[str]:
     elif TOTAL_SCORE in names:
         evaluators = [column.name for column in read_run_columns(side.run).columns]
     elif metric != PASS_RATE and MEAN_SCORE not in names:
-        known = {spec.name for spec in side.run.evaluators} if side.run else {*side.scores}
+        evaluator_names = {spec.name for spec in side.run.evaluators} if side.run else {*side.scores}
         stems = (name.rpartition(".")[0] for name in names if _PERCENTILE.search(name))
-        evaluators = [name for name in (*names, *stems) if name in known]
+        evaluators = [name for name in (*names, *stems) if name in evaluator_names]
     ignores_skips = side.run is not None and side.run.options.skipped == "ignore"
     outcomes: tuple[Outcome, ...] = failed if ignores_skips else (*failed, "skipped")
     trials = {
@@ -78,15 +78,15 @@ def mark_different_samples(a: Side, b: Side) -> tuple[Side, Side]:
         return a, b
     shared = set(a.samples) & set(b.samples)
     a_keys, b_keys = (_read_contents(side.results, shared) for side in (a, b))
-    return _mark(a, b, frozenset(name for name, key in a_keys.items() if b_keys.get(name, key) != key))
+    return _mark_samples(a, b, frozenset(name for name, key in a_keys.items() if b_keys.get(name, key) != key))
 
 
 def unpair_sides(a: Side, b: Side) -> tuple[Side, Side]:
     """Make both sides two independent groups of samples without pairs."""
-    return _mark(a, b, frozenset(a.samples) & frozenset(b.samples), unpaired=True)
+    return _mark_samples(a, b, frozenset(a.samples) & frozenset(b.samples), unpaired=True)
 
 
-def _mark(a: Side, b: Side, ids: frozenset[str], *, unpaired: bool = False) -> tuple[Side, Side]:
+def _mark_samples(a: Side, b: Side, ids: frozenset[str], *, unpaired: bool = False) -> tuple[Side, Side]:
     first, second = (
         msgspec.structs.replace(side, different_samples=ids, unpaired=unpaired or side.unpaired) for side in (a, b)
     )
@@ -101,26 +101,26 @@ def can_compare_contents(a: Side, b: Side) -> bool:
     is_same_dataset = fingerprints[0] == fingerprints[1] and fingerprints[0] is not None
     if a.run.run_id == b.run.run_id or is_same_dataset:
         return False
-    # Redaction makes equal texts look different unless both runs redact in the same way.
+    # Redaction makes equal texts look different, unless both runs redact in the same way.
     is_redacted = a.run.redacted or b.run.redacted
     return not is_redacted or a.run.options.redact == b.run.options.redact
 
 
 def content_key(sample: Sample[Any, Any]) -> bytes | None:
-    """Return a key of a sample's content; None if the content has no stable form.
+    """Return a key of a sample's content; None if the content has no stable representation.
 
-    The content is the input; for a recorded session it is the input and all user messages, because
-    the answers are what is measured. Recordings of one task are the same sample. The expected value
-    and other metadata may be corrected without making it a different sample.
+    The content is the input; for a recorded session it is the input and all user messages, because the answers are
+    measured. Recordings of one task are the same sample. The expected value and other metadata may be corrected without
+    making it a different sample.
     """
     session, task = sample.metadata.get("session"), sample.metadata.get("task_id")
     content = sample.input
     if session is not None and task is not None:
         content = {"task_id": task}
     elif session is not None:
-        events = _read(session, "events")
-        user_events = (e for e in events if _read(e, "role") == "user") if _is_list(events) else ()
-        content = [sample.input, *(_read(event, "content") for event in user_events)]
+        events = _read_part(session, "events")
+        user_events = (e for e in events if _read_part(e, "role") == "user") if _is_list(events) else ()
+        content = [sample.input, *(_read_part(event, "content") for event in user_events)]
     try:
         encoded = codec.encode_canonical(content)
     except codec.ENCODE_ERRORS:
@@ -137,7 +137,7 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _read(record: Any, name: str) -> Any:
+def _read_part(record: Any, name: str) -> Any:
     """Read a part of a record, or of a mapping that was read from JSON."""
     return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
 

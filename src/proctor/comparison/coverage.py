@@ -15,7 +15,7 @@ from proctor.records.results import Figures
 from proctor.records.score import SKIPPED_BY_DESIGN
 from proctor.records.trial import OUTCOMES
 
-# The same limit as for the warning of a run: more than a tenth is worth mentioning.
+# The limit that a run's own warning uses.
 MAX_UNEVEN_SHARE = 0.1
 _ERRORS = OUTCOMES.index("error"), OUTCOMES.index("unscored")
 
@@ -46,7 +46,7 @@ class Coverage(NamedTuple):
 
 
 class _Verdicts(NamedTuple):
-    """How many trials of each sample an evaluator judged, and how many it left without a verdict."""
+    """How many trials of each sample an evaluator judged, and how many got no verdict."""
 
     judged: Counter[str]
     unjudged: Counter[str]
@@ -64,8 +64,8 @@ class _Verdicts(NamedTuple):
 def compute_coverage(a: Side, b: Side) -> list[Coverage]:
     """Compute the coverage of every evaluator that both sides have, in the order of side a.
 
-    Sides without results have no coverage. An evaluator may apply to two independent groups of
-    samples more or less often, so there only an evaluator without any verdict counts as lost.
+    Sides without results have no coverage. Between two independent groups of samples, an evaluator may apply more or
+    less often, so only an evaluator without any verdict counts as lost.
     """
     if a.results is None or b.results is None:
         return []

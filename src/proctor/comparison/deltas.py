@@ -37,7 +37,7 @@ class PairDeltas(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A delta without its verdict, its place, and the numbers that it was computed from."""
+    """A delta without a verdict, its position, and the numbers that it was computed from."""
 
     pair: int
     group: str
@@ -63,7 +63,7 @@ def collect_evidence(a: Side, b: Side, a_numbers: ValuesBySample, b_numbers: Val
 
 
 def compute_delta(a: Side, b: Side, name: str, a_numbers: ValuesBySample, b_numbers: ValuesBySample) -> MetricDelta:
-    """Compute the delta of one number, without its verdict: that depends on all other deltas."""
+    """Compute the delta of one number, without its verdict, which depends on all other deltas."""
     evidence = collect_evidence(a, b, a_numbers, b_numbers)
     a_mean, b_mean = mean(evidence.first), mean(evidence.second)
     if not evidence.first or not evidence.second:
@@ -101,9 +101,11 @@ def compute_all_deltas(
     pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, min_difference: float = MIN_DIFFERENCE
 ) -> list[PairDeltas]:
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
-    # A number may be named as a report prints it.
+    # A metric may be requested by the name that reports print.
     better = {
-        **{alias: each for name, each in (better or {}).items() for alias in list_aliases(name)},
+        **{
+            alias: is_higher_better for name, is_higher_better in (better or {}).items() for alias in list_aliases(name)
+        },
         **(better or {}),
     }
     candidates = [
@@ -151,9 +153,9 @@ def _compute_statistic(
     if is_latency_of_two_runs(name, a, b):
         delta = msgspec.structs.replace(delta, p=None, method=f"{delta.method}; {DIFFERENT_MOMENTS}")
     statistic = a.statistics.get(name) or b.statistics[name]
-    described = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)
+    described_delta = _describe_scale(delta, statistic.kind, statistic.higher_is_better, better, min_difference)
     # No other test has the same numbers.
-    return _Candidate(index, "metric", described, ({name: 0.0}, {}))
+    return _Candidate(index, "metric", described_delta, ({name: 0.0}, {}))
 
 
 def _find_kind(name: str, group: str) -> tuple[Kind, bool | None]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
-from proctor.comparison.verdicts import DIFFERENT_MOMENTS
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS, has_different_moments
 from proctor.core.stats.intervals import MIN_CLUSTERS
 from proctor.records import formatting
 from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Comparison, MetricDelta
@@ -22,7 +22,7 @@ _OPENINGS = {"pass": "The gate passes", "fail": "The gate fails", "inconclusive"
 
 
 def describe_comparison(comparison: Comparison) -> str:
-    """Describe which side is better, by how much and how surely, and what else changed.
+    """Describe which side is better, by how much and with what certainty, and what else changed.
 
     If the sides were judged by different evaluators, or an evaluator judged far fewer samples on one
     side, the answer starts with that.
@@ -47,7 +47,7 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
     a, b = comparison.a, comparison.b
     difference = formatting.format_change(delta.absolute, delta.kind) + formatting.change_unit(delta.kind)
     if delta.kind == "number" and delta.percentage is not None:
-        difference += f" ({delta.percentage:+.1f} %)"
+        difference += f" ({delta.percentage:+.1f}%)"
     figures = (
         f"{_describe_values(delta.name, delta.a, delta.b, delta.kind)}, "
         f"{difference} ({', '.join(_describe_certainty(delta, comparison.tests))})"
@@ -58,6 +58,9 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
     if delta.verdict == "not enough evidence":
         needed = _describe_needed(delta.more_samples, delta.paired) if delta.more_samples else ""
         return f"Not enough evidence that {a} and {b} differ: {figures}{needed}."
+    if delta.verdict == NOT_COMPARABLE:
+        reason = f"; {DIFFERENT_MOMENTS}" if has_different_moments(delta) else ""
+        return f"{a} and {b} are not comparable: {figures}{reason}."
     relation = {"better": "better than", "worse": "worse than"}.get(delta.verdict, "different from")
     return f"{a} is {relation} {b}: {figures}."
 
@@ -75,7 +78,7 @@ def _describe_needed(more: int, is_paired: bool) -> str:
 def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
     yield delta.method.partition(";")[0] if delta.method.startswith(BOOTSTRAP) else f"n = {delta.n:,}"
     if delta.interval is not None:
-        yield f"95 % interval {formatting.format_changes(delta.interval, delta.kind)}"
+        yield f"95% interval {formatting.format_changes(delta.interval, delta.kind)}"
     if delta.p_adjusted is not None:
         p = formatting.format_probability(delta.p_adjusted)
         corrected = f" corrected for {tests} tests" if tests > 1 else ""
@@ -83,7 +86,11 @@ def _describe_certainty(delta: MetricDelta, tests: int) -> Iterator[str]:
 
 
 def _describe_changes(comparison: Comparison) -> str:
-    names = [delta.name for delta in comparison.essential() if delta.verdict == NOT_COMPARABLE]
+    names = [
+        delta.name
+        for delta in comparison.essential()
+        if delta.verdict == NOT_COMPARABLE and not has_different_moments(delta)
+    ]
     consequence = f", so {' and '.join(names)} cannot be compared" if names else ""
     problem = f"{comparison.a} and {comparison.b} were not scored by the same evaluators"
     if not comparison.evaluator_differences:
@@ -101,7 +108,7 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
 
 
 def describe_grouping(comparison: Comparison) -> str:
-    """State that two sides are compared without pairs, and why."""
+    """Explain why two sides are compared without pairs."""
     if comparison.unpaired:
         return "All samples of both are compared, as two independent groups."
     same = "the same in both" if comparison.other_content else "in both"
@@ -110,14 +117,14 @@ def describe_grouping(comparison: Comparison) -> str:
 
 def describe_gate(verdict: GateVerdict, checks: Sequence[Check], early: Early | None) -> str:
     """Describe a gate in one sentence: its decisive check, and how many more there are."""
-    deciding = [check for check in checks if check.verdict == verdict]
-    count = f"{len(deciding)} of {len(checks)}"
-    if len(deciding) == len(checks):
+    deciding_checks = [check for check in checks if check.verdict == verdict]
+    count = f"{len(deciding_checks)} of {len(checks)}"
+    if len(deciding_checks) == len(checks):
         count = "both" if len(checks) == 2 else f"all {len(checks)}"
     scope = f" in {count} checks" if len(checks) > 1 else ""
-    hardest = deciding[0]
+    hardest = deciding_checks[0]
     if verdict == "inconclusive":
-        hardest = max(deciding, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
+        hardest = max(deciding_checks, key=lambda check: math.inf if _is_infeasible(check) else check.more_samples or 0)
     configuration = f"{hardest.configuration}: " if hardest.configuration else ""
     stop = "" if early is None else f"; {describe_early(early, verdict)}"
     return f"{_OPENINGS[verdict]}{scope}: {configuration}{hardest.sentence}{stop}."
@@ -193,9 +200,9 @@ def describe_unmatched(comparison: Comparison) -> Iterator[str]:
         return
     for ids, side, other in ((comparison.only_a, a, b), (comparison.only_b, b, a)):
         if ids:
-            listed = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
+            id_list = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
             verb = "is" if len(ids) == 1 else "are"
-            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and left out: {listed}"
+            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and left out: {id_list}"
 
 
 def _describe_no_interval(check: Check, delta: MetricDelta) -> str:
@@ -213,7 +220,7 @@ def _describe_margin(check: Check, delta: MetricDelta) -> str:
     margin = check.margin or 0.0
     text = f"margin {_format_size(delta.kind, margin)}"
     if delta.kind == "number" and delta.b:
-        text += f", {100 * margin / abs(delta.b):.3g} %"
+        text += f", {100 * margin / abs(delta.b):.3g}%"
     samples = format_count(check.n, "sample")
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"

@@ -1,4 +1,4 @@
-"""Estimate the difference of two sides: an interval and a p-value.
+"""Estimate the difference between two sides: an interval and a p-value.
 
 The method depends on the data: pairs or independent groups, binary or other numbers, with or without
 clusters of samples.
@@ -18,7 +18,7 @@ MCNEMAR = "exact McNemar test"
 
 
 class Evidence:
-    """The difference of the first side minus the second, and its certainty.
+    """The first side minus the second, with its uncertainty.
 
     `first` and `second` are numbers of the same samples if `paired`, else of two groups. The
     clusters are None if all samples are independent.
@@ -40,7 +40,7 @@ class Evidence:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The number of numbers on each side."""
+        """The number of values on each side."""
         return len(self.first), len(self.second)
 
     @property
@@ -83,14 +83,14 @@ class Evidence:
     def interval(self, confidence: float = 0.95) -> intervals.Interval | None:
         """Return the confidence interval of the difference; None if there are too few numbers.
 
-        Clustered samples get the cluster-robust t interval, binary pairs Bonett and Price's and
-        binary groups Newcombe's, which hold even if all numbers are equal. Other numbers get
-        Student's t, which allows for rare values if they are scores from 0 to 1.
+        Clustered samples get the cluster-robust t interval. Binary pairs get Bonett and Price's interval and binary
+        groups Newcombe's; both are valid even if all numbers are equal. Other numbers get Student's t, which allows for
+        rare values if they are scores from 0 to 1.
         """
         if self.cluster_problem:
             return None
-        if self._clustered is not None:
-            return self._clustered.interval(confidence)
+        if self._clustered_estimate is not None:
+            return self._clustered_estimate.interval(confidence)
         first, second = self._units
         if len(first) < 2 or len(second) < 2:
             return None
@@ -100,28 +100,29 @@ class Evidence:
                 return differences.paired_rate_interval(up, down, self.units, confidence)
             return differences.rate_difference_interval(sum(first), len(first), sum(second), len(second), confidence)
         has_spread = self.paired or (_has_spread(first) and _has_spread(second))
-        if not has_spread or self._student is None:
+        if not has_spread or self._t_estimate is None:
             return None
         if self.paired and self.are_scores:
             return intervals.skew_adjusted_interval(self._unit_differences, confidence)
-        return self._student.interval(confidence)
+        return self._t_estimate.interval(confidence)
 
     def probability(self) -> tuple[float | None, str]:
         """Return the p-value of the difference, and the name of the test.
 
-        Binary pairs get the exact McNemar test, few numbers a permutation test, many Student's t.
+        The test is the exact McNemar test for binary pairs, a permutation test for few numbers, and Student's t for
+        many.
         """
         if self.cluster_problem:
             return None, self.cluster_problem
-        if self._clustered is not None:
-            return self._clustered.p(), "cluster-robust t-test"
+        if self._clustered_estimate is not None:
+            return self._clustered_estimate.p(), "cluster-robust t-test"
         first, second = self._units
         if not first or not second or len(first) + len(second) < 3:
             return None, ""
         if self.paired and self._is_binary_by_unit:
             return sign_test(*self._flips), MCNEMAR
         if self.paired:
-            p, _, method = differences.paired_test(self._unit_differences, self._student)
+            p, _, method = differences.paired_test(self._unit_differences, self._t_estimate)
             return p, method
         test = differences.compare_groups(first, second)
         return (None, "") if test is None else (test.p, test.method)
@@ -131,12 +132,12 @@ class Evidence:
         """The standard error of the difference; None if it is unknown or 0."""
         if self.cluster_problem:
             return None
-        if self._clustered is not None:
-            return self._clustered.error
+        if self._clustered_estimate is not None:
+            return self._clustered_estimate.error
         if self.paired and self._unit_differences and self._is_binary_by_unit:
             (up, down), n = self._flips, len(self._unit_differences)
             return math.sqrt(up + down - (up - down) ** 2 / n) / n or None
-        return None if self._student is None else self._student.error
+        return None if self._t_estimate is None else self._t_estimate.error
 
     @property
     def effect(self) -> float | None:
@@ -158,15 +159,15 @@ class Evidence:
 
     @cached_property
     def _flips(self) -> tuple[int, int]:
-        """The number of pairs that go up, and the number that go down."""
+        """The number of pairs that improved, and of pairs that got worse."""
         return self._unit_differences.count(1), self._unit_differences.count(-1)
 
     @cached_property
-    def _student(self) -> differences.TEstimate | None:
+    def _t_estimate(self) -> differences.TEstimate | None:
         return differences.difference_t(self._unit_differences) if self.paired else differences.welch_t(*self._units)
 
     @cached_property
-    def _clustered(self) -> differences.TEstimate | None:
+    def _clustered_estimate(self) -> differences.TEstimate | None:
         """The estimate for clustered samples; None without clusters, or if they do not differ."""
         if self.clusters is None:
             return None
@@ -178,7 +179,7 @@ class Evidence:
 
     @cached_property
     def _units(self) -> tuple[Sequence[float], Sequence[float]]:
-        """The independent numbers: those of samples, or the means of clusters."""
+        """The independent numbers: one per sample, or the means of the clusters."""
         if self.clusters is None:
             return self.first, self.second
         return (
@@ -188,7 +189,7 @@ class Evidence:
 
 
 def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> intervals.Interval | None:
-    """Return the 95 % confidence interval of a mean; None if it cannot be estimated.
+    """Return the 95% confidence interval of a mean; None if it cannot be estimated.
 
     Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.
     Numbers that are all equal have no interval unless they are binary.

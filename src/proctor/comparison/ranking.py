@@ -27,7 +27,7 @@ DIFFERENT_SAMPLES = "They do not have the same samples"
 class RankingEntry(NamedTuple):
     """The numbers of one configuration by sample, its clusters, and how many numbers are missing.
 
-    `run` is set if the numbers are latencies: those of different runs are not comparable.
+    `run` is set if the numbers are latencies, because latencies of different runs are not comparable.
     """
 
     numbers: ValuesBySample
@@ -45,7 +45,7 @@ def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking
     """
     if order not in get_args(Order):
         raise ConfigError(
-            f"there is no order {order!r}",
+            f"unknown order {order!r}",
             where=f"rank_by {field}",
             fix='choose "asc" for the lowest first, or "desc" for the highest first',
         )
@@ -81,23 +81,23 @@ def _rank_all(order: str, by_name: Mapping[str, RankingEntry]) -> tuple[RankedPl
     means = {name: mean([*entry.numbers.values()]) for name, entry in by_name.items()}
     ordered = _sort_by_mean(means, ascending=order == "asc")
     ranks = _find_possible_ranks(ordered, by_name, ascending=order == "asc")
-    chances = _find_chances(ordered, by_name, highest=order == "desc")
+    win_probabilities = _find_win_probabilities(ordered, by_name, highest=order == "desc")
     places = []
     for number, name in enumerate([*ordered, *sorted(set(means) - set(ordered))], start=1):
         entry = by_name[name]
         values = [*entry.numbers.values()]
         interval = estimate_interval(values, find_clusters([*entry.numbers], entry.clusters))
         place = (name, number, means[name], len(values), entry.missing, interval)
-        places.append(RankedPlace(*place, ranks.get(name), chances.get(name)))
+        places.append(RankedPlace(*place, ranks.get(name), win_probabilities.get(name)))
     return tuple(places)
 
 
 def _sort_by_mean(means: Mapping[str, float | None], *, ascending: bool) -> list[str]:
     """Sort the names that have a mean; equal means are in order of their names."""
     sign = 1 if ascending else -1
-    known = sorted((sign * value, name) for name, value in means.items() if value is not None)
+    signed_means = sorted((sign * value, name) for name, value in means.items() if value is not None)
     keys: list[tuple[float, str]] = []
-    for value, name in known:
+    for value, name in signed_means:
         last = keys[-1][0] if keys else value
         # Numbers that differ only by rounding are equal.
         keys.append((last if math.isclose(value, last, rel_tol=ROUNDING) else value, name))
@@ -107,7 +107,7 @@ def _sort_by_mean(means: Mapping[str, float | None], *, ascending: bool) -> list
 def _find_possible_ranks(
     names: Sequence[str], by_name: Mapping[str, RankingEntry], *, ascending: bool
 ) -> dict[str, tuple[int, int]]:
-    """Find the best and worst place of each name that no pairwise comparison contradicts."""
+    """Find the best and worst rank of each name that no pairwise comparison contradicts."""
     pairs = list(combinations(names, 2))
     tests = [_test_difference(by_name[a], by_name[b]) for a, b in pairs]
     corrected = holm([1.0 if p is None else p for _, p in tests], LEVEL)
@@ -126,7 +126,9 @@ def _test_difference(a: RankingEntry, b: RankingEntry) -> tuple[float | None, fl
     return evidence.difference, evidence.probability()[0]
 
 
-def _find_chances(names: Sequence[str], by_name: Mapping[str, RankingEntry], *, highest: bool) -> dict[str, float]:
+def _find_win_probabilities(
+    names: Sequence[str], by_name: Mapping[str, RankingEntry], *, highest: bool
+) -> dict[str, float]:
     """Estimate the probability that each name is first; empty if the samples are not the same."""
     samples = list(by_name[names[0]].numbers) if names else []
     has_same_samples = all(by_name[name].numbers.keys() == by_name[names[0]].numbers.keys() for name in names)

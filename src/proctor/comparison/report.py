@@ -109,8 +109,8 @@ class EvalReport:
 
     @property
     def successful(self) -> int:
-        """The number of results whose target returned an output."""
-        return self.counts.total - self.counts.error
+        """The number of results without an error: passed, failed or skipped. With `errors` it adds up to `total`."""
+        return self.total - self.errors
 
     @property
     def errors(self) -> int:
@@ -124,7 +124,7 @@ class EvalReport:
 
     @property
     def strict_pass_rate(self) -> float | None:
-        """The share that passed, with errors counted as not passed. Gates use this one."""
+        """The share that passed, with errors counted as not passed. Gates use this rate."""
         return _divide(self.counts.passed, self.counts.total - self.counts.skipped)
 
     @cached_property
@@ -234,7 +234,7 @@ class EvalReport:
         selected = configuration if configuration is not None else self._only_configuration()
         if selected not in self.configurations:
             raise ConfigError(
-                f"there is no configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
+                f"unknown configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
             )
         side = make_side(
             name or selected,
@@ -259,7 +259,7 @@ class EvalReport:
     def rank_by(self, field: str, order: str = "asc") -> Ranking:
         """Rank the configurations by a field, a path, a metric, or an evaluator's score.
 
-        "asc" puts the lowest first. Ties are in order of names; those without a number come last.
+        "asc" puts the lowest first. Ties are sorted by name; configurations without a number come last.
         """
         return rank(field, order, self.ranking_entries(field))
 
@@ -307,9 +307,14 @@ class EvalReport:
             if path in self.metrics:
                 # A percentile or a sum.
                 what = f"{path} has no value per sample, so it cannot be ranked"
-                raise FieldMissing(what, where=missing.where, fix=suggestion) from None
-            fields = f"; fields: {missing.fix.removeprefix('there are: ')}" if missing.fix else ""
-            raise FieldMissing(missing.what, where=missing.where, fix=f"{suggestion}{fields}") from None
+                raise FieldMissing(what, fix=suggestion) from None
+            if suggestion.startswith("did you mean"):
+                raise FieldMissing(f"unknown metric or field {path!r}", fix=suggestion) from None
+            if "." in path:
+                raise FieldMissing(missing.what, where=missing.where, fix=missing.fix or suggestion) from None
+            fields = missing.fix.partition("choose one of: ")[2]
+            fix = f"choose a metric ({', '.join(self._names)})" + (f" or a field ({fields})" if fields else "")
+            raise FieldMissing(f"unknown metric or field {path!r}", fix=fix) from None
 
     @property
     def _names(self) -> list[str]:
@@ -350,7 +355,9 @@ class EvalReport:
     @cached_property
     def _options(self) -> dict[str, dict[str, Any]]:
         run = self.metadata
-        return {} if run is None else {each.name: each.options for each in run.configurations}
+        return (
+            {} if run is None else {configuration.name: configuration.options for configuration in run.configurations}
+        )
 
     @cached_property
     def _readings(self) -> _Readings:
@@ -364,7 +371,7 @@ class EvalReport:
                 value = path.find(view) if result.success and path.exists(view) else None
                 fields[name][configuration].append((result.sample_id, as_number(value)))
             for name, score in _list_scores(result):
-                # The name of a field means its own numbers, so its score is "name.score".
+                # A field's name refers to the field's numbers, so its score is "name.score".
                 by_configuration = scores.setdefault(f"{name}.score" if name in paths else name, self._empty())
                 by_configuration[configuration].append((result.sample_id, as_number(score.value)))
         return _Readings(fields, scores)
@@ -394,7 +401,7 @@ def _was_evaluated(score: Score | None) -> bool:
 
 
 def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> ValuesByMetric:
-    table = {name: average_by_sample(each.get(configuration, ())) for name, each in readings.items()}
+    table = {name: average_by_sample(values.get(configuration, ())) for name, values in readings.items()}
     return {name: numbers for name, numbers in table.items() if numbers}
 
 

@@ -37,12 +37,11 @@ _STRICT_VALUES = [_NAN if outcome == "skipped" else float(outcome == "passed") f
 class Side(msgspec.Struct, frozen=True):
     """A run, or one configuration of it, as numbers that can be compared.
 
-    `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts
-    the trials that failed or could not be scored. `results` are the source of the numbers.
-    `different_samples` cannot be paired although the other side has the same ids; None before the
-    contents were compared. `unpaired` excludes all samples from pairing: the sides are two groups. `stored` are the
-    metrics of the report, `own_metrics` the code of the user's own ones. `statistics` are the requested metrics that
-    have no number per sample.
+    `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts the trials that
+    failed or could not be scored. `results` are the source of the numbers. `different_samples` cannot be paired
+    although the other side has the same ids; None before the contents were compared. `unpaired` excludes all samples
+    from pairing: the sides are two groups. `stored` holds the metrics of the report, `custom_metrics` is the code of
+    custom metrics. `statistics` are the requested metrics that have no number per sample.
     """
 
     name: str
@@ -57,11 +56,11 @@ class Side(msgspec.Struct, frozen=True):
     different_samples: frozenset[str] | None = None
     unpaired: bool = False
     stored: Mapping[str, MetricValue] = {}
-    own_metrics: tuple[Any, ...] = ()
+    custom_metrics: tuple[Any, ...] = ()
     statistics: dict[str, Any] = {}
 
     def find(self, metric: str) -> ValuesBySample | None:
-        """Return the numbers of a metric, score or field, also by the name a report uses."""
+        """Return the numbers of a metric, score or field; also accepts the names that reports use."""
         for alias in list_aliases(metric):
             for table in (self.metrics, self.scores, self.fields):
                 if alias in table:
@@ -106,8 +105,8 @@ def make_side(
 
 def average_by_sample(readings: Iterable[SampleValue]) -> ValuesBySample:
     """Average the numbers of each sample, so that more epochs do not give it more weight."""
-    known = [(name, value) for name, value in readings if value is not None]
-    return _average([name for name, _ in known], [value for _, value in known])
+    known_readings = [(name, value) for name, value in readings if value is not None]
+    return _average([name for name, _ in known_readings], [value for _, value in known_readings])
 
 
 def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
@@ -115,7 +114,7 @@ def _read_metrics(figures: Figures, run: RunMetadata | None) -> ValuesByMetric:
         PASS_RATE: [_PASS_VALUES[outcome] for outcome in figures.outcomes],
         STRICT_PASS_RATE: [_STRICT_VALUES[outcome] for outcome in figures.outcomes],
         MEAN_SCORE: figures.values,
-        # Compared as a share from 0 to 1, and shown on its scale.
+        # Compared as a fraction from 0 to 1, and shown on its scale.
         TOTAL_SCORE: compute_total_shares(figures, run),
         LATENCY: read_answer_latencies(figures),
         TOKENS: figures.tokens,
@@ -174,9 +173,9 @@ def is_latency(metric: str, *sides: Side) -> bool:
 
 
 def find_clusters(samples: Sequence[str], *by_side: Mapping[str, str] | None) -> list[str] | None:
-    """Return the cluster of each sample, as either side names it; None if no two samples share one."""
-    known = [clusters for clusters in by_side if clusters]
-    if not known:
+    """Return the cluster of each sample, from either side; None if no two samples share a cluster."""
+    known_clusters = [clusters for clusters in by_side if clusters]
+    if not known_clusters:
         return None
-    names = [next((clusters[s] for clusters in known if s in clusters), s) for s in samples]
+    names = [next((clusters[s] for clusters in known_clusters if s in clusters), s) for s in samples]
     return names if len(set(names)) < len(names) else None

@@ -1,7 +1,8 @@
 """Compare metrics that have no number per sample: percentiles, and functions of all results.
 
-Such a metric is compared if it is named. Its intervals and p-value come from a bootstrap over the samples, or over
-their clusters; samples that both sides have are drawn together. The seed is fixed, so equal runs give equal figures.
+Such a metric is compared only on request, by name. Its intervals and p-value come from a bootstrap over the samples, or
+over their clusters; samples that both sides have are drawn together. The seed is fixed, so identical runs give
+identical numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ MIN_UNITS = 20
 # A quantile needs this many values on either side.
 MIN_VALUES_BEYOND = 10
 RESAMPLES = 1_000
-# More resamples without a value leave the interval undefined.
+# If a larger fraction of the resamples has no value, the interval is undefined.
 MAX_UNDEFINED = 0.01
 NO_CODE = (
     "only the value of this metric is stored, so it has no interval: load the metric with --plugin module:metric "
@@ -46,7 +47,7 @@ Unit = tuple[Sequence[str], Sequence[str]]
 
 
 class Statistic:
-    """A number of one side, and a function that computes it from some of its samples, which may be repeated.
+    """A number for one side, and a function that computes it from a list of samples, with repetitions.
 
     `problem` is the reason why it cannot be resampled; `share` is set for a quantile.
     """
@@ -72,18 +73,18 @@ class Statistic:
         self._evidence: dict[int, BootstrapEvidence] = {}
 
     def compute_for(self, samples: Sequence[str]) -> float | None:
-        """Compute the number from these samples; without code it stays as it is stored."""
+        """Compute the number from these samples; without code, return the stored value."""
         return self.value.value if self._compute is None else self._compute(samples)
 
     def compare(self, other: Statistic, a: Side, b: Side) -> BootstrapEvidence:
-        """Return the difference to the statistic of another side; it is estimated once."""
+        """Return the difference from another side's statistic; the estimate is cached."""
         if id(other) not in self._evidence:
             self._evidence[id(other)] = BootstrapEvidence(self, other, a, b)
         return self._evidence[id(other)]
 
 
 class BootstrapEvidence:
-    """The difference of a statistic of two sides, and its certainty."""
+    """The difference between two sides' statistics, with its uncertainty."""
 
     def __init__(self, first: Statistic, second: Statistic, a: Side, b: Side) -> None:
         self._statistics = first, second
@@ -91,8 +92,8 @@ class BootstrapEvidence:
         shared = sorted(name for name in first.samples if name in second.samples and name not in excluded)
         self.paired = bool(shared) or not first.samples or not second.samples
         self._samples = (shared, shared) if self.paired else (sorted(first.samples), sorted(second.samples))
-        named = [a.clusters, b.clusters]
-        by_side = [named, named] if self.paired else [named[:1], named[1:]]
+        cluster_names = [a.clusters, b.clusters]
+        by_side = [cluster_names, cluster_names] if self.paired else [cluster_names[:1], cluster_names[1:]]
         clusters = [find_clusters(ids, *names) for ids, names in zip(self._samples, by_side, strict=True)]
         self.clusters = [names or ids for names, ids in zip(clusters, self._samples, strict=True)]
         self.is_clustered = any(clusters)
@@ -124,7 +125,7 @@ class BootstrapEvidence:
     def problem(self) -> str:
         """Why the difference cannot be estimated; empty if it can."""
         first, second = self._statistics
-        shares = [each.share for each in (first, second) if each.share is not None]
+        shares = [statistic.share for statistic in (first, second) if statistic.share is not None]
         if problem := first.problem or second.problem:
             return problem
         if not self.n:
@@ -134,10 +135,10 @@ class BootstrapEvidence:
         noun = "clusters" if self.is_clustered else "samples"
         if self.units < MIN_UNITS:
             return f"{self.units:.3g} {noun} are too few for a bootstrap, which needs at least {MIN_UNITS}"
-        fewest = max((MIN_VALUES_BEYOND / min(share, 1 - share) for share in shares), default=0.0)
-        if self.n < fewest - 1e-9:
+        min_samples = max((MIN_VALUES_BEYOND / min(share, 1 - share) for share in shares), default=0.0)
+        if self.n < min_samples - 1e-9:
             percent = f"{100 * shares[0]:g}th percentile"
-            return f"{self.n} samples are too few for a bootstrap of the {percent}, which needs {fewest:.0f}"
+            return f"{self.n} samples are too few for a bootstrap of the {percent}, which needs {min_samples:.0f}"
         return self._check_draws()
 
     @property
@@ -153,10 +154,10 @@ class BootstrapEvidence:
         """Return the interval of the first number minus `factor` times the second."""
         if self.problem or not self.n:
             return None
-        return self._resampled([a - factor * b for a, b in self._known]).interval(confidence)
+        return self._resampled([a - factor * b for a, b in self._defined_draws]).interval(confidence)
 
     def make_delta(self, name: str) -> MetricDelta:
-        """Return the delta, without its verdict: that depends on all other deltas."""
+        """Return the delta without its verdict, which depends on all other deltas."""
         a, b = self.values
         pairs = self.n if self.paired else 0
         delta = MetricDelta(
@@ -178,8 +179,8 @@ class BootstrapEvidence:
             delta = msgspec.structs.replace(delta, percentage=100 * delta.absolute / abs(b))
         if self.problem or not self.n:
             return delta
-        difference = self._resampled([first - second for first, second in self._known])
-        a_interval, b_interval = (self._resampled(side).interval() for side in zip(*self._known, strict=True))
+        difference = self._resampled([first - second for first, second in self._defined_draws])
+        a_interval, b_interval = (self._resampled(side).interval() for side in zip(*self._defined_draws, strict=True))
         return msgspec.structs.replace(
             delta,
             interval=difference.interval(),
@@ -190,27 +191,27 @@ class BootstrapEvidence:
         )
 
     def _check_draws(self) -> str:
-        undefined = len(self._draws) - len(self._known)
+        undefined = len(self._draws) - len(self._defined_draws)
         if undefined > MAX_UNDEFINED * len(self._draws):
             return f"the metric has no value in {undefined:,} of {len(self._draws):,} resamples"
-        if any(each.share is None and self._is_extreme(i) for i, each in enumerate(self._statistics)):
+        if any(statistic.share is None and self._is_extreme(i) for i, statistic in enumerate(self._statistics)):
             return SINGLE_SAMPLES
         return ""
 
     def _is_extreme(self, side: int) -> bool:
         """True if most resamples repeat the observed number and the others all lie on one side of it."""
-        observed, drawn = self.values[side], [values[side] for values in self._known]
+        observed, drawn_values = self.values[side], [values[side] for values in self._defined_draws]
         if observed is None:
             return False
-        below, above = sum(x < observed for x in drawn), sum(x > observed for x in drawn)
-        return 0 < below + above < len(drawn) / 2 and not (below and above)
+        below, above = sum(x < observed for x in drawn_values), sum(x > observed for x in drawn_values)
+        return 0 < below + above < len(drawn_values) / 2 and not (below and above)
 
     @cached_property
     def _draws(self) -> list[tuple[float | None, float | None]]:
         return resample(self._strata, self._compute, resamples=RESAMPLES)
 
     @cached_property
-    def _known(self) -> list[tuple[float, float]]:
+    def _defined_draws(self) -> list[tuple[float, float]]:
         return [(a, b) for a, b in self._draws if a is not None and b is not None]
 
     def _resampled(self, values: Sequence[float]) -> Resampled:
@@ -225,9 +226,9 @@ class BootstrapEvidence:
         return [[(ids, ()) for ids in first.values()], [((), ids) for ids in second.values()]]
 
     def _compute(self, units: Iterable[Unit]) -> tuple[float | None, float | None]:
-        drawn = list(units)
+        drawn_units = list(units)
         a, b = (
-            statistic.compute_for(list(chain.from_iterable(unit[i] for unit in drawn)))
+            statistic.compute_for(list(chain.from_iterable(unit[i] for unit in drawn_units)))
             for i, statistic in enumerate(self._statistics)
         )
         return a, b
@@ -239,14 +240,14 @@ def request_metrics(a: Side, b: Side, names: Iterable[str], *, estimate: bool = 
     Without `estimate`, metrics that need a bootstrap have no interval.
     """
     for name in names:
-        is_own = any(MetricRegistry(side.own_metrics).find_owners(name) for side in (a, b))
-        if not is_own and (a.find(name) or b.find(name)):
+        is_custom = any(MetricRegistry(side.custom_metrics).find_owners(name) for side in (a, b))
+        if not is_custom and (a.find(name) or b.find(name)):
             continue
         sources = _find_source(a, name), _find_source(b, name)
         if sources == (None, None):
             continue
         numbers = [source.read_numbers() if source is not None else None for source in sources]
-        if any(each is not None for each in numbers):
+        if any(values is not None for values in numbers):
             a, b = _add_numbers(a, b, name, sources, numbers)
             continue
         a, b = (
@@ -263,29 +264,32 @@ def compare_statistic(a: Side, b: Side, name: str) -> BootstrapEvidence:
 
 
 def list_known_metrics(side: Side) -> list[str]:
-    """List every name that can be compared: those with a number per sample, and all that a report prints."""
-    printed = side.stored
-    if side.results is not None and not printed:
-        printed = _make_registry(side).compute_all(side.results)
-    return list(dict.fromkeys([*side.names, *(name for name, each in printed.items() if each.value is not None)]))
+    """List every metric that can be compared: metrics with a number per sample, and all metrics that a report
+    prints."""
+    stored_metrics = side.stored
+    if side.results is not None and not stored_metrics:
+        stored_metrics = _make_registry(side).compute_all(side.results)
+    return list(
+        dict.fromkeys([*side.names, *(name for name, metric in stored_metrics.items() if metric.value is not None)])
+    )
 
 
 class _Source:
     """A metric of a side by its printed name: its value and, if there is code, the metric."""
 
     def __init__(
-        self, name: str, value: MetricValue, metric: Any = None, results: Results | None = None, is_own: bool = True
+        self, name: str, value: MetricValue, metric: Any = None, results: Results | None = None, is_custom: bool = True
     ) -> None:
         self.name, self.value = name, value
         self._metric, self._results = metric, results
-        unitless = not is_own and not value.unit
+        unitless = not is_custom and not value.unit
         self._kind: Kind = "rate" if value.kind == "rate" else "score" if unitless else "number"
-        guess = higher_is_better(name) if is_own else unitless
-        self._higher_is_better = getattr(metric, "higher_is_better", guess)
+        default_direction = higher_is_better(name) if is_custom else unitless
+        self._higher_is_better = getattr(metric, "higher_is_better", default_direction)
 
     @cached_property
     def _by_sample(self) -> tuple[dict[str, list[float]], str | float] | None:
-        """The numbers of each sample's trials, and the statistic that the metric is of them."""
+        """The numbers of each sample's trials, and the statistic that the metric computes from them."""
         read = getattr(self._metric, "trial_numbers", None)
         numbers = None if read is None else read(self._results).get(self.name)
         if numbers is None or self._results is None:
@@ -301,26 +305,26 @@ class _Source:
         if self._by_sample is None or isinstance(self._by_sample[1], float):
             return None
         by_sample, statistic = self._by_sample
-        return {name: fsum(each) / (len(each) if statistic == "mean" else 1) for name, each in by_sample.items()}
+        return {name: fsum(values) / (len(values) if statistic == "mean" else 1) for name, values in by_sample.items()}
 
     def make_statistic(self, *, estimate: bool) -> Statistic:
-        described: Any = {"kind": self._kind, "higher_is_better": self._higher_is_better}
+        metric_properties: Any = {"kind": self._kind, "higher_is_better": self._higher_is_better}
         if self._metric is None or self._results is None or not estimate:
-            return Statistic(self.value, problem=NO_CODE, **described)
+            return Statistic(self.value, problem=NO_CODE, **metric_properties)
         if self._by_sample is not None and isinstance(share := self._by_sample[1], float):
             numbers = self._by_sample[0]
-            known = ((value, name) for name, values in numbers.items() for value in values)
-            return Statistic(self.value, numbers, Quantile(known, share), share=share, **described)
+            values_by_sample = ((value, name) for name, values in numbers.items() for value in values)
+            return Statistic(self.value, numbers, Quantile(values_by_sample, share), share=share, **metric_properties)
         results: dict[str, list[EvalResult]] = {}
         for result in self._results:
             results.setdefault(result.sample_id, []).append(result)
 
         def compute(samples: Sequence[str]) -> float | None:
-            drawn = ResultList(result for sample in samples for result in results[sample])
-            value = compute_metric(self._metric, drawn).get(self.name)
+            drawn_results = ResultList(result for sample in samples for result in results[sample])
+            value = compute_metric(self._metric, drawn_results).get(self.name)
             return None if value is None else value.value
 
-        return Statistic(self.value, results, compute, **described)
+        return Statistic(self.value, results, compute, **metric_properties)
 
 
 def _make_registry(side: Side) -> MetricRegistry:
@@ -334,32 +338,32 @@ def _find_source(side: Side, name: str) -> _Source | None:
     by_value = None if stored is None or stored.value is None else _Source(name, stored)
     if side.results is None:
         return by_value
-    for registry, is_own in ((_make_registry(side), False), (MetricRegistry(side.own_metrics), True)):
+    for registry, is_custom in ((_make_registry(side), False), (MetricRegistry(side.custom_metrics), True)):
         for metric in registry.find_owners(name):
             value = compute_metric(metric, side.results).get(name)
             if value is not None:
-                return None if value.value is None else _Source(name, value, metric, side.results, is_own)
+                return None if value.value is None else _Source(name, value, metric, side.results, is_custom)
     return by_value
 
 
 def _add_numbers(
     a: Side, b: Side, name: str, sources: Sequence[_Source | None], numbers: Sequence[ValuesBySample | None]
 ) -> tuple[Side, Side]:
-    first, second = (each or {} for each in numbers)
+    first, second = (values or {} for values in numbers)
     if any(source is not None and source.value.kind == "count" for source in sources):
         # A total is the mean of the pairs' numbers times their count.
         shared = (first.keys() & second.keys()) - (a.different_samples or set())
         if not shared and first and second:
             a, b = (
-                _replace(side, name, Statistic(value, each, problem=UNPAIRED_TOTAL, higher_is_better=False))
-                for side, each, value in zip((a, b), (first, second), [s.value for s in sources if s], strict=True)
+                _replace(side, name, Statistic(value, values, problem=UNPAIRED_TOTAL, higher_is_better=False))
+                for side, values, value in zip((a, b), (first, second), [s.value for s in sources if s], strict=True)
             )
             return a, b
         count = len(shared) or 1
-        first, second = ({sample: count * value for sample, value in each.items()} for each in (first, second))
+        first, second = ({sample: count * value for sample, value in values.items()} for values in (first, second))
     a, b = (
-        msgspec.structs.replace(side, metrics={**side.metrics, name: each}) if each else side
-        for side, each in ((a, first), (b, second))
+        msgspec.structs.replace(side, metrics={**side.metrics, name: values}) if values else side
+        for side, values in ((a, first), (b, second))
     )
     return a, b
 
@@ -367,8 +371,8 @@ def _add_numbers(
 class Quantile:
     """A quantile of the trials of some samples, without sorting them again."""
 
-    def __init__(self, known: Iterable[tuple[float, str]], share: float) -> None:
-        ordered = sorted(known)
+    def __init__(self, values: Iterable[tuple[float, str]], share: float) -> None:
+        ordered = sorted(values)
         self._values = [value for value, _ in ordered]
         self._owners = [sample for _, sample in ordered]
         self._share = share

@@ -1,4 +1,4 @@
-"""The weighted total of rubrics: compared as a share of its scale, and shown on the scale."""
+"""The weighted total of rubrics: compared as a fraction of its scale, and shown on the scale."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find_total_scale(run: RunMetadata | None) -> Scale | None:
 
 
 def compute_total_shares(figures: Figures, run: RunMetadata | None) -> list[float]:
-    """Compute the total of each trial as a share from 0 to 1, over its scored rubrics; NaN if none."""
+    """Compute the total of each trial as a fraction from 0 to 1, over its scored rubrics; NaN if there are none."""
     rubrics = [(c.rubric.weight, figures.scores.get(c.name, ())) for c in read_run_columns(run).columns]
     totals = []
     for index in range(len(figures.sample_ids)):
@@ -56,26 +56,26 @@ def delta_to_scale(delta: MetricDelta, a: Scale | None, b: Scale | None) -> Metr
 
 
 def delta_to_share(delta: MetricDelta) -> MetricDelta:
-    """Convert the delta of a total back to shares from 0 to 1; return any other delta unchanged."""
+    """Convert the delta of a total back to a fraction from 0 to 1; return any other delta unchanged."""
     return delta if delta.scale is None else _convert(delta, delta.scale, _SHARE, None)
 
 
 def scale_width(delta: MetricDelta) -> float:
-    """Return the width of a delta's scale; that of shares and scores is 1."""
+    """Return the width of a delta's scale; it is 1 for fractions and scores."""
     return 1.0 if delta.scale is None else delta.scale[1] - delta.scale[0]
 
 
 def describe_scale_difference(scales: Mapping[str, Scale | None]) -> str:
-    """State that totals are on different scales; empty if they are on one."""
-    known = {name: ends for name, ends in scales.items() if ends is not None}
-    if len(set(known.values())) < 2:
+    """Explain that totals are on different scales; empty if they share a scale."""
+    known_scales = {name: scale for name, scale in scales.items() if scale is not None}
+    if len(set(known_scales.values())) < 2:
         return ""
-    ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in known.items())
+    ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in known_scales.items())
     return f"{TOTAL_SCORE} is on different scales: {ranges}"
 
 
 def share_to_scale(share: float, scale: Scale) -> float:
-    """Convert a share from 0 to 1 to its value on a scale."""
+    """Convert a fraction from 0 to 1 to a value on a scale."""
     return scale[0] + share * (scale[1] - scale[0])
 
 

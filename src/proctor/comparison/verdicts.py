@@ -12,7 +12,7 @@ from proctor.comparison.evidence import MCNEMAR
 from proctor.core.stats.distributions import normal_cdf, normal_quantile
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import wilson_interval
-from proctor.records.comparison import BOOTSTRAP, Interval, MetricDelta, Verdict
+from proctor.records.comparison import BOOTSTRAP, NOT_COMPARABLE, Interval, MetricDelta, Verdict
 from proctor.records.formatting import Kind
 
 CONFIDENCE = 0.95
@@ -29,7 +29,7 @@ DIFFERENT_MOMENTS = (
     "the latencies of two runs were measured at different times: the difference may come from the machine or "
     "the time of day"
 )
-# From this number on, samples whose numbers are all equal count as no difference.
+# With at least this many samples, all of them equal, there is no difference.
 MIN_EQUAL_SAMPLES = 30
 _Z = normal_quantile((1 + CONFIDENCE) / 2)
 
@@ -46,8 +46,8 @@ class DifferenceEvidence(NamedTuple):
 
     `level` is the highest p-value of a difference. `exact_test_correction` is how many more samples an exact binary
     test needs than Student's t. `max_single_effect` is how far one sample that differs from all others may move the
-    difference. For two groups, n and the error are those of the smaller one and `other_group` is the other: both grow
-    by the same number of samples.
+    difference. For two groups, n and the error describe the smaller group and `other_group` the larger; both grow by
+    the same number of samples.
     """
 
     n: int
@@ -59,13 +59,13 @@ class DifferenceEvidence(NamedTuple):
     max_single_effect: float = 0.0
     other_group: SampleGroup | None = None
 
-    def chance(self, total: int) -> float:
+    def verdict_probability(self, total: int) -> float:
         """Return the probability of a verdict after `total` samples, including the known ones."""
         error, deviation = project_error(self.n, self.error, total, self.other_group)
         different = normal_quantile(1 - self.level / 2) * error + self.exact_test_correction / total
         # Rare samples that are missing among `total` may move the mean this far (Wilson).
-        unseen = self.max_single_effect * _Z * _Z / (total + _Z * _Z)
-        equal = self.min_difference - max(_Z * error, unseen)
+        unseen_effect = self.max_single_effect * _Z * _Z / (total + _Z * _Z)
+        equal = self.min_difference - max(_Z * error, unseen_effect)
         if equal >= different:
             return 1.0
         return 1 - self._chance_within(different, deviation) + self._chance_within(equal, deviation)
@@ -81,7 +81,7 @@ class MarginEvidence(NamedTuple):
 
     `passes` and `fails` are the allowed error rates of each verdict, `other_group` is as in `DifferenceEvidence`.
     `half_widths` returns how far the interval of a number of samples extends to the worse and to the better side,
-    assuming the same distribution; by default that of a normal mean.
+    assuming the same distribution; the default assumes a normal mean.
     """
 
     n: int
@@ -92,7 +92,7 @@ class MarginEvidence(NamedTuple):
     other_group: SampleGroup | None = None
     half_widths: Callable[[int], tuple[float, float]] | None = None
 
-    def chance(self, total: int) -> float:
+    def verdict_probability(self, total: int) -> float:
         """Return the probability of a verdict after `total` samples, including the known ones."""
         worse, better = self._half_widths(total)
         _, deviation = project_error(self.n, self.error, total, self.other_group)
@@ -125,24 +125,24 @@ def estimate_more_samples(
     """
 
     def is_enough(total: int) -> bool:
-        return evidence.chance(total) >= POWER and (is_decided is None or is_decided(total))
+        return evidence.verdict_probability(total) >= POWER and (is_decided is None or is_decided(total))
 
-    n = enough = evidence.n
-    while enough < _MAX_FACTOR * n and not is_enough(enough):
-        enough *= 2
-    low = max(n, enough // 2)
-    while low + 1 < enough:
-        middle = (low + enough) // 2
-        low, enough = (low, middle) if is_enough(middle) else (middle, enough)
-    return max(1, enough - n)
+    n = upper_bound = evidence.n
+    while upper_bound < _MAX_FACTOR * n and not is_enough(upper_bound):
+        upper_bound *= 2
+    low = max(n, upper_bound // 2)
+    while low + 1 < upper_bound:
+        middle = (low + upper_bound) // 2
+        low, upper_bound = (low, middle) if is_enough(middle) else (middle, upper_bound)
+    return max(1, upper_bound - n)
 
 
 def project_error(n: int, error: float, total: int, other_group: SampleGroup | None = None) -> tuple[float, float]:
     """Return the error of the mean of `total` samples, and how far it may lie from the mean of n."""
     groups = [SampleGroup(n, error), *([] if other_group is None else [other_group])]
     now = math.fsum(group.error**2 for group in groups)
-    then = math.fsum(group.error**2 * group.n / (group.n + total - n) for group in groups)
-    return math.sqrt(then), math.sqrt(max(0.0, now - then))
+    projected_variance = math.fsum(group.error**2 * group.n / (group.n + total - n) for group in groups)
+    return math.sqrt(projected_variance), math.sqrt(max(0.0, now - projected_variance))
 
 
 def _chance_below(limit: float, center: float, deviation: float) -> float:
@@ -191,7 +191,7 @@ def has_different_moments(delta: MetricDelta) -> bool:
 
 def _decide(delta: MetricDelta, p: float | None) -> Verdict:
     if has_different_moments(delta):
-        return "not enough evidence"
+        return NOT_COMPARABLE
     bounds = _find_bounds(delta)
     if bounds is not None and max(abs(bounds[0]), abs(bounds[1])) <= delta.min_difference:
         return "no relevant difference"
@@ -203,7 +203,7 @@ def _decide(delta: MetricDelta, p: float | None) -> Verdict:
 
 
 def _find_bounds(delta: MetricDelta) -> Interval | None:
-    """Return the bounds of the difference, also if all samples are equal."""
+    """Return the bounds of the difference, even if all samples are equal."""
     units = _count_units(delta)
     if delta.interval is not None:
         if delta.a is None or delta.b is None or not needs_rare_allowance(delta):
@@ -214,7 +214,7 @@ def _find_bounds(delta: MetricDelta) -> Interval | None:
         return None
     if delta.kind == "number":
         return (0.0, 0.0) if units >= MIN_EQUAL_SAMPLES else None
-    # At most this share of all samples differ, and no score differs by more than 1.
+    # At most this fraction of all samples differs, and no score differs by more than 1.
     share = _max_unseen_share(units)
     return -share, share
 
@@ -222,7 +222,7 @@ def _find_bounds(delta: MetricDelta) -> Interval | None:
 def widen_for_rare_samples(
     interval: Interval, means: tuple[float, float], n: float, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Widen the interval of a score difference to at least that of n binary samples.
+    """Widen the interval of a score difference to at least the interval of n binary samples.
 
     Similar scores in a sample do not rule out rare scores of 0.
     """
@@ -251,8 +251,8 @@ def _estimate_more(delta: MetricDelta, tests: int) -> int | None:
     if delta.error:
         return _estimate_from_error(delta, delta.absolute, level)
     units = _count_units(delta)
-    enough = _estimate_equal_pairs(delta, level) if delta.paired else None
-    return None if enough is None else max(1, math.ceil((enough - units) * delta.n / units))
+    equal_pairs = _estimate_equal_pairs(delta, level) if delta.paired else None
+    return None if equal_pairs is None else max(1, math.ceil((equal_pairs - units) * delta.n / units))
 
 
 def _estimate_from_error(delta: MetricDelta, difference: float, level: float) -> int | None:
@@ -266,20 +266,20 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     evidence = DifferenceEvidence(
         delta.n, difference, group.error, delta.min_difference, level, exact_test_correction, max_single_effect, other
     )
-    fewest = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
+    min_pairs = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
     # The normal approximation claims a verdict that the exact test did not find.
-    if fewest <= 0 and evidence.chance(delta.n) >= POWER:
+    if min_pairs <= 0 and evidence.verdict_probability(delta.n) >= POWER:
         return None
     low, high = difference - delta.interval[0], delta.interval[1] - difference
     z = normal_quantile(1 - level / 2) / normal_quantile(0.975)
 
     def is_decided(total: int) -> bool:
-        now, then = (project_error(group.n, group.error, n, other)[0] for n in (delta.n, total))
-        new_low, new_high = low * then / now, high * then / now
+        current_error, projected_error = (project_error(group.n, group.error, n, other)[0] for n in (delta.n, total))
+        new_low, new_high = low * projected_error / current_error, high * projected_error / current_error
         is_equal = max(new_low - difference, new_high + difference) <= delta.min_difference
         return is_equal or difference > z * new_low or difference < -z * new_high
 
-    return max(fewest, estimate_more_samples(evidence, is_decided))
+    return max(min_pairs, estimate_more_samples(evidence, is_decided))
 
 
 def split_groups(delta: MetricDelta) -> tuple[SampleGroup, ...] | None:
@@ -307,12 +307,12 @@ def _estimate_error(n: int, mean: float | None, interval: Interval | None, kind:
 
 
 def _min_agreeing_pairs(level: float) -> int:
-    """Return how many pairs must all go one way for a p-value below the level."""
+    """Return how many pairs must all differ in the same direction for a p-value below the level."""
     return math.ceil(1 - math.log2(level))
 
 
 def _estimate_equal_pairs(delta: MetricDelta, level: float) -> float | None:
-    """Estimate how many independent pairs give a verdict if all differ by the same number."""
+    """Estimate how many independent pairs lead to a verdict if all differ by the same number."""
     if delta.absolute:
         return _min_agreeing_pairs(level)
     if delta.kind == "number":
@@ -320,5 +320,5 @@ def _estimate_equal_pairs(delta: MetricDelta, level: float) -> float | None:
     if not delta.min_difference:
         return None
     z = normal_quantile(0.975)
-    # The ends of Bonett and Price's interval, and of Wilson's, if nothing differs.
+    # The bounds of Bonett and Price's interval, and of Wilson's, if nothing differs.
     return z * math.sqrt(2) / delta.min_difference - 2 if delta.interval else z * z / delta.min_difference - z * z

@@ -36,13 +36,13 @@ class TimeoutAlias(TypedDict, total=False):
 
 
 def common_name(name: str, option_names: Container[str]) -> str:
-    """Return the common name of an option if only that one is known."""
+    """Return the common name of an option if the function knows only the common name."""
     common = COMMON_NAMES.get(name, name)
     return common if name not in option_names and common in option_names else name
 
 
 def use_common_names(options: Mapping[str, Any], option_names: Container[str]) -> dict[str, Any]:
-    """Replace aliases with common names, unless an option is given under both names."""
+    """Replace aliases with common names, unless an option appears under both names."""
     names = {name: common_name(name, option_names) for name in options}
     return {name if names[name] in options else names[name]: value for name, value in options.items()}
 
@@ -59,8 +59,8 @@ def accept_aliases(function: F) -> F:
     def call(*args: Any, **options: Any) -> Any:
         if not COMMON_NAMES.keys().isdisjoint(options):
             options = use_common_names(options, parameters)
-        if is_closed and (unknown := next((name for name in options if name not in parameters), None)):
-            raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown!r}")
+        if is_closed and (unknown_option := next((name for name in options if name not in parameters), None)):
+            raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {unknown_option!r}")
         return function(*args, **options)
 
     return cast(F, call)

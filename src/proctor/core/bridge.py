@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-from proctor.core.isolation import hide, is_interrupt
+from proctor.core.isolation import hide_task, is_interrupt
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,12 +20,20 @@ SHUTDOWN_SECONDS = 1.0
 
 
 def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return a sync version of a coroutine function; it also works inside a running event loop."""
+    """Return a sync version of a coroutine function `aNAME`; it also works inside a running event loop."""
+    name = function.__name__.removeprefix("a")
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return run(function(*args, **kwargs))
+        try:
+            # Creating the coroutine only checks the arguments.
+            coroutine = function(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(str(error).replace(f"{function.__name__}()", f"{name}()")) from None
+        return run(coroutine)
 
+    call.__name__ = name
+    call.__qualname__ = function.__qualname__.removesuffix(function.__name__) + name
     return call
 
 
@@ -45,19 +53,19 @@ def _run_here(coroutine: Coroutine[Any, Any, T]) -> T:
         asyncio.set_event_loop(loop)
         main = loop.create_task(coroutine)
         # User code must not find this task in asyncio.all_tasks() and cancel it.
-        hide(main)
+        hide_task(main)
         _run_until_done(loop, main)
         return main.result()
     finally:
-        leftovers = asyncio.all_tasks(loop)
+        remaining_tasks = asyncio.all_tasks(loop)
         if main is None:
             coroutine.close()
         elif not main.done():
-            leftovers.add(main)
-        for task in leftovers:
+            remaining_tasks.add(main)
+        for task in remaining_tasks:
             task.cancel()
-        if leftovers:
-            _, still_running = loop.run_until_complete(asyncio.wait(leftovers, timeout=SHUTDOWN_SECONDS))
+        if remaining_tasks:
+            _, still_running = loop.run_until_complete(asyncio.wait(remaining_tasks, timeout=SHUTDOWN_SECONDS))
             for task in still_running:
                 # The task ignored its cancellation; do not log that it was destroyed.
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -75,8 +83,8 @@ def _run_until_done(loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any]) ->
         try:
             loop.run_until_complete(main)
         except (SystemExit, KeyboardInterrupt) as error:
-            # A task that raises one also throws it through the loop. Its awaiter gets the error;
-            # the loop continues unless it may be a real Ctrl-C.
+            # asyncio raises such an error of a task in the loop too. The awaiter gets it; the loop continues unless it
+            # may be a real Ctrl-C.
             if main.done() or is_interrupt(error):
                 raise
         except RuntimeError:

@@ -1,4 +1,4 @@
-"""Facts about callables that users pass in: functions, partials, methods and callable objects."""
+"""Inspect callables that users pass in: functions, partials, methods and callable objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 
 def unwrap_partial(function: Any) -> Any:
-    """Return the function inside of nested partials."""
+    """Return the function inside nested partials."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
@@ -22,12 +22,12 @@ def get_function(function: Any) -> Any:
 
 
 def is_async_callable(function: Callable[..., Any]) -> bool:
-    """Return True if calling it returns a coroutine, also for partials and callable objects."""
+    """Return True if a call returns a coroutine, including for partials and callable objects."""
     return inspect.iscoroutinefunction(get_function(function))
 
 
 def is_generator_callable(function: Callable[..., Any]) -> bool:
-    """Return True if calling it returns a generator, sync or async."""
+    """Return True if a call returns a generator, sync or async."""
     code = get_function(function)
     return inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code)
 

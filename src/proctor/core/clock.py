@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time, monotonic time and sleep; tests pass their own."""
+    """Wall time, monotonic time and sleep; tests pass a fake clock."""
 
     def now(self) -> datetime:
         """Return the wall time, in UTC and timezone-aware."""
@@ -27,7 +27,7 @@ class SystemClock:
 
     __slots__ = ()
 
-    # Without wrappers: both are called for every sample.
+    # No wrappers, because both are called for every sample.
     now = staticmethod(functools.partial(datetime.now, UTC))
     monotonic = staticmethod(time.perf_counter)
 

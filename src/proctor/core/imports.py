@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def import_object(address: str) -> Any:
-    """Import the object at `module:attribute` or `file.py:attribute`; modules may be in the current folder."""
+    """Import the object at `module:attribute` or `file.py:attribute`; modules may be in the working directory."""
     module_name, colon, attributes = address.rpartition(":")
     if not (module_name and colon and attributes):
         raise UsageError(f"{address!r} is not an address", fix="write module:attribute or file.py:attribute")
@@ -44,7 +44,7 @@ def import_module(name: str) -> ModuleType:
         return _import_file(Path(name))
     if name.startswith("."):
         raise UsageError(f"{name!r} is a relative module name", fix="write the full name, without the leading dot")
-    here = add_folder(Path.cwd())
+    working_directory = add_folder(Path.cwd())
     try:
         return importlib.import_module(name)
     except SyntaxError as error:
@@ -53,9 +53,9 @@ def import_module(name: str) -> ModuleType:
         if error.name is None or not (name + ".").startswith(error.name + "."):
             raise _import_error(name, error) from error
         raise UsageError(
-            f"there is no module {error.name!r}",
+            f"no module is named {error.name!r}",
             where=name,
-            fix=f"check the spelling, install it, or run Proctor in its folder (now: {here})",
+            fix=f"check the spelling, install it, or run Proctor from its folder (currently: {working_directory})",
         ) from None
     except (Exception, SystemExit) as error:
         raise _import_error(name, error) from error
@@ -71,7 +71,7 @@ def add_folder(folder: Path) -> str:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}", fix="check the path")
+        raise UsageError("file not found", where=str(path), fix="check the path")
     add_folder(path.parent)
     name = _choose_module_name(path)
     previous = sys.modules.get(name)
@@ -120,7 +120,7 @@ def _is_file_of(path: Path, loaded: ModuleType) -> bool:
 
 
 def _explain_syntax_error(error: SyntaxError) -> Exception:
-    # A module may also parse other text, and fail there.
+    # A module may also parse other source text and fail there.
     if not (error.filename or "").endswith(".py"):
         return error
     return UsageError(

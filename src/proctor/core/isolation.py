@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# These four are documented for other implementations of tasks (docs: "Extending asyncio").
+# asyncio documents these four functions for other task implementations (docs: "Extending asyncio").
 _enter_task = asyncio.tasks._enter_task
 _leave_task = asyncio.tasks._leave_task
 _register_task = asyncio.tasks._register_task
@@ -27,7 +27,7 @@ _unregister_task = asyncio.tasks._unregister_task
 _NAME = "proctor-call"
 
 # Cancelled calls that nothing awaits; event loops keep only weak references to tasks.
-_abandoned: set[asyncio.Task[Any]] = set()
+_abandoned_tasks: set[asyncio.Task[Any]] = set()
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -43,7 +43,7 @@ def is_interrupt(error: BaseException) -> bool:
     )
 
 
-def hide(task: asyncio.Task[Any]) -> None:
+def hide_task(task: asyncio.Task[Any]) -> None:
     """Remove a task from `asyncio.all_tasks()`, so that user code cannot cancel it from there."""
     _unregister_task(task)
 
@@ -71,7 +71,7 @@ if sys.version_info >= (3, 12):
     _current_task = asyncio.current_task
 
     class _EagerTask(asyncio.Task[None]):
-        """A task that takes its first step at once, in a copy of the context."""
+        """A task that takes its first step immediately, in a copy of the context."""
 
         ended = False
 
@@ -90,7 +90,7 @@ else:
     _current_task = _current_tasks.get
 
     class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
-        """A task that takes its first step at once, in a copy of the context.
+        """A task that takes its first step immediately, in a copy of the context.
 
         A coroutine that never waits needs no iteration of the event loop. From the second step on
         this is a standard task.
@@ -182,7 +182,7 @@ class UserCall(_EagerTask):
             self.ended_at = monotonic()
 
     async def wait(self) -> None:
-        """Return when the call has ended or was given up; cancelling the wait cancels the call."""
+        """Return when the call has ended or was abandoned; cancelling the wait cancels the call."""
         if self.ended or self.given_up:
             return
         self._waiter = asyncio.get_running_loop().create_future()
@@ -195,7 +195,7 @@ class UserCall(_EagerTask):
             self.abandon()
 
     def limit(self, seconds: float, grace: float) -> None:
-        """Cancel the call after `seconds`, and give it up after another `grace` seconds."""
+        """Cancel the call after `seconds`, and abandon it after another `grace` seconds."""
 
         def expire() -> None:
             self.expire()
@@ -220,8 +220,8 @@ class UserCall(_EagerTask):
             return
         # Register it again, so that closing the loop finds it.
         _register_task(self)
-        _abandoned.add(self)
-        self.add_done_callback(_abandoned.discard)
+        _abandoned_tasks.add(self)
+        self.add_done_callback(_abandoned_tasks.discard)
         self.cancel()
 
     def _wake(self, _task: object = None) -> None:
@@ -232,7 +232,7 @@ class UserCall(_EagerTask):
 async def settle_abandoned(seconds: float) -> int:
     """Give abandoned calls of this loop some time to clean up; return how many still run."""
     loop = asyncio.get_running_loop()
-    tasks = [task for task in _abandoned if task.get_loop() is loop]
+    tasks = [task for task in _abandoned_tasks if task.get_loop() is loop]
     if not tasks:
         return 0
     _, pending = await asyncio.wait(tasks, timeout=seconds)
@@ -245,9 +245,9 @@ def _detach(task: asyncio.Task[Any]) -> None:
     """Never wait again for a task that ignores its cancellation, not even when the process exits.
 
     Python closes a suspended coroutine before it frees it. A coroutine that catches every exception in a loop would
-    then never end: on a closed event loop each `await` raises at once. An additional reference prevents that.
+    then never end: on a closed event loop each `await` raises immediately. An additional reference prevents that.
     """
     import ctypes
 
-    hide(task)
+    hide_task(task)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))

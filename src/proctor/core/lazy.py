@@ -12,11 +12,11 @@ def lazy_names(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package whose names are defined in modules of `proctor`.
 
-    `exports` maps a module, without the leading `proctor.`, to its names. `listed` is what `dir`
-    shows; by default all names.
+    `exports` maps a module, without the leading `proctor.`, to its names. `listed` are the names that `dir` shows; by
+    default all names.
     """
     modules = {name: module for module, names in exports.items() for name in names}
-    shown = sorted(modules if listed is None else listed)
+    dir_names = sorted(modules if listed is None else listed)
 
     def load(name: str) -> object:
         module = modules.get(name)
@@ -26,4 +26,4 @@ def lazy_names(
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: shown
+    return load, lambda: dir_names

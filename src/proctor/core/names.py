@@ -1,4 +1,4 @@
-"""Unique names: a repeated name gets a number."""
+"""Unique names: a duplicate name gets a numeric suffix."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 class UniqueNames:
-    """Make names unique by appending `separator` and a number to repeated ones.
+    """Make names unique by appending `separator` and a number to duplicates.
 
-    Two names are equal if `key` returns the same text for both.
+    Two names are equal if `key` returns the same string for both.
     """
 
     def __init__(self, separator: str = "-", *, key: Callable[[str], str] = str) -> None:

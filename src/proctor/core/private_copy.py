@@ -13,7 +13,7 @@ _IMMUTABLE = frozenset((str, int, float, bool, bytes, complex, type(None), objec
 
 
 def private_copies(values: Sequence[Any]) -> Sequence[Any]:
-    """Copy everything mutable in the values; texts and numbers are not copied.
+    """Copy everything mutable in the values; strings and numbers are not copied.
 
     A value that occurs twice is copied once, so `is` between the values gives the same result. `object()` is not
     copied: it is compared by identity and has no state. Errors from copying a user's object are raised.

@@ -40,7 +40,7 @@ _real: dict[str, Callable[..., Any]] = {}
 
 @contextlib.contextmanager
 def exit_blocked(report: Callable[[str], object] | None = None) -> Iterator[None]:
-    """Block `os._exit` and the exec functions; `report` receives a text for every attempt."""
+    """Block `os._exit` and the exec functions; `report` receives a message for every attempt."""
     block = _start(report)
     try:
         yield

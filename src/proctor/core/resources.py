@@ -1,10 +1,11 @@
-"""Files inside the package (SQL, schemas, templates), UTF-8 error texts and bounded gzip."""
+"""Files inside the package (SQL, schemas, templates), UTF-8 error messages and bounded gzip."""
 
 from __future__ import annotations
 
 import errno
 import gzip
 import io
+import json
 import zlib
 from collections.abc import Callable
 from importlib.resources import files
@@ -29,15 +30,45 @@ def text(*parts: str) -> str:
 GUESSED_ENCODING = "Windows-1252"
 
 
-def describe_byte(data: bytes, position: int) -> str:
-    """Describe a byte that is not UTF-8, with its most likely character."""
+def describe_byte(data: bytes, position: int, place: str = "") -> str:
+    """Describe a byte that is not UTF-8, and its place, with its most likely character."""
     byte = data[position : position + 1]
     try:
         character = byte.decode("cp1252")
     except UnicodeDecodeError:
         character = ""
-    hint = f", {character!r} in {GUESSED_ENCODING}" if character.isprintable() and character else ""
-    return f"byte 0x{byte.hex()}{hint}"
+    hint = f" ({character!r} in {GUESSED_ENCODING})" if character.isprintable() and character else ""
+    return f"byte 0x{byte.hex()}{place}{hint}"
+
+
+def describe_os_error(error: Exception, what: str) -> str:
+    """Describe why a file cannot be used; `what` is the failed step, such as "the prompt cannot be read"."""
+    if isinstance(error, FileNotFoundError):
+        return "file not found" if "read" in what else f"{what}: its folder does not exist"
+    if isinstance(error, IsADirectoryError):
+        return "this is a folder, not a file"
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"{what}: {reason[:1].lower()}{reason[1:]}"
+
+
+def describe_json_error(error: json.JSONDecodeError) -> str:
+    """Describe an error of Python's JSON parser without its position: "expected a value"."""
+    return _JSON_ERRORS.get(error.msg.rstrip(":"), error.msg[:1].lower() + error.msg[1:])
+
+
+_JSON_ERRORS = {
+    "Expecting value": "expected a value",
+    "Expecting ',' delimiter": "expected ','",
+    "Expecting ':' delimiter": "expected ':'",
+    "Expecting property name enclosed in double quotes": "expected a key in double quotes",
+    "Illegal trailing comma before end of object": "a comma before '}'",
+    "Illegal trailing comma before end of array": "a comma before ']'",
+    "Unterminated string starting at": "the string is not closed",
+    "Invalid control character at": "a control character in a string",
+    "Invalid \\escape": "an invalid escape",
+    "Invalid \\uXXXX escape": "an invalid \\u escape",
+    "Extra data": "unexpected text after the end",
+}
 
 
 def describe_decode_error(error: UnicodeDecodeError) -> str:
@@ -53,7 +84,7 @@ def describe_conversion(encoding: str = GUESSED_ENCODING, file: str = "FILE") ->
     return f"convert the file to UTF-8, for example: iconv -f {encoding} -t UTF-8 {file} > {new}"
 
 
-# The ratio limits only files that unpack into more than this.
+# The compression ratio is limited only for files that unpack to more than this.
 MIN_LIMIT_BYTES = 64 * 1024 * 1024
 MAX_RATIO = 200
 # Errors from reading a damaged or oversized file.
@@ -63,7 +94,7 @@ Explain = Callable[[Exception], Exception]
 
 
 class _BoundedGzip(io.RawIOBase):
-    """The unpacked bytes of a gzip file; raises OSError when there are implausibly many."""
+    """The unpacked bytes of a gzip file; raises OSError if they exceed a plausible size."""
 
     def __init__(self, path: Path, explain: Explain) -> None:
         self._unpacked = gzip.open(path, "rb")  # noqa: SIM115 - closed with this stream
@@ -100,6 +131,7 @@ class _BoundedGzip(io.RawIOBase):
 def open_gzip(path: Path, explain: Explain = lambda error: error) -> BinaryIO:
     """Open a gzip file for reading, with a size limit.
 
-    Reading a damaged or oversized file raises the exception that `explain` returns; by default one of `READ_ERRORS`.
+    Reading a damaged or oversized file raises the exception that `explain` returns; the default is one of
+    `READ_ERRORS`.
     """
     return cast(BinaryIO, io.BufferedReader(_BoundedGzip(path, explain), 1 << 16))

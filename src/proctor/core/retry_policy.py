@@ -24,13 +24,13 @@ OVERLOADED = frozenset({429, 503, 529})
 # The longest wait between two requests of a model, and between two attempts of a trial.
 MAX_BACKOFF_SECONDS = 30.0
 MAX_TRIAL_BACKOFF_SECONDS = 60.0
-# Seconds for one request where neither the model's `timeout` nor the caller allows more.
+# Seconds for one request, unless the model's `timeout` or the caller allows more.
 REQUEST_SECONDS = 120.0
 _CONNECTION_ERRORS = (ConnectionError, TimeoutError, socket.gaierror)
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often to retry, the first delay between attempts, and the timeout of one request.
+    """The number of retries, the first delay between attempts, and the timeout of one request.
 
     `timeout` also limits a pause that the server requests. Without it the limit is 120 seconds, or the time that the
     run or the evaluator allows the whole call, if that is longer. If the caller limits the whole call, 429 is retried
@@ -47,14 +47,14 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def make_retry_policy(retries: Any, retry_delay: Any, timeout: Any, *, where: str) -> RetryPolicy:
-    """Check the options and report all problems at once."""
+    """Check the options; one error reports all problems."""
     problems = []
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        problems.append(Problem("retries", f"must be a whole number of 0 or more, got {retries!r}"))
+        problems.append(Problem("retries", f"must be an integer, 0 or more, got {retries!r}"))
     if not _is_number(retry_delay) or retry_delay < 0:
-        problems.append(Problem("retry_delay", f"must be 0 or more seconds, got {retry_delay!r}"))
+        problems.append(Problem("retry_delay", f"must be a number of seconds, 0 or more, got {retry_delay!r}"))
     if timeout is not None and (not _is_number(timeout) or timeout <= 0):
-        problems.append(Problem("timeout", f"must be more than 0 seconds, got {timeout!r}"))
+        problems.append(Problem("timeout", f"must be a number of seconds greater than 0, got {timeout!r}"))
     if problems:
         fix = "write, for example, retries=4, retry_delay=0.5, timeout=60"
         raise ModelError("the options of the model are invalid", where=where, problems=problems, fix=fix)
@@ -88,20 +88,20 @@ def is_retryable_error(error: BaseException) -> bool:
 
 
 def backoff_seconds(attempt: int, delay: float, rng: random.Random, max_seconds: float = MAX_BACKOFF_SECONDS) -> float:
-    """Return the seconds to wait after an attempt: doubled each time, with jitter, at most `longest`."""
-    # Powers above 1023 do not fit into a float.
+    """Return the seconds to wait after an attempt: doubled each time, with jitter, at most `max_seconds`."""
+    # Powers of 2 above 1023 overflow a float.
     limit = min(max_seconds, delay * 2.0 ** min(attempt - 1, 1000))
     return rng.uniform(limit / 2, limit)
 
 
 def trial_backoff_seconds(attempt: int, delay: float, error: BaseException, rng: random.Random) -> float:
-    """Return the seconds to wait before a trial is tried again: at least the error's `retry_after`."""
+    """Return the seconds to wait before a trial is repeated: at least the error's `retry_after`."""
     seconds = backoff_seconds(attempt, delay, rng, MAX_TRIAL_BACKOFF_SECONDS)
     try:
         retry_after = getattr(error, "retry_after", None)
         if isinstance(retry_after, int | float) and math.isfinite(retry_after):
             return max(seconds, min(retry_after, MAX_TRIAL_BACKOFF_SECONDS))
     except Exception:
-        # A property that fails, or a number that does not fit into a float.
+        # The property failed, or the number overflows a float.
         return seconds
     return seconds

@@ -27,7 +27,7 @@ _running: ContextVar[Watch | None] = ContextVar("proctor_stopwatch", default=Non
 class Stopwatch:
     """Raise `TimeoutError` if the work inside takes longer than `seconds`, not counting pauses.
 
-    `seconds` is None for no limit. Pausing this stopwatch also pauses the ones around it.
+    `seconds` is None for no limit. Pausing this stopwatch also pauses the enclosing ones.
     """
 
     __slots__ = ("_left", "_loop", "_outer", "_pauses", "_timeout", "_token", "last_failure", "seconds")
@@ -66,7 +66,7 @@ class Stopwatch:
             self._timeout.reschedule(None)
 
     def resume(self) -> None:
-        """Undo one `pause`; continue after the last one."""
+        """Undo one `pause`; the time runs again after the last one."""
         if self._outer is not None:
             self._outer.resume()
         self._pauses -= 1
@@ -86,7 +86,7 @@ def time_limit() -> float | None:
 
 
 def note_failure(reason: str) -> None:
-    """Record the last failure for the timeout message; an empty text clears it."""
+    """Record the last failure for the timeout message; an empty string clears it."""
     watch = _running.get()
     if watch is not None:
         watch.last_failure = reason
@@ -98,7 +98,7 @@ set_stopwatch: Callable[[Watch | None], object] = _running.set
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Pause the current stopwatch and the ones around it."""
+    """Pause the current stopwatch and the enclosing ones."""
     watch = _running.get()
     if watch is None:
         yield

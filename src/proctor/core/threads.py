@@ -79,13 +79,13 @@ class CallThreads:
         self._is_delivery_scheduled = False
         while self._finished:
             future, result, error = self._finished.popleft()
-            # As a value: a CancelledError from the call must not cancel the caller.
+            # Return the error as a value: a CancelledError from the call must not cancel the caller.
             if not future.cancelled():
                 future.set_result((result, error))
 
 
 async def run_in_thread(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function in a new thread; a cancelled caller does not wait for it."""
+    """Call a function in a new thread; a cancelled caller does not wait for the thread."""
     threads = CallThreads()
     try:
         return await threads.run(function, *args)

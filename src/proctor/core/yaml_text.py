@@ -1,12 +1,13 @@
 """Read YAML with line numbers, and reject documents that expand into too many values.
 
-An alias repeats a part of the document. A few lines of aliases of aliases describe billions of
-values ("billion laughs"): parsing them is quick, but a loop over the result never ends.
+An alias repeats a part of the document. A few lines of nested aliases describe billions of values ("billion laughs"):
+they parse quickly, but a loop over the result never ends.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class InvalidYAML(ValueError):
 
 
 class SourceLines:
-    """The line of each entry of a document, and its repeated keys with their lines.
+    """The line of each entry of a document, and duplicate keys with their lines.
 
     The path of an entry is the sequence of keys and indexes that leads to it.
     """
@@ -120,11 +121,38 @@ def _parse(text: str) -> tuple[Any, Node | None]:
         raise InvalidYAML(str(error).partition("\n")[0]) from None
 
 
+# PyYAML's messages, and what they mean: {0} is the first group, {line} the line where the element starts.
+_QUOTE = "put strings that contain : ? # , [ or { in quotes"
+_MESSAGES = (
+    (r"quoted scalar.*unexpected end of stream", "the quoted string that starts on line {line} is not closed",
+     "add the closing quote"),
+    (r"flow sequence.*expected ',' or '\]'", "the list that starts on line {line} is not closed, or a comma is missing",
+     "add ] or the comma"),
+    (r"flow mapping.*expected ',' or '\}'",
+     "the mapping that starts on line {line} is not closed, or a comma is missing", "add } or the comma"),
+    (r"expected the node content, but found '<stream end>'", "a list or mapping is not closed", "add ] or }"),
+    (r"expected the node content, but found '(.+)'", "a value is missing before {0!r}", _QUOTE),
+    (r"mapping values are not allowed here", "unexpected ':'", "correct the indentation, or put the string in quotes"),
+    (r"expected <block end>, but found '([\]}])'", "unexpected {0!r}", "delete it, or put the string in quotes"),
+    (r"unknown escape character '(.)'", "unknown escape '\\{0}'", "write \\\\ for a backslash, or use single quotes"),
+    (r"expected <block end>, but found", "the indentation is wrong", "indent all keys of a mapping equally"),
+    (r"could not find expected ':'", "a ':' is missing after a key", "write key: value, or put the string in quotes"),
+    (r"character '(.+)' that cannot start any token", "a value cannot start with {0!r}", "put the string in quotes"),
+    (r"found undefined alias '(.+)'", "unknown alias '*{0}'", "put the string in quotes"),
+    (r"expected a single document", "the file contains several documents", "delete the line --- and what follows it"),
+    (r"constructor for the tag '(.+)'", "unknown tag {0!r}", "delete the tag, or put the string in quotes"),
+)  # fmt: skip
+
+
 def _explain(error: MarkedYAMLError) -> InvalidYAML:
     mark, problem = error.problem_mark, str(error.problem)
     line = None if mark is None else mark.line + 1
     if "'\\t'" not in problem:
-        return InvalidYAML(problem, line, "put texts that contain : ? # , [ or { in quotes")
+        start = error.context_mark.line + 1 if error.context_mark else line
+        for pattern, what, fix in _MESSAGES:
+            if match := re.search(pattern, f"{error.context} {problem}"):
+                return InvalidYAML(what.format(*match.groups(), line=start), line, fix)
+        return InvalidYAML(problem, line, _QUOTE)
     indentation = ""
     if mark is not None and mark.buffer is not None:
         indentation = mark.buffer[: mark.pointer].rpartition("\n")[2]
@@ -136,8 +164,7 @@ def _explain(error: MarkedYAMLError) -> InvalidYAML:
 def _loader_class() -> type[SafeLoader]:
     """Return a safe loader that rejects deep nesting while it scans the text.
 
-    The scanner looks at every open bracket again for each token, so checking the depth of the
-    parsed document comes too late.
+    For each token the scanner visits every open bracket, so a check of the parsed document would come too late.
     """
     import yaml
 

@@ -70,7 +70,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         generate_ids: bool = False,
         format: str | None = None,  # noqa: A002 - public name
     ) -> Dataset[Any, Any]:
-        """Load a JSONL, JSON, CSV or TSV file; one error reports everything that is wrong in it.
+        """Load a JSONL, JSON, CSV or TSV file; one error reports all its problems.
 
         Values are converted to the given types; `mapping` and `generate_ids` are as in `JSONLDataset`. The format
         follows from the file name and the content, unless `format` names it: "jsonl", "json", "csv" or "tsv".
@@ -163,7 +163,7 @@ def _find_problems(samples: Iterable[Any]) -> Iterator[tuple[str, Problem]]:
     first_positions: dict[str, int] = {}
     for index, sample in enumerate(samples):
         if not isinstance(sample, Sample):
-            what = f"expected a Sample, found {type_name(sample)}"
+            what = f"must be a Sample, got {type_name(sample)}"
             yield _locate(index), Problem("", what, "use Dataset.of for dicts and other objects")
             continue
         problems = check_sample(sample)
@@ -177,7 +177,7 @@ def _locate(index: int) -> str:
 
 
 class IteratorDataset:
-    """Samples from an iterator, which can be read once and are not held in memory.
+    """Samples from an iterator, which can be read only once and are not held in memory.
 
     Each item is checked when it is read; an error names its index, from 0. `length`, if known, is the number
     of items that a run plans for; a run that gets fewer is not completed. After the pass it is the actual
@@ -200,7 +200,9 @@ class IteratorDataset:
         name: str = "iterator",
     ) -> None:
         if length is not None and length < 0:
-            raise DatasetError(f"expected a length of at least 0, found {length}", where=name, fix="leave out length")
+            raise DatasetError(
+                f"length must be 0 or more, got {length}", where=name, fix="leave out length if it is unknown"
+            )
         self._reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
         self._items = iter(iterable)
         self._length = length
@@ -231,7 +233,6 @@ class IteratorDataset:
 
     @property
     def info(self) -> DatasetInfo:
-        """The same as `inspect()`."""
         return self.inspect()
 
     def _samples(self) -> Iterator[Sample[Any, Any]]:
@@ -284,7 +285,6 @@ class UserDataset:
 
     @property
     def info(self) -> DatasetInfo:
-        """The same as `inspect()`."""
         return self.inspect()
 
     def _locate(self, index: int) -> str:

@@ -1,4 +1,4 @@
-"""Samples of a file: open it, read its lines, and describe it; every failure has an explanation."""
+"""Samples from a file: open the file, read its lines, describe it, and explain every failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.core.resources import describe_byte, describe_conversion, open_gzip
+from proctor.core.resources import describe_byte, describe_conversion, describe_os_error, open_gzip
 from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.problems import ReportProblems, SharedLine
 from proctor.datasets.record import RecordReader, Rules, read_typed
@@ -30,7 +30,7 @@ GZIP = b"\x1f\x8b"
 
 
 class FileDataset:
-    """Samples of a file, read on each pass and never held in memory; subclasses define `_rows`."""
+    """Samples from a file, read on each pass and never held in memory; subclasses define `_rows`."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class FileDataset:
         self._reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
         self.path = Path(path)
         check_file(self.path)
-        # Absolute: a target may change the current folder while the file is read.
+        # Absolute, because a target may change the working directory while the file is read.
         self._file = self.path.absolute()
         self._inspected: tuple[tuple[int, int], DatasetInfo] | None = None
-        # Facts about the format; a pass over the file may set them.
+        # Properties of the format, which a pass over the file may set.
         self.details: dict[str, str] = {}
 
     def _rows(self, report: ReportProblems) -> Iterator[tuple[int, Sample[Any, Any]]]:
@@ -109,12 +109,12 @@ def check_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_file_error(path, error) from None
     if stat.S_ISDIR(mode):
         raise DatasetError(
             "this is a folder, not a file",
             where=str(path),
-            fix="name a file in it; for recorded sessions use SessionDataset(path)",
+            fix="name a file in this folder; for recorded sessions use SessionDataset(path)",
         )
     if not stat.S_ISREG(mode):
         raise DatasetError(
@@ -130,7 +130,7 @@ def open_data(path: Path) -> BinaryIO:
     try:
         file: BinaryIO = path.open("rb")
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_file_error(path, error) from None
     if file.peek(2).startswith(GZIP) or path.name.lower().endswith(".gz"):  # type: ignore[attr-defined]
         file.close()
         file = open_gzip(path, partial(_explain_gzip_error, path))
@@ -190,32 +190,30 @@ def decode_line(line: bytes) -> str | Problem:
 
 def encoding_problem(data: bytes, position: int, offset: int) -> Problem:
     """Return the problem of a byte that is not UTF-8, `offset` bytes into its line."""
-    what = f"not UTF-8: at offset {offset} of the line is {describe_byte(data, position)}"
+    what = f"not UTF-8: {describe_byte(data, position, f' at offset {offset} of the line')}"
     return Problem("", what, describe_conversion())
 
 
 def long_line_problem(max_line_bytes: int = MAX_LINE_BYTES) -> Problem:
-    """Return the problem of a line that is too long."""
+    """Return the problem for a line that is too long."""
     what = f"the line is longer than {max_line_bytes:,} bytes"
     return Problem("", what, "write one sample per line, or give JSONLDataset a larger max_line_bytes")
 
 
-def _unreadable(path: Path, error: OSError | ValueError) -> DatasetError:
+def _unreadable_file_error(path: Path, error: OSError | ValueError) -> DatasetError:
     where = str(path)
     if isinstance(error, FileNotFoundError):
-        return DatasetError("there is no such file", where=where, fix=suggest_file(path))
-    if isinstance(error, PermissionError):
-        return DatasetError("no permission to read it", where=where, fix="check the file's permissions")
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return DatasetError(f"the file cannot be read: {reason}", where=where, fix="check the path")
+        return DatasetError("file not found", where=where, fix=suggest_file(path))
+    fix = "check the file's permissions" if isinstance(error, PermissionError) else "check the path"
+    return DatasetError(describe_os_error(error, "the file cannot be read"), where=where, fix=fix)
 
 
 def suggest_file(path: Path, suffixes: Sequence[str] = ()) -> str:
-    """Suggest a file of the folder with a similar stem, and one of the suffixes if there are any."""
+    """Suggest a file in the folder with a similar stem and, if there are `suffixes`, one of them."""
     try:
         files = sorted(islice(path.parent.iterdir(), MAX_NAMES_SEARCHED))
     except OSError:
-        return f"check the folder: there is no {str(path.parent)!r}"
+        return f"check the path: folder not found: {str(path.parent)!r}"
     stems = {file.name.partition(".")[0]: file for file in files if not suffixes or file.suffix in suffixes}
     close = difflib.get_close_matches(path.name.partition(".")[0], stems, n=1)
     return f"did you mean {str(stems[close[0]])!r}?" if close else "check the path"

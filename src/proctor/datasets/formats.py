@@ -1,7 +1,7 @@
 """Choose the dataset class for a file by its suffix and content, or by the name of its format.
 
-Formats are entry points of the group `proctor.datasets`, the built-in ones too. A plugin is a function that takes a
-path and returns an iterable of records.
+All formats, including the built-in ones, are entry points of the group `proctor.datasets`. A plugin is a function that
+takes a path and returns an iterable of records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OWN_ENDINGS = JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS
 
 
 class RecordFile(FileDataset):
-    """Samples of a file that a plugin's function reads, as dicts or other records, on each pass."""
+    """Samples from a file that a plugin's function reads on each pass, as dicts or other records."""
 
     def __init__(self, path: str | Path, read: Callable[[Path], Iterable[Any]], **options: Any) -> None:
         super().__init__(path, **options)
@@ -56,20 +56,20 @@ class RecordFile(FileDataset):
 
 
 def dataset_formats() -> list[str]:
-    """Return the names of all formats of samples, those of plugins included."""
+    """Return the names of all dataset formats, including plugins."""
     return plugins.plugin_names(plugins.DATASETS)
 
 
 def open_file(path: str | Path, rules: Rules, format: str | None = None) -> FileDataset:  # noqa: A002
     """Return the dataset for a file, or raise an error that lists the supported formats."""
     path = Path(path)
-    ending = format_suffix(path)
+    suffix = format_suffix(path)
     options = {name: getattr(rules, name) for name in ("input_type", "expected_type", "mapping", "generate_ids")}
-    if format is not None or ending not in OWN_ENDINGS:
+    if format is not None or suffix not in OWN_ENDINGS:
         return _open_plugin(path, options, format)
-    if ending in TABLE_ENDINGS:
+    if suffix in TABLE_ENDINGS:
         return CSVDataset(path, **options)
-    expects_lines = ending in JSONL_ENDINGS
+    expects_lines = suffix in JSONL_ENDINGS
     is_lines = is_json_lines(path, expects_lines=expects_lines)
     dataset = (JSONLDataset if is_lines else JSONDataset)(path, **options)
     if is_lines and not expects_lines:
@@ -86,27 +86,27 @@ def _open_plugin(path: Path, options: dict[str, Any], name: str | None) -> FileD
 
 def _find_plugin(path: Path) -> Any:
     """Return the plugin for the suffix of a file: one of its `extensions`, by default the name of the format."""
-    ending = format_suffix(path)
+    suffix = format_suffix(path)
     by_ending: dict[str, Any] = {}
-    broken: list[Problem] = []
-    for name in dataset_formats() if ending else ():
+    broken_plugins: list[Problem] = []
+    for name in dataset_formats() if suffix else ():
         try:
             plugin = _load(name, path)
         except DatasetError as error:
-            broken.append(Problem("", error.what, error.fix))
+            broken_plugins.append(Problem("", error.what, error.fix))
         else:
             by_ending |= dict.fromkeys(getattr(plugin, "extensions", (f".{name}",)), plugin)
-    if ending not in by_ending:
+    if suffix not in by_ending:
         check_file(path)
         raise DatasetError(
-            f"the file suffix {ending!r} is not supported" if ending else "the file name has no suffix",
+            f"the file suffix {suffix!r} is not supported" if suffix else "the file name has no suffix",
             where=str(path),
             fix=f"use one of: {', '.join(dict.fromkeys(OWN_ENDINGS + tuple(by_ending)))}; or name the format: "
             f"{', '.join(dataset_formats())}; for other formats, read the records yourself and use Dataset.of or "
             "IteratorDataset",
-            problems=broken,
+            problems=broken_plugins,
         )
-    return by_ending[ending]
+    return by_ending[suffix]
 
 
 def _load(name: str, path: Path) -> Any:

@@ -21,12 +21,12 @@ MAX_PROBLEMS = 1000
 
 
 class IdTable:
-    """A set of id hashes: a million need about 17 MB, where a set of strings needs 100."""
+    """A set of id hashes: a million take about 17 MB, while a set of strings takes 100 MB."""
 
     def __init__(self) -> None:
         self._segments = [array("Q", bytes(8 * MIN_SEGMENT_SIZE)) for _ in range(SEGMENTS)]
         self._free = [_capacity(MIN_SEGMENT_SIZE)] * SEGMENTS
-        # An empty slot holds 0, so the number 0 is stored here.
+        # An empty slot holds 0, so this flag stores the number 0.
         self._has_zero = False
 
     def add(self, number: int) -> bool:
@@ -77,7 +77,7 @@ def _find_slot(segment: array[int], number: int) -> int:
 class DatasetInspection:
     """Reads all samples once, checks them, and counts them.
 
-    Only hashes of ids are stored. If a hash occurs twice, a second pass checks the ids and names both places.
+    Only hashes of ids are stored. If a hash occurs twice, a second pass compares the ids and reports both positions.
     """
 
     def __init__(self, rows: Rows, reader: RecordReader, hash_id: Callable[[str], int] = hash) -> None:
@@ -90,7 +90,7 @@ class DatasetInspection:
     def run(self, info: DatasetInfo, locate: Locate, samples: list[Sample[Any, Any]] | None = None) -> DatasetInfo:
         """Return `info` with length and fingerprint, or raise one error with all problems.
 
-        Every sample is appended to `samples`, if given.
+        Every sample is appended to `samples`, if there is one.
         """
         fingerprint = Fingerprint()
         length, stopped = 0, False
@@ -139,18 +139,18 @@ class DatasetInspection:
                 continue
             # Positions on a shared line are equal, so the id decides.
             if sample.id in first_positions:
-                earlier = locate(first_positions[sample.id])
-                self._add_problems(position, [duplicate_id_problem(sample.id, earlier)])
+                earlier_location = locate(first_positions[sample.id])
+                self._add_problems(position, [duplicate_id_problem(sample.id, earlier_location)])
             else:
                 first_positions[sample.id] = position
 
 
-def duplicate_id_problem(sample_id: str, earlier: str) -> Problem:
-    """Return the problem of an id that an earlier sample has."""
+def duplicate_id_problem(sample_id: str, earlier_location: str) -> Problem:
+    """Return the problem for an id that an earlier sample has."""
     fix = "give every sample a unique id"
     if sample_id.startswith("auto-"):
         fix = "give samples with equal inputs different ids, or remove the repetition"
-    return Problem("id", f"{sample_id!r} is already used at {earlier}", fix)
+    return Problem("id", f"{sample_id!r} is already used at {earlier_location}", fix)
 
 
 class _TooManyProblems(Exception):

@@ -1,4 +1,4 @@
-"""JSON documents: a list of records, an object that holds one, or a sequence of records."""
+"""JSON documents: a list of records, an object with such a list, or a sequence of records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.core.resources import describe_json_error
 from proctor.datasets.files import FileDataset, encoding_problem, open_data
 from proctor.datasets.jsonl import EMPTY_FILE, explain_decode_error, read_record, reject_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
@@ -28,7 +29,7 @@ class JSONDataset(FileDataset):
     """Samples from a JSON document, which is read completely on each pass.
 
     The document is a list of objects, an object with such a list under `samples`, `examples`, `data` or
-    `rows`, or a sequence of objects. The parameters are those of `JSONLDataset`. Use JSON Lines for files
+    `rows`, or a sequence of objects. The parameters are the same as for `JSONLDataset`. Use JSON Lines for files
     that are larger than memory.
 
     >>> from tempfile import TemporaryDirectory
@@ -139,7 +140,8 @@ class _Document:
         return self._last_line
 
     def sample(self, start: int, end: int, following: int | None) -> tuple[int, str]:
-        """Return the line and text of the next sample; one that shares its line also gets its number."""
+        """Return the line and text of the next sample; a sample that shares its line also gets its number on the
+        line."""
         self._samples += 1
         line = self.line(start)
         ends_line = following is None or self.text.find("\n", start, following) >= 0
@@ -169,7 +171,7 @@ class _Document:
             if self.text.startswith("]", comma):
                 return comma + 1
             if following is None:
-                raise self._explain(json.JSONDecodeError("expecting ',' delimiter", self.text, comma))
+                raise self._explain(json.JSONDecodeError("Expecting ',' delimiter", self.text, comma))
             position = following
 
     def sequence(self, position: int) -> Iterator[tuple[int, str]]:
@@ -212,7 +214,7 @@ class _Document:
         if error.pos >= self._length or error.msg.startswith("Unterminated"):
             problem = Problem("", "the file ends before its JSON does", "check that the file is complete")
         else:
-            what = f"not JSON: {error.msg.lower()}, at character {error.colno} of the line"
+            what = f"not JSON: {describe_json_error(error)}, at character {error.colno} of the line"
             problem = Problem("", what, "correct the JSON at this position")
         return _InvalidDocument(error.lineno, problem)
 
@@ -247,9 +249,9 @@ def _several_lists_problem(value: Mapping[str, Any], names: Sequence[str], path:
 
 
 def _join_names(names: Iterable[str]) -> str:
-    shown = [shorten(name) for name in names]
-    more = f", … and {len(shown) - MAX_ITEMS} more" if len(shown) > MAX_ITEMS else ""
-    return ", ".join(shown[:MAX_ITEMS]) + more
+    short_names = [shorten(name) for name in names]
+    more = f", … and {len(short_names) - MAX_ITEMS} more" if len(short_names) > MAX_ITEMS else ""
+    return ", ".join(short_names[:MAX_ITEMS]) + more
 
 
 def _extraction_command(name: str, path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from proctor.core.resources import describe_json_error
 from proctor.datasets.files import (
     MAX_LINE_BYTES,
     FileDataset,
@@ -26,7 +27,7 @@ CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
 OBJECT_PER_LINE = "write one complete JSON object on each line"
 EMPTY_FILE = Problem("", "no samples: the file is empty", "check that it is the right file")
 NUMBER_OUT_OF_RANGE = Problem("", "a number is out of range", "write it as a string")
-NESTED_TOO_DEEP = Problem("", "the JSON is nested too deep")
+NESTED_TOO_DEEP = Problem("", "the JSON is too deeply nested")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -89,7 +90,7 @@ class JSONLDataset(FileDataset):
             report(number, problems)
 
     def _sample_decoder(self) -> Callable[[bytes], Sample[Any, Any] | None]:
-        """Return a fast decoder for lines that need no mapping or checks; it returns None for others."""
+        """Return a fast decoder for lines that need no mapping or checks; it returns None for other lines."""
         if self._reader.paths:
             return lambda _: None
         decode = msgspec.json.Decoder(Sample[Any, Any]).decode
@@ -111,10 +112,10 @@ class JSONLDataset(FileDataset):
 
 
 def may_repeat_keys(line: bytes, value: Any) -> bool:
-    """Return True if a JSON text may have keys that are missing in the value decoded from it.
+    """Return True if JSON text may have keys that are missing from the value decoded from it.
 
-    Every key has one colon, and colons in strings are also in the value. So the text has more colons than the
-    encoded value if decoding dropped a key, and rarely for another reason.
+    Every key has one colon, and colons in strings are also in the value. So the text has more colons than the encoded
+    value if decoding dropped a key, and hardly ever otherwise.
     """
     if b"\\u003" in line:
         # An escaped colon is a colon only in the value.
@@ -126,7 +127,7 @@ def may_repeat_keys(line: bytes, value: Any) -> bool:
 
 
 def find_repeated_keys(text: str) -> list[Problem]:
-    """Return a problem for every key that one object of a JSON text repeats."""
+    """Return a problem for every duplicate key of an object in JSON text."""
     repeated: dict[str, None] = {}
 
     def check(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -143,13 +144,13 @@ def find_repeated_keys(text: str) -> list[Problem]:
 
 
 def read_record(line: bytes, fix: str = OBJECT_PER_LINE) -> Mapping[str, Any]:
-    """Return the JSON object on a line; raise `InvalidRecord` with all problems if there is none."""
+    """Return the JSON object on a line; raise `InvalidRecord` with all problems if it is not an object."""
     try:
         record = msgspec.json.decode(line)
     except (ValueError, RecursionError):
         raise InvalidRecord([_explain_invalid_json(line)]) from None
     if not isinstance(record, dict):
-        what = f"expected a mapping (a JSON object), found {describe_value(record)}"
+        what = f"the record must be a JSON object, got {describe_value(record)}"
         raise InvalidRecord([Problem("", what, fix)])
     if may_repeat_keys(line, record):
         try:
@@ -173,14 +174,14 @@ def _explain_invalid_json(line: bytes) -> Problem:
     except json.JSONDecodeError as error:
         if error.pos >= len(text) or error.msg.startswith("Unterminated"):
             return Problem("", "the line ends before its JSON does", OBJECT_PER_LINE)
-        what = f"not JSON: {error.msg.lower()}, at character {error.pos + 1} of the line"
+        what = f"not JSON: {describe_json_error(error)}, at character {error.pos + 1} of the line"
         return Problem("", what, OBJECT_PER_LINE)
     except (ValueError, RecursionError) as error:
         return explain_decode_error(error)
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        what = f"\\u{ord(error.object[error.start]):04x} is half of a surrogate pair, not a character"
+        what = f"\\u{ord(error.object[error.start]):04x} is a lone surrogate, not a character"
         return Problem("", what, "write the complete pair, or the character itself")
     return NUMBER_OUT_OF_RANGE
 
@@ -192,7 +193,7 @@ def reject_constant(name: str) -> NoReturn:
 
 
 def explain_decode_error(error: Exception) -> Problem:
-    """Explain why the standard library cannot decode a JSON text without syntax errors."""
+    """Explain why the standard library cannot decode JSON text that has no syntax errors."""
     if isinstance(error, InvalidRecord):
         return error.problems[0]
     return NESTED_TOO_DEEP if isinstance(error, RecursionError) else NUMBER_OUT_OF_RANGE

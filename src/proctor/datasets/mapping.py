@@ -21,7 +21,7 @@ FieldPath = tuple[str, ...]
 
 
 def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, FieldPath]:
-    """Parse a mapping, or raise one error with everything that is wrong in it."""
+    """Parse a mapping, or raise one error with all its problems."""
     if mapping is not None and not isinstance(mapping, Mapping):
         raise DatasetError(
             f"mapping must be a dict of column to field, not {type(mapping).__name__}",
@@ -58,9 +58,9 @@ def find_missing_keys(paths: Mapping[str, FieldPath], keys: Collection[str]) -> 
 
 
 def missing_key_problem(key: str, keys: Sequence[str], what: str) -> Problem:
-    """Return the problem of a mapping that names a key or column that does not exist."""
+    """Return the problem for a mapping of a key or column that does not exist."""
     existing = ", ".join(keys) or "none"
-    return Problem("mapping", f"there is no {what} {key!r}; there are: {existing}", suggest_name(key, keys))
+    return Problem("mapping", f"unknown {what} {key!r}; there are: {existing}", suggest_name(key, keys))
 
 
 class MappedKeys:
@@ -72,8 +72,8 @@ class MappedKeys:
 
     def __init__(self, paths: Mapping[str, FieldPath]) -> None:
         self._paths = paths
-        self._unseen = set(paths)
-        self._present: dict[str, None] = {}
+        self._unseen_keys = set(paths)
+        self._present_keys: dict[str, None] = {}
         self._typos: list[tuple[int, str, str]] = []
         # Pairs of keys that occur together, so neither is a typo of the other.
         self._pairs: set[tuple[str, str]] = set()
@@ -82,9 +82,9 @@ class MappedKeys:
         """Register the keys of a record."""
         if not self._paths:
             return
-        if self._unseen:
-            self._present.update(dict.fromkeys(map(str, record)))
-            self._unseen.difference_update(record)
+        if self._unseen_keys:
+            self._present_keys.update(dict.fromkeys(map(str, record)))
+            self._unseen_keys.difference_update(record)
         for key in self._paths:
             if key not in record:
                 self._add_typos(position, key, record)
@@ -103,14 +103,14 @@ class MappedKeys:
                 self._typos.append((position, key, other))
 
     def problems(self, *, dataset_position: int) -> Iterator[tuple[int, list[Problem]]]:
-        """Yield the problems after the last record; `dataset_position` is that of the dataset itself."""
-        if not self._present and not self._typos:
+        """Yield the problems after the last record; `dataset_position` is the position of the dataset itself."""
+        if not self._present_keys and not self._typos:
             return
-        keys = list(self._present)
-        if missing := [key for key in self._paths if key in self._unseen]:
+        keys = list(self._present_keys)
+        if missing := [key for key in self._paths if key in self._unseen_keys]:
             yield dataset_position, [missing_key_problem(key, keys, "key") for key in missing]
         for position, key, other in self._typos:
-            if key not in self._unseen and (key, other) not in self._pairs:
+            if key not in self._unseen_keys and (key, other) not in self._pairs:
                 what = f"is not a known name; did you mean {key!r}?"
                 yield position, [Problem(other, what, f"rename it: {other} to {key}")]
 
@@ -122,7 +122,7 @@ def _is_similar(key: str, other: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def guess_field(key: str) -> str | None:
-    """Return the field that a misspelled key probably means, or None."""
+    """Return the field that a misspelled key probably refers to, or None."""
     lowered = key.strip().lower()
     # "id" is too short to compare: many two-letter words are similar.
     if lowered == "id":
@@ -132,7 +132,7 @@ def guess_field(key: str) -> str | None:
 
 
 def _parse_field(text: Any) -> FieldPath | None:
-    """Return the path that a field in a mapping names, or None if it is not a field."""
+    """Return the path of a field in a mapping, or None if it is not a field."""
     if not isinstance(text, str):
         return None
     if text in FIELDS:
@@ -148,7 +148,7 @@ def _parse_field(text: Any) -> FieldPath | None:
 
 
 def _find_conflicts(key: str, path: FieldPath, others: Mapping[str, FieldPath]) -> Iterator[Problem]:
-    """Report the mapped keys whose field equals or contains the given one, or is inside it."""
+    """Report the mapped keys whose field equals, contains or is inside `path`."""
     for other, other_path in others.items():
         outer, inner = sorted((path, other_path), key=len)
         if outer == inner:

@@ -1,4 +1,4 @@
-"""Problems of samples, and the errors that report them."""
+"""Problems in samples, and the errors that report them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_SHOWN = 60
 # The default name of a dataset in memory.
 IN_MEMORY = "memory"
 MAX_FIXES = 3
-# The position of a problem that concerns all items in memory; in files it is line 0.
+# The position of a problem that concerns all items in memory; for files it is line 0.
 WHOLE_DATASET = -1
 
 
@@ -25,7 +25,7 @@ class InvalidRecord(ValueError):
 
 
 class SharedLine(int):
-    """The line of a sample that shares its line with others; `sample` counts from 1."""
+    """The line of a sample that is not alone on its line; `sample` is its position there, starting at 1."""
 
     sample: int
 
@@ -72,7 +72,7 @@ def describe_value(value: object) -> str:
 
 
 def shorten(text: str) -> str:
-    """Cut a text to the length that fits in a message."""
+    """Truncate a string so that it fits in a message."""
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 

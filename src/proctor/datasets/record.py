@@ -1,4 +1,4 @@
-"""Convert records (mappings, rows, objects) to samples, and report everything that is wrong."""
+"""Convert records (mappings, rows, objects) to samples, and report all problems."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AUTO_ID_DIGITS = 12
 
 
 class Fingerprint:
-    """A SHA-256 of samples in their order; the same content from any source has the same fingerprint.
+    """A SHA-256 over samples in their order; the same content from any source has the same fingerprint.
 
     It covers the content as written, before conversion to declared types.
     """
@@ -73,7 +73,7 @@ def canonical_json(value: Any) -> bytes:
 
 
 def _is_unstable(text: bytes) -> bool:
-    """Return True if the text has a memory address, which differs between processes."""
+    """Return True if the text contains a memory address, which differs between processes."""
     return b'"$repr"' in text and b" at 0x" in text
 
 
@@ -177,7 +177,7 @@ class RecordReader:
         return fields
 
     def find_key_problems(self, key: Any, keys: Container[str]) -> list[Problem]:
-        """Return the problems of a key that is not mapped.
+        """Return the problems with a key that is not mapped.
 
         Most unknown keys are metadata; a key that is similar to a missing field is a typo.
         """
@@ -186,7 +186,7 @@ class RecordReader:
         if key in FIELDS:
             return []
         if not isinstance(key, str):
-            return [Problem("", f"keys must be strings, found {describe_value(key)}")]
+            return [Problem("", f"keys must be strings, got {describe_value(key)}")]
         field = guess_field(key)
         if field is None or field in keys or field in self._mapped_fields:
             return []
@@ -197,7 +197,7 @@ class RecordReader:
         if not is_null:
             return [self._absent_input(record)]
         if self._input is None:
-            return [Problem("input", "expected a value, found null")]
+            return [Problem("input", "must not be null")]
         problems: list[Problem] = []
         _convert(self._input, None, problems)
         return problems
@@ -263,35 +263,35 @@ def read_typed(rows: Rows, reader: RecordReader, locate: Locate) -> Iterator[tup
 
 
 def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Problem]:
-    """Return the problems of a sample that was made in code."""
+    """Return the problems with a sample that was made in code."""
     problems = check_id(sample.id)
     metadata: Any = sample.metadata
     if sample.input is None and not null_input:
-        problems.append(Problem("input", "expected a value, found null"))
+        problems.append(Problem("input", "must not be null"))
     if not isinstance(metadata, Mapping):
-        problems.append(Problem("metadata", f"expected a mapping, found {describe_value(metadata)}"))
+        problems.append(Problem("metadata", f"must be a mapping, got {describe_value(metadata)}"))
     else:
         problems += [Problem(*problem) for problem in find_metadata_problems(metadata)]
     return problems
 
 
 def check_id(sample_id: Any) -> list[Problem]:
-    """Return the problems of an id."""
+    """Return the problems with an id."""
     if not isinstance(sample_id, str):
-        return [Problem("id", f"expected a string, found {describe_value(sample_id)}")]
+        return [Problem("id", f"must be a string, got {describe_value(sample_id)}")]
     return [] if sample_id.strip() else [Problem("id", "must not be empty")]
 
 
 def _merge_metadata(fields: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
     """Merge the metadata of a record with its other keys."""
-    own, extras = fields.get("metadata"), fields.get("extras", {})
-    if own is not None and not isinstance(own, Mapping):
-        problems.append(Problem("metadata", f"expected a mapping, found {describe_value(own)}"))
+    own_metadata, extras = fields.get("metadata"), fields.get("extras", {})
+    if own_metadata is not None and not isinstance(own_metadata, Mapping):
+        problems.append(Problem("metadata", f"must be a mapping, got {describe_value(own_metadata)}"))
         return {}
-    metadata = {**(own or {}), **extras}
+    metadata = {**(own_metadata or {}), **extras}
     if not metadata:
         return metadata
-    problems += [Problem(f"metadata.{key}", "is given twice") for key in extras if key in (own or {})]
+    problems += [Problem(f"metadata.{key}", "is given twice") for key in extras if key in (own_metadata or {})]
     problems += [Problem(*problem) for problem in find_metadata_problems(metadata)]
     return metadata
 
@@ -299,7 +299,7 @@ def _merge_metadata(fields: Mapping[str, Any], problems: list[Problem]) -> dict[
 def _missing_expected(read: Reader) -> Problem:
     problems: list[Problem] = []
     _convert(read, None, problems)
-    requirement = problems[0].what.removesuffix(", found null") if problems else "expected a value"
+    requirement = problems[0].what.removesuffix(", got null") if problems else "must not be null"
     fix = "give every sample an expected value, or declare its type as optional, such as str | None"
     return Problem("expected", f"{requirement}, but it is missing or null", fix)
 
@@ -316,8 +316,8 @@ def _object_fields(item: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, struct, pydantic model or other object as a record."""
     record = {name: getattr(item, name) for name in _field_names(item) if hasattr(item, name)}
     if not record:
-        found = "a tuple" if isinstance(item, tuple) else describe_value(item)
-        what = f"expected a mapping, a Sample or an object with an input, found {found}"
+        description = "a tuple" if isinstance(item, tuple) else describe_value(item)
+        what = f"must be a mapping, a Sample or an object with an input, got {description}"
         raise InvalidRecord([Problem("", what, SAMPLE_FIX)])
     return {name: value for name, value in record.items() if value is not None}
 

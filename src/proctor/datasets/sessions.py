@@ -21,12 +21,12 @@ from proctor.sessions.importers.imported_session import ImportedSession
 from proctor.sessions.importers.session_files import SessionFiles
 
 MAX_PROBLEMS = 20
-# A warning gives the reasons for the first unreadable files, and only the names of further ones.
+# A warning gives the reasons for the first unreadable files, and only the names of the others.
 MAX_REASONS = 3
 MAX_FILES = 50
 MAX_IDS = 20
-# Metadata keys with a meaning of their own; recorded values with these names get a prefix.
-_RESERVED = (
+# Reserved metadata keys; recorded values with these names get a prefix.
+_RESERVED_KEYS = (
     "output", "session", "usage", "format", "source", "session_id", "passed_over",
     "recorded", "error", "configuration", "epoch", "id", "input", "expected", "metadata",
 )  # fmt: skip
@@ -40,7 +40,7 @@ class SessionDataset:
 
     The metadata has `output`, `session` and `usage`, which a run without a target uses, and other recorded values
     (scores, model, title, times). The path is a file or a folder, compressed or not. The format is detected for each
-    file, unless `format` names it. Repeated ids get a number; `session_id` selects one session.
+    file, unless `format` names it. Duplicate ids get a numeric suffix; `session_id` selects one session.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -75,7 +75,7 @@ class SessionDataset:
         session_id: str | None = None,
         format: str | None = None,  # noqa: A002 - public name
     ) -> SessionDataset:
-        """Make a dataset of one session: the one with an id, or the only one."""
+        """Make a dataset of one session: the session with an id, or the only session."""
         name, _ = select_session(SessionFiles(path, format), session_id)
         return SessionDataset(path, format, session_id=name)
 
@@ -118,7 +118,6 @@ class SessionDataset:
 
     @property
     def info(self) -> DatasetInfo:
-        """The same as `inspect()`."""
         return self.inspect()
 
     def _details(self) -> dict[str, Any]:
@@ -147,14 +146,14 @@ class SessionDataset:
 
 
 def name_sessions_uniquely(sessions: Iterable[ImportedSession]) -> Iterator[tuple[str, ImportedSession]]:
-    """Yield recorded sessions with unique ids; repeated ids get a number."""
+    """Yield recorded sessions with unique ids; duplicate ids get a numeric suffix."""
     names = UniqueNames()
     for imported in sessions:
         yield names.make_unique(imported.id.strip() or "session"), imported
 
 
 def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, ImportedSession]:
-    """Return the session with an id, or the only one; raise an error that lists ids if it is ambiguous.
+    """Return the session with an id, or the only session; if it is ambiguous, raise an error that lists the ids.
 
     With an id all files are read, so that `files.problems` is complete.
     """
@@ -168,7 +167,7 @@ def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, Im
             break
     if match is None:
         raise ConfigError(
-            f"there is no session {session_id!r}", where=str(files.path), fix=suggest_name(session_id or "", ids)
+            f"no session has the id {session_id!r}", where=str(files.path), fix=suggest_name(session_id or "", ids)
         )
     if session_id is None and len(ids) > 1:
         examples = ", ".join(ids[:MAX_IDS]) + (", …" if len(ids) > MAX_IDS else "")
@@ -200,7 +199,9 @@ def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
 
 def _rename_reserved(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Give recorded values with reserved or invalid names a prefix, and make all names unique."""
-    reserved = {name for name, value in recorded.items() if name in _RESERVED or find_metadata_problems({name: value})}
+    reserved = {
+        name for name, value in recorded.items() if name in _RESERVED_KEYS or find_metadata_problems({name: value})
+    }
     names = UniqueNames("_")
     # Unchanged names come first, so that they stay unchanged.
     unchanged = {name: names.make_unique(name) for name in recorded if name not in reserved}
@@ -223,11 +224,11 @@ def _warn(details: Mapping[str, Any]) -> None:
 
 
 def _warnings(details: Mapping[str, Any]) -> Iterator[str]:
-    if damaged := details.get("damaged"):
+    if damaged_count := details.get("damaged"):
         files = details["damaged_files"]
         where = f", in {files:,} files" if files > 1 else ""
-        noun = "line or file" if damaged == 1 else "lines or files"
-        yield f"{damaged:,} {noun} of the dataset could not be read{where}: {_list_unread(details)}"
+        noun = "line or file" if damaged_count == 1 else "lines or files"
+        yield f"{damaged_count:,} {noun} of the dataset could not be read{where}: {_list_unread(details)}"
     if ignored := details.get("passed_over"):
         total = sum(ignored.values())
         types = ", ".join(f"{name} ({number})" for name, number in sorted(ignored.items())[:10])

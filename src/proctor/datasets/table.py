@@ -33,9 +33,9 @@ CellReader = Callable[[str], Any]
 
 
 def make_cell_reader(path: FieldPath, rules: Rules) -> CellReader | None:
-    """Return a function that converts a cell to a plain value, or None if the value is the text itself.
+    """Return a function that converts a cell to a plain value, or None if the value is the text of the cell.
 
-    Cells of a declared type other than text hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
+    Cells of a declared type other than a string hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
     labels are JSON mappings; tags are a JSON list, or words separated by commas.
     """
     if path in (("metadata",), ("metadata", LABELS)):
@@ -61,7 +61,7 @@ def _typed_cell_reader(read: Reader) -> CellReader:
 
 
 def _parse_json_or_text(text: str) -> Any:
-    # Text that is not JSON stays text; converting it to the type explains what is wrong.
+    # Text that is not JSON stays unchanged; the conversion to the type then explains the problem.
     try:
         return msgspec.json.decode(text)
     except (ValueError, RecursionError):
@@ -74,7 +74,7 @@ def _json_mapping_reader(field: str) -> CellReader:
         if isinstance(value, dict):
             return value
         fix = 'write it as JSON: {"key": "value"}'
-        raise InvalidRecord([Problem(field, f"expected a JSON mapping in the cell, found {describe_value(text)}", fix)])
+        raise InvalidRecord([Problem(field, f"must be a JSON mapping, got {describe_value(text)}", fix)])
 
     return read_cell
 
@@ -88,10 +88,10 @@ def _parse_tags(text: str) -> Any:
 class CSVDataset(FileDataset):
     """Samples from a CSV or TSV file with a header, read row by row on each pass.
 
-    `mapping` maps columns to fields: `{"question": "input", "answer": "expected"}`. Columns with the name of
-    a field need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared. An
-    empty cell is a missing value. Unless `delimiter` is given, it is a tab for .tsv files and a comma for
-    others; if the header does not have it, semicolons, tabs and bars are tried.
+    `mapping` maps columns to fields: `{"question": "input", "answer": "expected"}`. Columns with the name of a field
+    need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared. An empty cell is a
+    missing value. The default `delimiter` is a tab for .tsv files and a comma for others; if the header does not
+    contain it, semicolons, tabs and bars are tried.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -115,9 +115,9 @@ class CSVDataset(FileDataset):
         super().__init__(path, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise DatasetError(
-                f"delimiter={delimiter!r} cannot separate columns",
+                f"the delimiter must be one character, but not a quote or a line break, got {delimiter!r}",
                 where=str(path),
-                fix="pass one character other than a quote or a line break",
+                fix="write --delimiter ';' (in Python: delimiter=';')",
             )
         self._delimiter = delimiter
 
@@ -154,7 +154,7 @@ class CSVDataset(FileDataset):
             report(0, [Problem("", "no samples: the file has only a header")])
 
     def _detect_delimiter(self, file: BinaryIO) -> str:
-        """Return the delimiter for the suffix, unless the header has only another one."""
+        """Return the delimiter for the suffix, unless the header contains only a different delimiter."""
         is_tsv = self.path.name.lower().removesuffix(".gz").endswith(".tsv")
         usual = "\t" if is_tsv else ","
         start = file.tell()
@@ -170,7 +170,9 @@ class CSVDataset(FileDataset):
         """Convert a row to a record; empty cells are omitted, except an input that may be null."""
         if len(row) != len(header):
             fix = "give every row as many cells as the header; quote cells that contain the delimiter"
-            raise InvalidRecord([Problem("", f"expected {len(header)} cells, found {len(row)}", fix)])
+            raise InvalidRecord(
+                [Problem("", f"the row has {len(row)} cell{'s' * (len(row) != 1)}, the header has {len(header)}", fix)]
+            )
         record: dict[str, Any] = {name: text for name, text in zip(header, row, strict=True) if text}
         problems: list[Problem] = []
         for name, read in cell_readers.items():
@@ -197,7 +199,7 @@ class CSVDataset(FileDataset):
         return readers
 
     def _find_header_problems(self, header: Sequence[str]) -> list[Problem]:
-        """Return the problems of the columns, which are reported once and not for each row."""
+        """Return the problems with the columns, which are reported once and not for each row."""
         if not header:
             return [EMPTY_FILE]
         if len(header) > MAX_COLUMNS:
@@ -220,14 +222,15 @@ class CSVDataset(FileDataset):
     def _missing_columns(self, header: Sequence[str]) -> list[Problem]:
         paths = self._reader.paths
         fields = {paths[name][0] if name in paths else name for name in header}
-        what = f"there is no column for it; the header is: {shorten(', '.join(header))}"
+        columns = shorten(", ".join(header))
         problems = []
         if "input" not in fields:
-            problems.append(Problem("input", what, "map a column to it, for example question to input"))
+            fix = f"map a column to it: --map {header[-1]}=input (in Python: mapping={{{header[-1]!r}: 'input'}})"
+            problems.append(Problem("", f"no column for 'input'; the columns are: {columns}", fix))
         if "id" not in fields and not self._reader.rules.generate_ids:
-            problems.append(Problem("id", what, ID_FIX))
+            problems.append(Problem("", f"no column for 'id'; the columns are: {columns}", ID_FIX))
         if problems and len(header) == 1 and (delimiter := _find_delimiter(header[0])):
-            fix = f"if the columns are separated by {delimiter!r}, pass delimiter={delimiter!r}"
+            fix = f"set the delimiter: --delimiter {delimiter!r} (in Python: delimiter={delimiter!r})"
             problems = [problem._replace(fix=fix) for problem in problems]
         return problems
 
@@ -240,7 +243,7 @@ class TSVDataset(CSVDataset):
 
 
 def _find_delimiter(header: str) -> str | None:
-    return next((mark for mark in (";", "\t", ",", "|") if mark in header), None)
+    return next((delimiter for delimiter in (";", "\t", ",", "|") if delimiter in header), None)
 
 
 class _TextLines:

@@ -1,4 +1,4 @@
-"""Convert plain JSON values to declared types strictly, and explain what does not fit or is unknown."""
+"""Convert plain JSON values to declared types strictly, and explain invalid values and unknown keys."""
 
 from __future__ import annotations
 
@@ -19,20 +19,12 @@ from proctor.core import optional as extras
 from proctor.datasets.problems import InvalidRecord, describe_value
 from proctor.errors import DatasetError, Problem
 from proctor.records import codec
+from proctor.records.validation import TYPE_NAMES, describe_bound, describe_types
 
-# A value with more problems has a different type.
+# A value with more problems probably has a different type.
 MAX_PROBLEMS = 50
-TYPE_NAMES = {
-    "str": "a string",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "a boolean",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "null",
-}
 EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]+)`, got `(?P<got>[^`]+)`")
-BOUND = re.compile(r"Expected `(?P<kind>[^`]+)` (?P<bound>.+)")
+BOUND = re.compile(r"Expected `(?P<kind>[^`]+)`(?P<bound> .+)")
 LENGTH = re.compile(r"Expected `array` of length (?P<wanted>.+), got (?P<got>\d+)")
 FIELD = re.compile(r"Object (?P<how>missing required|contains unknown) field `(?P<name>[^`]+)`")
 AT = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
@@ -68,7 +60,7 @@ def _walk(value_type: Any, value: Any, where: str) -> Iterator[Problem]:
     except msgspec.ValidationError as error:
         failure = error
     except (TypeError, NameError):
-        # msgspec supports this type only inside another one, whose problem is reported.
+        # msgspec supports this type only inside another type, whose problem is reported.
         return
     yield from _find_inner_problems(value_type, value, where) or explain_error(failure, value, where)
 
@@ -77,7 +69,7 @@ def _find_inner_problems(value_type: Any, value: Any, where: str) -> list[Proble
     """Return the problems inside a value; empty if the value itself has the wrong type."""
     if choices := _choices(value_type):
         hint = _suggest(value, choices)
-        return [Problem(where, f"expected {_list_choices(choices)}, found {describe_value(value)}{hint}")]
+        return [Problem(where, f"must be {_list_choices(choices)}, got {describe_value(value)}{hint}")]
     if _is_union(value_type):
         members = [member for member in typing.get_args(value_type) if member is not types.NoneType]
         if len(members) == 1 and value is not None:
@@ -121,19 +113,19 @@ def _find_key_problems(value_type: Any, value: Mapping[Any, Any], where: str) ->
                 yield Problem(f"a key of {where}", problem.what)
             yield from _walk(arguments[1], item, f"{where}.{key}")
         return
-    declared, is_closed = _declared_keys(value_type)
-    for key in declared:
+    declared_keys, is_closed = _declared_keys(value_type)
+    for key in declared_keys:
         if key.name in value:
             yield from _walk(key.value_type, value[key.name], f"{where}.{key.name}")
         elif key.required:
             yield Problem(f"{where}.{key.name}", "is missing")
-    names = [key.name for key in declared]
-    for unknown in (key for key in value if is_closed and key not in names):
-        yield Problem(f"{where}.{unknown}", "is not known" + _suggest(unknown, names))
+    names = [key.name for key in declared_keys]
+    for unknown_key in (key for key in value if is_closed and key not in names):
+        yield Problem(f"{where}.{unknown_key}", "is unknown" + _suggest(unknown_key, names))
 
 
 def _declared_keys(value_type: Any) -> tuple[list[_Key], bool]:
-    """Return the keys that a class declares, and whether it rejects others."""
+    """Return the keys that a class declares, and whether it rejects other keys."""
     if not isinstance(value_type, type):
         return [], False
     if issubclass(value_type, msgspec.Struct):
@@ -159,7 +151,7 @@ def _declared_keys(value_type: Any) -> tuple[list[_Key], bool]:
 def _hints(value_type: Any, *, include_extras: bool = True) -> dict[str, Any]:
     try:
         return typing.get_type_hints(value_type, include_extras=include_extras)
-    except Exception:  # a name that only type checkers know
+    except Exception:  # The name exists only for type checkers.
         return {}
 
 
@@ -168,7 +160,7 @@ def _unqualified(value_type: Any) -> Any:
 
 
 def _choices(value_type: Any) -> tuple[Any, ...]:
-    """Return the values of a literal or enum, as a file writes them."""
+    """Return the values of a literal or enum as they appear in a file."""
     if typing.get_origin(value_type) is typing.Literal:
         return typing.get_args(value_type)
     if isinstance(value_type, type) and issubclass(value_type, enum.Enum):
@@ -187,7 +179,7 @@ def _suggest(value: Any, choices: Collection[Any]) -> str:
 
 
 def _find_union_problems(members: Sequence[Any], value: Any, where: str) -> list[Problem]:
-    """Return the problem of a value outside a union with choices; empty for other unions."""
+    """Return the problem with a value that is not in a union of choices; empty for other unions."""
     if not any(map(_choices, members)):
         return []
     names = [
@@ -197,7 +189,7 @@ def _find_union_problems(members: Sequence[Any], value: Any, where: str) -> list
         for member in members
     ]
     hint = _suggest(value, [choice for member in members for choice in _choices(member)])
-    return [Problem(where, f"expected {' or '.join(names)}, found {describe_value(value)}{hint}")]
+    return [Problem(where, f"must be {' or '.join(names)}, got {describe_value(value)}{hint}")]
 
 
 def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> list[Problem]:
@@ -213,15 +205,18 @@ def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> lis
         return [Problem(where + problem.where, problem.what) for problem in error.__cause__.problems]
     if match := FIELD.match(message):
         is_missing = match["how"] == "missing required"
-        return [Problem(f"{where}.{match['name']}", "is missing" if is_missing else "is not known")]
+        return [Problem(f"{where}.{match['name']}", "is missing" if is_missing else "is unknown")]
     if match := LENGTH.match(message):
-        return [Problem(where, f"expected a list of {match['wanted']}, found {match['got']}")]
+        return [Problem(where, f"must be a list of {match['wanted']}, got {match['got']}")]
     if match := EXPECTED.match(message):
-        names = " or ".join(TYPE_NAMES.get(value_type, value_type) for value_type in match["kinds"].split(" | "))
-        return [Problem(where, f"expected {names}, found {_describe_value_at(steps, value, match['got'])}")]
+        return [
+            Problem(
+                where, f"must be {describe_types(match['kinds'])}, got {_describe_value_at(steps, value, match['got'])}"
+            )
+        ]
     if match := BOUND.match(message):
-        bound = f"{TYPE_NAMES.get(match['kind'], match['kind'])} {match['bound']}"
-        return [Problem(where, f"expected {bound}, found {_describe_value_at(steps, value, 'another')}")]
+        bound = TYPE_NAMES.get(match["kind"], match["kind"]) + describe_bound(match["bound"])
+        return [Problem(where, f"must be {bound}, got {_describe_value_at(steps, value, 'another')}")]
     return [Problem(where, message[:1].lower() + message[1:])]
 
 
@@ -301,9 +296,9 @@ def _plain_reader(value_type: Any, field: str) -> Reader:
 
 def _check_unknown_keys(value: Any, converted: Any, value_type: Any, field: str) -> None:
     if isinstance(value, Mapping | list | tuple):
-        unknown = list(find_unknown_keys(value, converted, value_type, field))
-        if unknown:
-            raise InvalidRecord(unknown)
+        unknown_keys = list(find_unknown_keys(value, converted, value_type, field))
+        if unknown_keys:
+            raise InvalidRecord(unknown_keys)
 
 
 def _union_reader(members: Sequence[Any], field: str) -> Reader:
@@ -317,7 +312,7 @@ def _union_reader(members: Sequence[Any], field: str) -> Reader:
             except InvalidRecord:
                 continue
         names = " or ".join(getattr(member, "__name__", str(member)) for member in members)
-        raise InvalidRecord([Problem(field, f"expected {names}, found {describe_value(value)}")])
+        raise InvalidRecord([Problem(field, f"must be {names}, got {describe_value(value)}")])
 
     return read
 
@@ -348,7 +343,7 @@ def _convert(value: Any, value_type: Any) -> Any:
 
 
 def _decode_other(value_type: Any, value: Any) -> Any:
-    """Decode a type that msgspec does not support, inside one that it supports."""
+    """Decode a type that msgspec does not support, inside a type that it supports."""
     if isinstance(value, value_type):
         return value
     if _uses_pydantic(value_type):
@@ -366,8 +361,8 @@ def _convert_pydantic_errors(error: Any, field: str) -> list[Problem]:
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in detail["loc"])
         what = "is missing"
         if detail["type"] != "missing":
-            expectation = detail["msg"].replace("Input should be", "expected")
-            what = f"{expectation}, found {describe_value(detail['input'])}"
+            expectation = detail["msg"].replace("Input should be", "must be").replace("Value error, ", "")
+            what = f"{expectation}, got {describe_value(detail['input'])}"
         problems.append(Problem(field + "".join(steps), what))
     return problems
 
@@ -380,7 +375,7 @@ class _Attributes(NamedTuple):
 
 
 def find_unknown_keys(value: Any, converted: Any, value_type: Any, where: str) -> Iterator[Problem]:
-    """Yield a problem for every key of a plain value that the converted value does not have."""
+    """Yield a problem for every key of a plain value that the converted value lacks."""
     if isinstance(value, list | tuple) and isinstance(converted, list | tuple):
         for index, (item, converted_item) in enumerate(zip(value, converted, strict=False)):
             yield from find_unknown_keys(item, converted_item, value_type, f"{where}[{index}]")
@@ -413,8 +408,8 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
     if attributes is None:
         return
     if not attributes.accepts_other_keys:
-        unknown = [key for key in value if key not in attributes.by_key]
-        yield from _unknown_key_problems(unknown, attributes.by_key, where)
+        unknown_keys = [key for key in value if key not in attributes.by_key]
+        yield from _unknown_key_problems(unknown_keys, attributes.by_key, where)
     hints = _hints(value_type, include_extras=False)
     for key, item in value.items():
         attribute = attributes.by_key.get(key)
@@ -423,16 +418,16 @@ def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Itera
             yield from find_unknown_keys(item, converted_item, hints.get(attribute), f"{where}.{key}")
 
 
-def _unknown_key_problems(unknown: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Problem]:
-    names = list(declared)
+def _unknown_key_problems(unknown_keys: Iterable[Any], declared_keys: Iterable[str], where: str) -> Iterator[Problem]:
+    names = list(declared_keys)
     fix = f"use one of: {', '.join(names)}" if names else "leave it out"
-    for key in unknown:
-        yield Problem(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)
+    for key in unknown_keys:
+        yield Problem(f"{where}.{key}", f"is unknown{_suggest(str(key), names)}", fix)
 
 
 @lru_cache(maxsize=256)
 def _attributes(value_type: Any) -> _Attributes | None:
-    """Return the attributes of a class that values are converted to; None for any other class."""
+    """Return the attributes of a class that values can be converted to; None for any other class."""
     if hasattr(value_type, "__pydantic_fields__"):
         return _pydantic_attributes(value_type)
     if issubclass(value_type, msgspec.Struct):

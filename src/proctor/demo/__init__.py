@@ -1,1 +1,1 @@
-"""The demo: a question answerer without a model, its questions, and its evaluation."""
+"""The demo: a question-answering program without a model, its questions, and its evaluation."""

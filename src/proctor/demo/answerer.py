@@ -1,7 +1,7 @@
-"""A question answerer without a model: it finds a passage and quotes one sentence of it.
+"""A question-answering program without a model: it finds a passage and quotes one sentence of it.
 
-The ranking "overlap" counts common words; "bm25" ignores stop words, stems the others, and gives
-rare words more weight. The eval file in this folder compares the two with the evaluators below.
+The ranking "overlap" counts common words; "bm25" ignores stop words, stems the other words, and gives rare words more
+weight. The eval file in this folder compares the two with the evaluators below.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-SATURATION, LENGTH_SHARE = 1.2, 0.75  # k1 and b of BM25, at their usual values
+SATURATION, LENGTH_SHARE = 1.2, 0.75  # The parameters k1 and b of BM25, at their usual values.
 
 
 class Bm25:
@@ -37,11 +37,11 @@ class Bm25:
         self.rarity = _rarity(self._counts) if rarity is None else rarity
 
     def best(self, query: Sequence[str]) -> int:
-        """Return the number of the document that matches best; the first of equals."""
+        """Return the index of the document that matches best; the first one if several tie."""
         return max(range(len(self._counts)), key=lambda number: self.score(query, number))
 
     def score(self, query: Sequence[str], number: int) -> float:
-        """Score a document: 0 if it has none of the terms, without an upper limit."""
+        """Score a document: 0 if it contains none of the terms; there is no upper limit."""
         counts, length = self._counts[number], self._lengths[number] / self._mean_length
         dampening = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length)
         return sum(
@@ -51,7 +51,7 @@ class Bm25:
         )
 
     def coverage(self, query: Sequence[str], number: int) -> float:
-        """Return the share of the query's weight whose terms a document contains."""
+        """Return the fraction of the query's weight that a document's terms cover."""
         highest = max(self.rarity.values())
         weights = [self.rarity.get(term, highest) for term in query]
         covered = [weight for weight, term in zip(weights, query, strict=True) if term in self._counts[number]]
@@ -97,8 +97,8 @@ def stem(word: str) -> str:
 
 
 UNKNOWN = "I don't know"
-TITLE_WEIGHT = 3  # a title counts as much as three mentions in the text
-MIN_COVERAGE = 0.3  # below it, a passage is about another subject
+TITLE_WEIGHT = 3  # A title counts as much as three mentions in the text.
+MIN_COVERAGE = 0.3  # With a lower coverage, a passage is about another subject.
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ def answer(question: str, *, ranking: str = "overlap") -> str:
     """Answer with the best sentence of the best passage, and cite the passage."""
     rankings: dict[str, Callable[[str], Match | None]] = {"overlap": find_by_overlap, "bm25": find_by_bm25}
     if ranking not in rankings:
-        raise TargetError(f"there is no ranking {ranking!r}", fix=suggest_name(ranking, rankings))
+        raise TargetError(f"unknown ranking {ranking!r}", fix=suggest_name(ranking, rankings))
     match = rankings[ranking](question)
     if match is None:
         return UNKNOWN
@@ -129,7 +129,7 @@ def answer(question: str, *, ranking: str = "overlap") -> str:
 
 
 def find_by_overlap(question: str) -> Match | None:
-    """Return the passage and its sentence with the most words of the question."""
+    """Return the passage, and its sentence, that share the most words with the question."""
     question_words = set(words(question))
 
     def count_shared(text: str) -> int:

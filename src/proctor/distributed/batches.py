@@ -1,4 +1,4 @@
-"""Shared by the threads that exchange messages with a mailbox: batches, backoff, decoding."""
+"""Helpers for threads that exchange messages with a mailbox: batches, backoff, decoding."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAKE_SECONDS = 0.02
 
 
 class Backoff:
-    """Pauses that double from 0.1 to 5 seconds, with jitter; the event `stopped` ends them."""
+    """Pauses that double from 0.1 to 5 seconds, with jitter; the event `stopped` interrupts them."""
 
     def __init__(self, stopped: threading.Event, rng: random.Random | None = None) -> None:
         self._stopped = stopped

@@ -1,4 +1,4 @@
-"""Reject requests whose values would change on the way to a worker."""
+"""Reject requests whose values would change in transit to a worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIX = (
 
 
 def check_arrival(requests: Mailbox[EvalRequest[Any, Any]], batch: Iterable[EvalRequest[Any, Any]]) -> None:
-    """Raise `MessageRefused` if a worker would receive other values; the error names samples and values."""
+    """Raise `MessageRefused` if a worker would receive different values; the error lists samples and values."""
     problems = [
         Problem(f"sample {request.sample.id!r}", change)
         for request in batch
@@ -56,9 +56,9 @@ def check_dataset(
 
 
 def find_change(requests: Mailbox[EvalRequest[Any, Any]], request: EvalRequest[Any, Any]) -> str:
-    """Describe a value of a request that would change on the way; return "" if none would."""
+    """Describe a value of a request that would change in transit; return "" if none would."""
     try:
-        # A mailbox without a type returns plain data, as the worker's does.
+        # A mailbox without a type returns plain data, like the worker's mailbox.
         received = decode_body(requests.as_received(request), EvalRequest)
     except MessageRefused as error:
         return error.what
@@ -115,12 +115,12 @@ def _field_names(value: Any) -> tuple[str, ...]:
 
 def _is_same(sent: Any, received: Any) -> bool:
     if getattr(sent, "ndim", None) == 0:
-        # A numpy scalar is equal to the number it contains.
+        # A numpy scalar equals the number it contains.
         sent = sent.tolist()
     if isinstance(sent, bool) or isinstance(received, bool) or sent is None or received is None:
         return sent is received
     for plain_type in (str, int, float):
-        # A subclass, such as an enum of texts, has the same value.
+        # A subclass, such as a string enum, has the same value.
         if isinstance(sent, plain_type) and type(received) is plain_type:
             are_nan = plain_type is float and isnan(float(sent)) and isnan(float(received))
             return bool(sent == received) or are_nan

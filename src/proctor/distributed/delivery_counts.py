@@ -21,28 +21,28 @@ UNREADABLE_RESULT = "UnreadableResult"
 
 
 class DeliveryCounts:
-    """Counts what happened to the deliveries of a run, for the warnings of its report."""
+    """Counts unusual deliveries of a run, for the warnings of its report."""
 
     redelivered = duplicates = foreign = resent = unreadable = unreadable_results = 0
 
     def __init__(self) -> None:
         self.workers = WorkerRegistry()
         self._dead: list[str] = []
-        self._lost: list[str] = []
+        self._lost_labels: list[str] = []
 
     def add(self, result: EvalResult) -> None:
         error_type = None if result.trial.error is None else result.trial.error.kind
         if error_type in (DEAD_LETTER, UNREADABLE_RESULT):
             trial = result.trial
             label = trial_label(trial.sample.id, trial.configuration, trial.epoch)
-            (self._dead if error_type == DEAD_LETTER else self._lost).append(label)
+            (self._dead if error_type == DEAD_LETTER else self._lost_labels).append(label)
         elif result.delivery is not None:
             self.redelivered += result.delivery.count > 1
 
     def warnings(self) -> list[str]:
         """Return a warning for each unusual count."""
         dead = f"delivered too often, or rejected ({join_labels(self._dead)})"
-        lost = f"no readable result ({join_labels(self._lost)})"
+        lost = f"no readable result ({join_labels(self._lost_labels)})"
         later = "came from a repeated delivery, because an earlier one was lost or returned"
         again, vanished = "arrived twice and", "had disappeared from the mailbox and"
         unread = "could not be read and"
@@ -50,7 +50,7 @@ class DeliveryCounts:
             "workers",
             (self.redelivered, f"result {later}", f"results {later}"),
             (len(self._dead), f"request ended as a dead letter: {dead}", f"requests ended as dead letters: {dead}"),
-            (len(self._lost), f"request has {lost}", f"requests have {lost}"),
+            (len(self._lost_labels), f"request has {lost}", f"requests have {lost}"),
             (self.duplicates, f"result {again} was not counted again", f"results {again} were not counted again"),
             (self.resent, f"request {vanished} was sent again", f"requests {vanished} were sent again"),
             (
@@ -69,8 +69,8 @@ class DeliveryCounts:
 
 
 def describe_counts(prefix: str, *counts: tuple[int, str, str]) -> list[str]:
-    """Describe each count above 0 by its text for one or for several."""
-    return [f"{prefix}: {count} {single if count == 1 else plural}" for count, single, plural in counts if count]
+    """Describe each count above 0, in the singular or plural."""
+    return [f"{prefix}: {count} {singular if count == 1 else plural}" for count, singular, plural in counts if count]
 
 
 def join_labels(labels: list[str]) -> str:
@@ -91,11 +91,11 @@ class UnreadableResult(NamedTuple):
 
 
 class UnreadableResultPoller:
-    """Finds results that cannot be read, such as those of another version of Proctor."""
+    """Finds results that cannot be read, such as results of another version of Proctor."""
 
     def __init__(self, results: Mailbox[EvalResult]) -> None:
         self._results = results
-        self._seen: set[str] = set()
+        self._seen_ids: set[str] = set()
 
     def poll(self) -> list[UnreadableResult]:
         """Return the unreadable results since the last poll."""
@@ -103,13 +103,13 @@ class UnreadableResultPoller:
             letters = self._results.dead_letters(FIRST_LIMIT)
         except MailboxError:
             return []
-        new = [letter for letter in letters if letter.id not in self._seen]
-        self._seen.update(letter.id for letter in new)
+        new = [letter for letter in letters if letter.id not in self._seen_ids]
+        self._seen_ids.update(letter.id for letter in new)
         return [_read_unreadable(letter) for letter in new]
 
 
 class _ResultAddress(msgspec.Struct):
-    """Only the part of a result that names its run and request."""
+    """The part of a result that identifies its run and request."""
 
     delivery: Delivery
 
@@ -122,7 +122,7 @@ def _read_unreadable(letter: DeadLetter) -> UnreadableResult:
 
 
 class DeadLetterPoller:
-    """Polls for dead letters of the requests that `is_own` accepts.
+    """Polls for dead letters of the requests that `is_own` selects.
 
     A poll returns the letters that the previous poll found: the last worker may be about to send a
     result, and a result is better than an error.
@@ -132,7 +132,7 @@ class DeadLetterPoller:
         self._requests = requests
         self._is_own = is_own
         self._since = datetime.now(UTC)
-        self._seen: set[str] = set()
+        self._seen_ids: set[str] = set()
         self._pending: list[EvalResult] = []
         self.unreadable = 0
 
@@ -154,15 +154,15 @@ class DeadLetterPoller:
         return results
 
     def _read_new(self) -> list[DeadLetter]:
-        """Read unseen letters, and more of them as long as all are new."""
+        """Read new letters, and continue while all letters of a page are new."""
         limit = FIRST_LIMIT
         while True:
             try:
                 letters = self._requests.dead_letters(limit)
             except MailboxError:
                 return []
-            new = [letter for letter in letters if letter.id not in self._seen]
+            new = [letter for letter in letters if letter.id not in self._seen_ids]
             if len(new) < limit or limit >= MAX_LIMIT:
-                self._seen.update(letter.id for letter in new)
+                self._seen_ids.update(letter.id for letter in new)
                 return new
             limit = min(10 * limit, MAX_LIMIT)

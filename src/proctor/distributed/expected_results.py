@@ -1,4 +1,4 @@
-"""Checks on workers and results: the same code as the run, and results that match the requests."""
+"""Check that workers run the same code as the run, and that results match their requests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PART = re.compile(rf"(.+?)@([0-9a-f]{{{DIGITS}}})(?: |$)", re.DOTALL)
 
 
 def describe_setup(setup: Setup) -> str:
-    """Name the target and the evaluators with a digest of the code of each.
+    """List the target and the evaluators, each with a digest of its code.
 
-    The text is equal on all machines that have the same code installed.
+    The string is the same on all machines that have the same code installed.
     """
     target = setup.target.spec
     parts = [f"{target.name}@{codec.digest(target.kind, target.identity)[:DIGITS]}"]
@@ -38,19 +38,19 @@ def describe_setup(setup: Setup) -> str:
 
 def describe_difference(expected: str, actual: str) -> str:
     """Describe how the code of a worker differs from the code that a run expects."""
-    theirs, ours = _PART.findall(actual), _PART.findall(expected)
-    if not (theirs and ours):
+    worker_parts, run_parts = _PART.findall(actual), _PART.findall(expected)
+    if not (worker_parts and run_parts):
         return f"it runs {actual!r}, not {expected!r}"
-    return "; ".join(_find_differences(ours, theirs)) or "its evaluators are in another order"
+    return "; ".join(_find_differences(run_parts, worker_parts)) or "its evaluators are in another order"
 
 
-def _find_differences(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> Iterator[str]:
-    (target, digest), (their_target, their_digest) = ours[0], theirs[0]
+def _find_differences(run_parts: list[tuple[str, str]], worker_parts: list[tuple[str, str]]) -> Iterator[str]:
+    (target, digest), (their_target, their_digest) = run_parts[0], worker_parts[0]
     if their_target != target:
         yield f"its target is {their_target!r}, not {target!r}"
     elif their_digest != digest:
         yield f"its target {target!r} is another version"
-    available, expected = dict(theirs[1:]), dict(ours[1:])
+    available, expected = dict(worker_parts[1:]), dict(run_parts[1:])
     for name, version in expected.items():
         if name not in available:
             yield f"it does not have the evaluator {name!r}"

@@ -1,4 +1,4 @@
-"""The inbox of a worker: turns requests from a mailbox into jobs, as soon as they can start."""
+"""The inbox of a worker: turns requests from a mailbox into jobs, when the worker can start them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from proctor.mailboxes.core import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 
-# A request for other code is returned at once, and the worker pauses: for one second at first, then
-# for up to half a minute while it finds nothing else. A worker with a limited number of polls delays
-# the request instead, so that it does not receive the same one again.
+# A request for different code is returned immediately, and the worker pauses: for one second at first, then
+# for up to half a minute while it finds no other requests. A worker with a limited number of polls delays
+# the request instead, so that it does not receive the same request again.
 MISMATCH_SECONDS = 5.0
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 30.0
-# Such a return counts as a delivery only after this time: else idle workers with other code would
-# turn waiting requests into dead letters. A run that gets notices knows about the mismatch; its
-# requests count only when it has abandoned them.
+# Such a return counts as a delivery only after this time; otherwise idle workers with different code would turn waiting
+# requests into dead letters. A run that gets notices knows about the mismatch; its requests count only after the run
+# has abandoned them.
 UNCOUNTED_SECONDS = 300.0
 ABANDONED_SECONDS = 86_400.0
-# How often a mailbox is polled whose messages are all leased.
+# The polling interval of a mailbox whose messages are all leased.
 EMPTY_SECONDS = 0.2
-# A request that was lost twice may kill its workers: from this delivery on it runs alone, and only
-# then does losing it count. So no other request is lost or rejected because of it.
+# A request that was lost twice may kill its workers: from this delivery on it runs alone, and a loss counts only then.
+# So no other request is lost or rejected because of it.
 ISOLATE_FROM = 3
-# Other requests of that kind are delayed by a random time up to this, to come one by one.
+# Other suspect requests are delayed by a random time up to this limit, so that they arrive one by one.
 SPREAD_SECONDS = 1.0
 ISOLATION_POLL_SECONDS = 0.01
 
@@ -59,7 +59,7 @@ class StopCondition(msgspec.Struct, frozen=True):
 class Inbox:
     """Iterates over the received jobs; `wait_for_jobs` waits for more.
 
-    It takes only jobs that this worker can start at once, and leaves the others to other workers.
+    It takes only jobs that this worker can start immediately, and leaves the rest to other workers.
     A request that was lost repeatedly runs alone.
     """
 
@@ -68,7 +68,7 @@ class Inbox:
         requests: Mailbox[EvalRequest[Any, Any]],
         leased: LeasedRequests,
         until: StopCondition,
-        expects: str,
+        expected_setup: str,
         warn: Warn,
         rng: random.Random | None = None,
         *,
@@ -80,8 +80,8 @@ class Inbox:
         self._receives_single = True
         self._requests = requests
         self._leased = leased
-        self._until = until
-        self._expects = expects
+        self._stop_condition = until
+        self._expected_setup = expected_setup
         self._warn = warn
         self._needs_reply_to = needs_reply_to
         self._notices = notices
@@ -122,7 +122,7 @@ class Inbox:
         return self._ready.popleft()
 
     async def wait_for_jobs(self) -> bool:
-        """Wait for a job; return False once no more will come."""
+        """Wait for a job; return False once no more jobs will come."""
         if self._ready or self._has_ended:
             return bool(self._ready)
         waiter: asyncio.Future[bool] = self._loop.create_future()
@@ -159,10 +159,10 @@ class Inbox:
             self._call_in_loop(self._end)
 
     def _pause_on_mismatch(self, started: int) -> None:
-        """Let other workers take requests for other code."""
+        """Pause so that other workers take the requests for different code."""
         if started:
             self._pause = FIRST_PAUSE_SECONDS
-        elif self._has_mismatch and self._until.polls is None:
+        elif self._has_mismatch and self._stop_condition.polls is None:
             self._stopped.wait(self._pause)
             self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
 
@@ -179,19 +179,19 @@ class Inbox:
             self._free_slots.release(slots)
 
     def _receive(self, slots: int) -> Sequence[Message[Any]]:
-        wait = 0.0 if self._received else self._until.wait
-        if self._until.empty:
+        wait = 0.0 if self._received else self._stop_condition.wait
+        if self._stop_condition.empty:
             wait = min(wait, EMPTY_SECONDS)
         return self._requests.receive(
-            max_messages=1 if self._receives_single else min(slots, self._until.batch - self._received),
+            max_messages=1 if self._receives_single else min(slots, self._stop_condition.batch - self._received),
             visibility_timeout=self._leased.lease,
             wait_time_seconds=wait,
             provisional=True,
         )
 
     def _is_enough(self, received: int) -> bool:
-        """Count polls; return True once the stop condition is met."""
-        until = self._until
+        """Count the poll; return True once the stop condition is met."""
+        until = self._stop_condition
         self._received += received
         if received and self._received < until.batch:
             return False
@@ -219,12 +219,12 @@ class Inbox:
             number = next(self._numbers)
             self._leased.add(number, LeasedRequest(message, request))
             if self._stopped.is_set():
-                self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
-            elif request.expects and request.expects != self._expects:
+                self._leased.return_request(number, reason=WORKER_STOPPED, counts=False)
+            elif request.expects and request.expects != self._expected_setup:
                 self._has_mismatch = True
                 reason = self._describe_mismatch(request.expects)
-                delay = 0.0 if self._until.polls is None else MISMATCH_SECONDS
-                self._leased.give_back(number, delay, reason, counts=_is_old(message))
+                delay = 0.0 if self._stop_condition.polls is None else MISMATCH_SECONDS
+                self._leased.return_request(number, delay, reason, counts=_is_old(message))
             else:
                 group = suspects if message.delivery_count >= self._isolate_from else jobs
                 group.append((number, request.sample, request.configuration, request.epoch))
@@ -238,9 +238,9 @@ class Inbox:
         job = suspects.pop(self._rng.randrange(len(suspects)))
         for number, *_ in suspects:
             delay = self._rng.uniform(0, SPREAD_SECONDS)
-            self._leased.give_back(number, delay, "it is postponed, because it must run alone", counts=False)
+            self._leased.return_request(number, delay, "it is postponed, because it must run alone", counts=False)
         if not (self._wait_until_leased(1) and self._confirm(job[0])):
-            self._leased.give_back(job[0], reason=WORKER_STOPPED, counts=False)
+            self._leased.return_request(job[0], reason=WORKER_STOPPED, counts=False)
             return 0
         self._call_in_loop(self._add_jobs, [job])
         self._wait_until_leased(0)
@@ -256,7 +256,7 @@ class Inbox:
         return True
 
     def _wait_until_leased(self, count: int) -> bool:
-        """Wait until at most this many messages are leased; False if the worker stops before."""
+        """Wait until at most this many messages are leased; False if the worker stops first."""
         while len(self._leased) > count:
             if self._stopped.wait(ISOLATION_POLL_SECONDS):
                 return False
@@ -280,10 +280,10 @@ class Inbox:
             message.reject(reason)
 
     def _describe_mismatch(self, expected: str) -> str:
-        reason = f"this worker runs {self._expects!r}, the request is for {expected!r}"
+        reason = f"this worker runs {self._expected_setup!r}, the request is for {expected!r}"
         if not self._has_warned:
             self._has_warned = True
-            difference = describe_difference(expected, self._expects)
+            difference = describe_difference(expected, self._expected_setup)
             self._warn(f"{reason}: {difference}; start this worker with the code and the Python version of the run")
         return reason
 
@@ -300,8 +300,8 @@ class Inbox:
     def _end(self) -> None:
         self._has_ended = True
         while self._ready and self._stopped.is_set():
-            # No worker will start it any more.
-            self._leased.give_back(self._ready.popleft()[0], reason=WORKER_STOPPED)
+            # No worker will start the request.
+            self._leased.return_request(self._ready.popleft()[0], reason=WORKER_STOPPED)
         while self._waiting:
             self._wake_one()
 

@@ -16,7 +16,7 @@ from proctor.records.mail import EvalRequest
 EXTENSIONS_PER_LEASE = 3
 # The reason in the history of a request that was returned without an error.
 WORKER_STOPPED = "its worker was stopped"
-# The time limit for returning messages when a worker stops; the others return when their leases expire.
+# The time limit for returning messages when a worker stops; the rest return when their leases expire.
 RETURN_ALL_SECONDS = 5.0
 
 Warn = Callable[[str], object]
@@ -39,7 +39,7 @@ class LeasedRequests:
         self.lease = lease
         self._warn = warn
         self._items: dict[int, LeasedRequest] = {}
-        self._lost: set[int] = set()
+        self._lost_numbers: set[int] = set()
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = SupervisedThread(self._extend_leases, "proctor-heartbeat", on_failure)
@@ -65,15 +65,15 @@ class LeasedRequests:
         return self._items[number]
 
     def is_lost(self, number: int) -> bool:
-        """True if its lease has expired, so that another worker gets it."""
-        return number in self._lost
+        """True if the lease has expired, so that another worker gets the message."""
+        return number in self._lost_numbers
 
     def remove(self, number: int) -> None:
         with self._lock:
             self._items.pop(number, None)
-            self._lost.discard(number)
+            self._lost_numbers.discard(number)
 
-    def give_back(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
+    def return_request(self, number: int, delay: float = 0, reason: str = "", *, counts: bool = True) -> bool:
         """Return a message to the mailbox; errors are ignored, because its lease expires anyway.
 
         With `counts=False` the delivery does not count towards the maximum.
@@ -86,20 +86,20 @@ class LeasedRequests:
             return False
         return True
 
-    def give_back_all(self, seconds: float = RETURN_ALL_SECONDS) -> int:
-        """Return all messages to the mailbox, for at most `seconds`; return how many were still leased."""
+    def return_all(self, seconds: float = RETURN_ALL_SECONDS) -> int:
+        """Return all messages to the mailbox, within `seconds`; return how many were still leased."""
         deadline = time.monotonic() + seconds
         returned = 0
         for number in list(self._items):
             if time.monotonic() > deadline:
                 break
-            returned += self.give_back(number, reason=WORKER_STOPPED, counts=False)
+            returned += self.return_request(number, reason=WORKER_STOPPED, counts=False)
         return returned
 
     def _extend_leases(self) -> None:
         while not self._stopped.wait(self.lease / EXTENSIONS_PER_LEASE):
             with self._lock:
-                leased = [(n, item) for n, item in self._items.items() if n not in self._lost]
+                leased = [(n, item) for n, item in self._items.items() if n not in self._lost_numbers]
             failure: MailboxError | None = None
             for number, item in leased:
                 try:
@@ -112,7 +112,7 @@ class LeasedRequests:
                 self._warn(f"a lease could not be extended: {failure.what}")
 
     def _mark_lost(self, number: int) -> None:
-        # Unless it was acknowledged since the list was made.
+        # Skip messages that were acknowledged in the meantime.
         with self._lock:
             if number in self._items:
-                self._lost.add(number)
+                self._lost_numbers.add(number)

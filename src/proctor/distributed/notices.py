@@ -22,7 +22,7 @@ from proctor.version import VERSION
 REPEAT_AFTER = timedelta(seconds=5)
 # The number of runs whose notices are remembered.
 MAX_RUNS = 1_000
-# The number of workers that a warning names.
+# The number of workers that a warning lists.
 MAX_NAMED_WORKERS = 5
 
 
@@ -40,7 +40,7 @@ class WorkerNotice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def notice_id(run_id: str) -> str:
-    """Return the request id of notices; no request has it, so no collector counts them."""
+    """Return the request id of notices; no request has this id, so no collector counts them."""
     return f"{run_id}-notice"
 
 
@@ -61,18 +61,18 @@ class NoticeSender:
     def __init__(self, runs: str, worker: str) -> None:
         self._runs = runs
         self._worker = worker
-        self._sent: dict[str, datetime] = {}
+        self._sent_times: dict[str, datetime] = {}
 
     def send(self, message: Message[Any], request: EvalRequest[Any, Any]) -> None:
         """Send a notice, unless the run already has one; errors are ignored."""
         if not request.expects or message.reply_to is None:
             return
-        previous = self._sent.get(request.run_id)
+        previous = self._sent_times.get(request.run_id)
         if previous is not None and request.created_at <= previous + REPEAT_AFTER:
             return
-        if len(self._sent) >= MAX_RUNS:
-            self._sent.clear()
-        self._sent[request.run_id] = request.created_at
+        if len(self._sent_times) >= MAX_RUNS:
+            self._sent_times.clear()
+        self._sent_times[request.run_id] = request.created_at
         with contextlib.suppress(ProctorError):
             message.reply(self._create_notice(request))
 
@@ -113,7 +113,7 @@ class WorkerRegistry:
         return "; ".join(f"{_join_names(names)}: {text}" for text, names in self._mismatches.items())
 
     def warnings(self) -> Iterator[str]:
-        """Describe mismatches and other versions for the report."""
+        """Describe mismatched code and versions for the report."""
         for text, names in self._mismatches.items():
             yield f"workers: {_join_names(names)} could not run requests of this run: {text}"
         for text, names in self._versions.items():
@@ -125,7 +125,11 @@ def _other_versions(notice: WorkerNotice, *, with_python: bool) -> str:
     pairs = [("Proctor", notice.proctor, VERSION)]
     if with_python:
         pairs.append(("Python", notice.python, platform.python_version()))
-    return ", ".join(f"{name} {theirs}, this run has {ours}" for name, theirs, ours in pairs if theirs != ours)
+    return ", ".join(
+        f"{name} {worker_version}, this run has {run_version}"
+        for name, worker_version, run_version in pairs
+        if worker_version != run_version
+    )
 
 
 def _add_worker(table: dict[str, list[str]], text: str, worker: str) -> None:

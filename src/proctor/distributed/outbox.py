@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from proctor.errors import (
 )
 from proctor.history.payload import encode_result
 from proctor.ports import Mailbox
-from proctor.records.trial import Delivery, EvalResult, Verdict
+from proctor.records.trial import Delivery, EvalResult, PositionedResult, Verdict
 
 BATCH_SIZE = 50
 # A result waits this long for others, so that one round trip sends several.
@@ -39,7 +39,8 @@ LAST_PAUSE_SECONDS = 0.1
 
 
 class WorkerSummary(msgspec.Struct):
-    """Counts of a worker: results sent, errors among them, requests returned, results not needed any more."""
+    """Counts of a worker: sent results, errors among them, returned requests, and results that were no longer
+    needed."""
 
     sent: int = 0
     errors: int = 0
@@ -54,9 +55,9 @@ class _BatchTooLarge(Exception):
 class Outbox:
     """A writer for a worker pool that sends the results in a thread.
 
-    Results go to `results`, or to the `reply_to` of their request. `on_end` is called when nothing can be
-    sent any more; an unexpected error is raised when the outbox closes. If a mailbox stays full for
-    `full_seconds`, `blocked` is set to the error and the worker ends.
+    Results go to `results`, or to the `reply_to` of their request. `on_end` is called when nothing more can be sent; an
+    unexpected error is raised when the outbox closes. If a mailbox stays full for `full_seconds`, `blocked` is set to
+    the error and the worker ends.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Outbox:
         return self
 
     def __exit__(self, _type: object, error: object, _trace: object) -> None:
-        """Send the finished results within some seconds; the others stay leased, to be returned."""
+        """Send the finished results within some seconds; the other requests stay leased and are returned."""
         self._deadline = time.monotonic() + self._last_seconds
         self._ending.set()
         self._wake.set()
@@ -102,7 +103,7 @@ class Outbox:
         if error is None and self._thread.failure is not None:
             raise self._thread.failure
 
-    def give_back(self, number: int) -> None:
+    def return_request(self, number: int) -> None:
         """Queue the return of a request whose trial was dropped."""
         self._finished.append((number, None))
         self._wake.set()
@@ -110,6 +111,11 @@ class Outbox:
     def add(self, position: int, result: EvalResult, _verdict: Verdict | None = None) -> None:
         """Queue a finished result."""
         self._finished.append((position, result))
+        self._wake.set()
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Queue finished results."""
+        self._finished.extend((position, result) for position, result, _ in batch)
         self._wake.set()
 
     def cache_output(self, _key: str, _created_at: str, _reply: bytes) -> None:
@@ -134,7 +140,7 @@ class Outbox:
         by_mailbox: dict[str | None, list[tuple[int, EvalResult]]] = {}
         for number, result in batch:
             if result is None:
-                self.summary.returned += self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
+                self.summary.returned += self._leased.return_request(number, reason=WORKER_STOPPED, counts=False)
                 continue
             item = self._leased.get(number)
             if self._leased.is_lost(number) and not result.success:
@@ -166,7 +172,7 @@ class Outbox:
             return
         except MailboxError as error:
             if isinstance(error, MailboxGone) and name is not None:
-                # Their run is over, so nothing waits for them.
+                # The run is over, so nothing waits for these results.
                 self._acknowledge(numbers)
                 self.summary.outdated += len(numbers)
                 return
@@ -201,7 +207,7 @@ class Outbox:
             except (MailboxClosed, MailboxGone, MessageRefused):
                 raise
             except MailboxFull as error:
-                # It may have room for some of them, or be too small for the whole batch.
+                # The mailbox may have room for some results, or be too small for the whole batch.
                 if len(results) > 1:
                     raise _BatchTooLarge from None
                 self._report_full(mailbox)
@@ -222,7 +228,7 @@ class Outbox:
         return time.monotonic() > deadline
 
     def _is_blocked(self, started: float, error: MailboxFull) -> bool:
-        """True if a mailbox stayed full for too long; then the worker ends."""
+        """True if a mailbox stayed full for too long, which ends the worker."""
         if self._ending.is_set():
             return self._is_too_late(started)
         if self._full_seconds is None or time.monotonic() < started + self._full_seconds:
@@ -238,7 +244,7 @@ class Outbox:
 
     def _get_mailbox(self, name: str | None) -> Mailbox[EvalResult]:
         if name is None:
-            assert self._results is not None  # else the request was rejected
+            assert self._results is not None  # Otherwise the request was rejected.
             return self._results
         if name not in self._replies:
             self._replies[name] = self._requests.open_mailbox(name, EvalResult)
@@ -266,4 +272,4 @@ class Outbox:
         reason = f"its result could not be sent: {error.what}"
         # A full mailbox is not the fault of the message.
         counts = not isinstance(error, MailboxFull)
-        self.summary.returned += self._leased.give_back(number, delay, reason, counts=counts)
+        self.summary.returned += self._leased.return_request(number, delay, reason, counts=counts)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.core import imports as importing
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.core.clock import SystemClock
 from proctor.core.threads import CallThreads
 from proctor.distributed.expected_results import describe_setup
@@ -63,10 +63,10 @@ class TrialActor:
         self._build = build
         self._recipe = recipe
         self._clock = SystemClock()
-        self._open = contextlib.AsyncExitStack()
+        self._exit_stack = contextlib.AsyncExitStack()
 
     async def ping(self) -> None:
-        """Return as soon as the process runs, which shows that Ray has resources for it."""
+        """Return once the process runs, which shows that Ray has resources for it."""
 
     async def prepare(self) -> bytes:
         """Build the setup once; return an `ActorInfo`."""
@@ -76,14 +76,14 @@ class TrialActor:
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             return codec.encode(ActorInfo(name, problem=problem))
-        await self._open.enter_async_context(lifetimes.ResourceScope())
-        self._open.push_async_callback(setup.target.close)
+        await self._exit_stack.enter_async_context(resource_scope.ResourceScope())
+        self._exit_stack.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
-        observed = await self._open.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
-        traced = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
+        observed = await self._exit_stack.enter_async_context(telemetry.observe_run(run, for_other_runs=True))
+        observed_setup = dataclasses.replace(setup, evaluators=observed.wrap_evaluators(setup.evaluators))
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
-        self._runner = observed.wrap_runner(TrialRunner(traced, self._clock, CallThreads(), progress))
+        self._runner = observed.wrap_runner(TrialRunner(observed_setup, self._clock, CallThreads(), progress))
         self._timeout = timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
         return codec.encode(ActorInfo(name, describe_setup(setup)))
@@ -93,7 +93,7 @@ class TrialActor:
         request: EvalRequest[Any, Any] = codec.decode(data, EvalRequest)
         telemetry.current_run_id.set(request.run_id)
         budget = self._options.budget
-        # Separate for each trial: the response contains its total, and the run adds them up.
+        # Tracked separately for each trial: the response contains its total, and the run adds them up.
         spending = None if budget is None else Spending(budget)
         call_context.set(CallContext(spending))
         warnings: list[str] = []
@@ -115,7 +115,7 @@ class TrialActor:
 
     async def close(self) -> None:
         """Close the target and the models."""
-        await self._open.aclose()
+        await self._exit_stack.aclose()
 
     async def _run_with_timeout(self, request: EvalRequest[Any, Any]) -> EvalResult:
         slot = WorkerSlot(self._timeout, self._clock.monotonic)

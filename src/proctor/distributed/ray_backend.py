@@ -58,7 +58,7 @@ MAX_CAUSE_LENGTH = 400
 
 @dataclass(eq=False)
 class ActorSlot:
-    """A ready actor, the number of its trials, and whether it is reserved for a single one."""
+    """A ready actor, the number of its trials, and whether it is reserved for a single trial."""
 
     actor: Any
     name: str
@@ -82,7 +82,7 @@ class PoolConfig:
 
 
 class ActorPool:
-    """The actors of a run, created by `create`; `show_notice` receives a text while some are missing."""
+    """The actors of a run, created by `create`; `show_notice` receives a message while some actors are missing."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ActorPool:
         show_notice: Callable[[str], object],
         clock: Clock,
     ) -> None:
-        self.deaths = 0
+        self.death_count = 0
         self._ray = ray
         self._config = config
         self._create = create
@@ -129,9 +129,9 @@ class ActorPool:
 
     @contextlib.asynccontextmanager
     async def reserve(self, *, exclusive: bool = False) -> AsyncIterator[ActorSlot]:
-        """Reserve an actor for a trial; an exclusive one runs nothing else meanwhile.
+        """Reserve an actor for a trial; an `exclusive` actor runs no other trial.
 
-        An exclusive actor may have died while this waited for its other trials.
+        An exclusive actor may have died while its other trials finished.
         """
         slot = await self._find_slot(sys.maxsize if exclusive else self._config.concurrency)
         slot.is_reserved = exclusive
@@ -153,7 +153,7 @@ class ActorPool:
         if slot.is_dead:
             return
         slot.is_dead = True
-        self.deaths += 1
+        self.death_count += 1
         self._slots.remove(slot)
         self._kill_actor(slot.actor)
         self._missing_since = self._clock.monotonic()
@@ -247,7 +247,7 @@ class ActorPool:
             await slot.actor.close.remote()
 
     async def _watch(self) -> None:
-        """Show a notice while actors are missing; stop the run if there is none for too long."""
+        """Show a notice while actors are missing; stop the run if there is no actor for too long."""
         worker_timeout = self._config.worker_timeout
         has_notice = False
         while True:
@@ -278,14 +278,14 @@ class ActorPool:
 
 
 def to_one_line(error: BaseException) -> str:
-    """Return the text of a Ray error on one line."""
+    """Return the message of a Ray error on one line."""
     return " ".join(str(error).split())[:MAX_CAUSE_LENGTH]
 
 
 # A trial fails after this many dead actors; the last of them ran nothing else.
 MAX_DEATHS = 3
 CONNECT_SECONDS = 10.0
-# The variable with a pattern of log messages that Ray does not print.
+# The environment variable with a pattern of log messages that Ray does not print.
 SKIPPED_LOGS = "RAY_DEDUP_LOGS_SKIP_REGEX"
 
 
@@ -294,7 +294,7 @@ class RayBackend:
     """Runs the trials of a run on Ray actors.
 
     `build` creates a setup from a recipe and must be a function of a module, because only its name
-    is sent. `address` is as for `ray.init`; without one Ray decides. By default there are as many
+    is sent. `address` is passed to `ray.init`; without an address, Ray decides. By default there are as many
     `actors` as the cluster has CPUs, up to the concurrency of the run; each has one CPU and `gpus`
     GPUs. After `worker_timeout` seconds without an actor the run stops and can be resumed.
     """
@@ -309,10 +309,10 @@ class RayBackend:
 
     def __post_init__(self) -> None:
         if self.actors is not None and self.actors < 1:
-            raise ConfigError("there must be at least one actor", where="actors", fix="pass actors=1 or more")
+            raise ConfigError("actors must be 1 or more", where="actors", fix="pass actors=1 or more")
         if self.gpus < 0 or (self.gpus > 1 and self.gpus % 1):
             raise ConfigError(
-                "gpus must be 0, a fraction of 1, or a whole number", where="gpus", fix="pass 0.5, 1 or 2, for example"
+                "gpus must be 0, a fraction of 1, or an integer", where="gpus", fix="pass 0.5, 1 or 2, for example"
             )
         module, name = self.build.__module__, self.build.__qualname__
         if module == "__main__" or getattr(sys.modules[module], name, None) is not self.build:
@@ -344,16 +344,16 @@ class RayBackend:
     def _configure(self, ray: ModuleType, plan: Plan, progress: Progress) -> PoolConfig:
         resources = {"CPU": 1.0} | ({"GPU": self.gpus} if self.gpus else {})
         available = ray.cluster_resources()
-        possible = int(min(available.get(name, 0.0) / each for name, each in resources.items()))
+        max_actors = int(min(available.get(name, 0.0) / amount for name, amount in resources.items()))
         limit = plan.options.concurrency
-        if self.actors is None and possible > limit:
+        if self.actors is None and max_actors > limit:
             progress.warnings.append(
-                f"ray: only {limit} of {possible} possible actors ran, because concurrency={limit}; "
-                f"set concurrency={possible} to use all"
+                f"ray: only {limit} of {max_actors} possible actors ran, because concurrency={limit}; "
+                f"set concurrency={max_actors} to use all"
             )
         remaining = limit if progress.total is None else progress.total - progress.done
-        # It waits for actors that do not fit yet, because the cluster may grow.
-        actors = max(1, min(self.actors or possible, limit, remaining))
+        # Ray waits for actors without resources, because the cluster may grow.
+        actors = max(1, min(self.actors or max_actors, limit, remaining))
         concurrency = -(-limit // actors)
         return PoolConfig(actors, concurrency, resources, describe_setup(plan), self.worker_timeout)
 
@@ -368,7 +368,7 @@ class RayBackend:
 
 @dataclass
 class RayRunner:
-    """Runs each job on an actor, and on another one if the first dies."""
+    """Runs each job on an actor, and on a second actor if the first dies."""
 
     _ray: ModuleType
     _pool: ActorPool
@@ -392,14 +392,14 @@ class RayRunner:
 
     def warnings(self) -> list[str]:
         """Return a warning for each unusual count."""
-        died = f"failed because {MAX_DEATHS} actors died while running"
+        death_warning = f"failed because {MAX_DEATHS} actors died while running"
         rerun = "trial was run again because its actor had died"
         reruns = "trials were run again because their actors had died"
         return describe_counts(
             "ray",
-            (self._pool.deaths, "actor died and was replaced", "actors died and were replaced"),
+            (self._pool.death_count, "actor died and was replaced", "actors died and were replaced"),
             (self._repeated, rerun, reruns),
-            (self._failed, f"trial {died} it", f"trials {died} each"),
+            (self._failed, f"trial {death_warning} it", f"trials {death_warning} each"),
         )
 
     async def _request_result(self, slot: WorkerSlot, request: EvalRequest[Any, Any]) -> EvalResult:
@@ -408,11 +408,11 @@ class RayRunner:
         except (*codec.ENCODE_ERRORS, UsageError) as error:
             reason = f"the sample cannot be sent as JSON: {error}"
             return failed_result(request, Failure("Unsendable", reason))
-        deaths = 0
+        death_count = 0
         while True:
             # Ctrl-C waits for a running trial, but not for a free actor.
             slot.is_idle = True
-            async with self._pool.reserve(exclusive=deaths == MAX_DEATHS - 1) as actor_slot:
+            async with self._pool.reserve(exclusive=death_count == MAX_DEATHS - 1) as actor_slot:
                 slot.is_idle = False
                 if actor_slot.is_dead:
                     continue
@@ -420,15 +420,15 @@ class RayRunner:
                     response = codec.decode(await actor_slot.actor.trial.remote(data), TrialResponse)
                 except self._ray.exceptions.RayError as error:
                     self._pool.replace(actor_slot)
-                    deaths += 1
+                    death_count += 1
                     cause = to_one_line(error)
                 else:
-                    return self._finish(response, request, actor_slot, deaths + 1)
-            if deaths == MAX_DEATHS:
+                    return self._finish(response, request, actor_slot, death_count + 1)
+            if death_count == MAX_DEATHS:
                 self._failed += 1
                 what = f"{MAX_DEATHS} Ray actors died while they ran it; the last: {cause}"
-                return failed_result(request, Failure("ActorDied", what), deaths)
-            self._repeated += deaths == 1
+                return failed_result(request, Failure("ActorDied", what), death_count)
+            self._repeated += death_count == 1
 
     def _finish(
         self, response: TrialResponse, request: EvalRequest[Any, Any], slot: ActorSlot, count: int
@@ -499,7 +499,7 @@ def _connect(ray: ModuleType, address: str | None) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Raise `OSError` at once for an address without a server; Ray itself would retry for minutes."""
+    """Raise `OSError` immediately for an address without a server; Ray itself would retry for minutes."""
     parts = urlsplit(address if "://" in address else f"//{address}")
     if parts.scheme in ("", "ray") and parts.hostname and parts.port:
         socket.create_connection((parts.hostname, parts.port), CONNECT_SECONDS).close()

@@ -118,7 +118,7 @@ class RequestSender:
                 return
             except MailboxFull:
                 if len(batch) > 1:
-                    # It may be too small for the whole batch.
+                    # The mailbox may be too small for the whole batch.
                     half = len(batch) // 2
                     self._send(batch[:half])
                     self._send(batch[half:])
@@ -132,11 +132,11 @@ class RequestSender:
 WATCH_SECONDS = 1.0
 # A notice appears after this time without a result.
 QUIET_SECONDS = 5.0
-# A run whose workers all run other code stops after this time.
+# A run stops after this time if all its workers run different code.
 MISMATCH_SECONDS = 60.0
 # Requests that have disappeared are sent again after this time; then the time doubles.
 RESEND_SECONDS = 10.0
-# A result that the event loop has not processed by then is not acknowledged, and comes again.
+# A result that the event loop has not processed by then is not acknowledged, and is redelivered.
 HAND_OVER_SECONDS = LEASE_SECONDS / 2
 # The maximum number of digits of a position.
 MAX_DIGITS = 18
@@ -161,7 +161,7 @@ def parse_position(run_id: str, delivery: Delivery | None) -> int | None:
     return int(number) if prefix == run_id and is_number else None
 
 
-def create_request(job: Job, run_id: str, now: datetime, expects: str = "") -> EvalRequest[Any, Any]:
+def create_request(job: Job, run_id: str, now: datetime, expected_setup: str = "") -> EvalRequest[Any, Any]:
     """Create the request for one trial of a run."""
     position, sample, configuration, epoch = job
     return EvalRequest(
@@ -171,7 +171,7 @@ def create_request(job: Job, run_id: str, now: datetime, expects: str = "") -> E
         run_id=run_id,
         configuration=configuration,
         epoch=epoch,
-        expects=expects,
+        expects=expected_setup,
     )
 
 
@@ -200,7 +200,7 @@ class MailboxBackend:
         try:
             async with remote:
                 yield remote
-            # A stopped run leaves the other results there for a resume.
+            # After a stop, the other results stay there for a resume.
             if remote.is_done:
                 progress.warnings += remove_mailbox(results)
         finally:
@@ -214,46 +214,46 @@ class RemoteRunner:
 
     def __init__(
         self,
-        workers: MailboxBackend,
+        backend: MailboxBackend,
         results: Mailbox[EvalResult],
         plan: Plan,
         run: RunMetadata,
         progress: Progress,
         spending: Spending | None,
     ) -> None:
-        self.max_concurrency = workers.window
+        self.max_concurrency = backend.window
         self.delivery_counts = DeliveryCounts()
-        self._workers = workers
+        self._backend = backend
         self._run_id = run.run_id
-        self._expects = describe_setup(plan)
+        self._expected_setup = describe_setup(plan)
         self._progress = progress
         self._spending = spending
         self._unanswered = 0
-        self._awaited: dict[str, tuple[asyncio.Future[EvalResult], EvalRequest[Any, Any]]] = {}
-        self._early: dict[str, EvalResult] = {}
+        self._pending_requests: dict[str, tuple[asyncio.Future[EvalResult], EvalRequest[Any, Any]]] = {}
+        self._early_results: dict[str, EvalResult] = {}
         # The positions of requested trials; jobs may come in any order.
-        self._requested = Positions()
-        # Errors of requests that other workers had too, which may still send a success: those since
-        # the last check, and those before it.
+        self._requested_positions = Positions()
+        # Errors of requests that were delivered more than once; another worker may still send a success. New errors
+        # arrived after the last check.
         self._new_errors: list[EvalResult] = []
         self._old_errors: list[EvalResult] = []
         self._failure: Exception | None = None
-        self._last_result_at = workers.clock.monotonic()
+        self._last_result_at = backend.clock.monotonic()
         self._resend_after = RESEND_SECONDS
         # The last notice about waiting, which changes each second.
         self._waiting_notice = ""
         self._results = results
         self._sender = RequestSender(
-            workers.requests, results.name, lambda result: self._receive([result]), self._show_notice, self._fail_soon
+            backend.requests, results.name, lambda result: self._receive([result]), self._show_notice, self._fail_soon
         )
         self._receiver = ResultReceiver(results, self._receive, self._show_notice, self._fail_soon)
-        self._dead_letters = DeadLetterPoller(workers.requests, self._is_awaited)
+        self._dead_letters = DeadLetterPoller(backend.requests, self._is_pending)
         self._unreadable_results = UnreadableResultPoller(results)
         self._mismatch_since: float | None = None
 
     @property
     def is_done(self) -> bool:
-        """True if every request has a result, and no other will be sent."""
+        """True if every request has a result and no more requests will be sent."""
         return not (self._unanswered or self._progress.stopping)
 
     async def __aenter__(self) -> RemoteRunner:
@@ -264,16 +264,16 @@ class RemoteRunner:
         await asyncio.to_thread(self._unreadable_results.poll)
         self._sender.start()
         self._receiver.start()
-        self._watching = asyncio.ensure_future(self._watch())
+        self._watch_task = asyncio.ensure_future(self._watch())
         return self
 
     async def __aexit__(self, _type: object, error: object, _trace: object) -> None:
-        self._watching.cancel()
+        self._watch_task.cancel()
         await asyncio.to_thread(self._sender.stop)
         await asyncio.to_thread(self._receiver.stop)
         if self.is_done:
-            # Their trials already had results.
-            self.delivery_counts.duplicates += len(self._early) + len(self._new_errors) + len(self._old_errors)
+            # The trials of these results already had a result.
+            self.delivery_counts.duplicates += len(self._early_results) + len(self._new_errors) + len(self._old_errors)
         if error is None and self._failure is not None:
             raise self._failure
 
@@ -287,14 +287,14 @@ class RemoteRunner:
         if self._spending is not None:
             self._spending.check()
         job = (slot.job[0], sample, configuration, epoch)
-        request = create_request(job, self._run_id, self._workers.clock.now(), self._expects)
-        self._requested.add(slot.job[0])
-        result = self._early.pop(request.request_id, None)
+        request = create_request(job, self._run_id, self._backend.clock.now(), self._expected_setup)
+        self._requested_positions.add(slot.job[0])
+        result = self._early_results.pop(request.request_id, None)
         if result is not None and not matches_request(result, request):
             self.delivery_counts.foreign += 1
             result = None
         if result is None:
-            # Ctrl-C does not wait for it: a resumed run collects it or requests it again.
+            # Ctrl-C does not wait for the result: a resumed run collects it or requests it again.
             slot.is_idle = True
             result = await self._request_result(request)
             slot.is_idle = False
@@ -305,12 +305,12 @@ class RemoteRunner:
 
     async def _request_result(self, request: EvalRequest[Any, Any]) -> EvalResult:
         waiter: asyncio.Future[EvalResult] = self._loop.create_future()
-        self._awaited[request.request_id] = (waiter, request)
+        self._pending_requests[request.request_id] = (waiter, request)
         self._sender.put(request)
         self._unanswered += 1
         result = await waiter
         self._unanswered -= 1
-        del self._awaited[request.request_id]
+        del self._pending_requests[request.request_id]
         return result
 
     def _receive(self, results: list[EvalResult]) -> bool:
@@ -325,48 +325,48 @@ class RemoteRunner:
             else:
                 is_processed.set()
 
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for results
+        with contextlib.suppress(RuntimeError):  # The loop is closed, so nothing waits for results.
             self._loop.call_soon_threadsafe(process)
             return is_processed.wait(HAND_OVER_SECONDS)
         return False
 
     def _process(self, results: list[EvalResult]) -> None:
-        # Each result also shows which worker exists.
+        # Each result also identifies a live worker.
         answers = [result for result in results if not self.delivery_counts.workers.record(result)]
         if len(answers) < len(results):
-            self._notice_mismatches()
+            self._report_mismatches()
         if not answers:
             return
-        self._last_result_at, self._resend_after = self._workers.clock.monotonic(), RESEND_SECONDS
+        self._last_result_at, self._resend_after = self._backend.clock.monotonic(), RESEND_SECONDS
         self._progress.notice = ""
         for result in sorted(answers, key=lambda answer: not answer.success):
             position = parse_position(self._run_id, result.delivery)
             if result.delivery is None or position is None:
                 self.delivery_counts.foreign += 1
-            elif position not in self._requested:
-                self._keep_early(result.delivery.request_id, result)
+            elif position not in self._requested_positions:
+                self._store_early_result(result.delivery.request_id, result)
             elif result.delivery.count > 1 and not result.success:
                 self._new_errors.append(result)
             else:
                 self._deliver(result)
 
-    def _notice_mismatches(self) -> None:
+    def _report_mismatches(self) -> None:
         if mismatches := self.delivery_counts.workers.mismatches:
             if self._mismatch_since is None:
-                self._mismatch_since = self._workers.clock.monotonic()
-            self._show_notice(f"workers run other code than this run: {mismatches}")
+                self._mismatch_since = self._backend.clock.monotonic()
+            self._show_notice(f"workers run different code from this run: {mismatches}")
 
-    def _keep_early(self, key: str, result: EvalResult) -> None:
-        """Store one result for each request, a success before an error."""
-        earlier = self._early.get(key)
-        self.delivery_counts.duplicates += earlier is not None
-        if earlier is None or not earlier.success:
-            self._early[key] = result
+    def _store_early_result(self, key: str, result: EvalResult) -> None:
+        """Store one result for each request; a success replaces an error."""
+        earlier_result = self._early_results.get(key)
+        self.delivery_counts.duplicates += earlier_result is not None
+        if earlier_result is None or not earlier_result.success:
+            self._early_results[key] = result
 
     def _deliver(self, result: EvalResult) -> None:
         """Pass a result to the job that waits for it."""
         assert result.delivery is not None
-        _, request = self._awaited.get(result.delivery.request_id, (None, None))
+        _, request = self._pending_requests.get(result.delivery.request_id, (None, None))
         if request is not None and not matches_request(result, request):
             self.delivery_counts.foreign += 1
         else:
@@ -374,15 +374,15 @@ class RemoteRunner:
 
     def _resolve(self, result: EvalResult) -> bool:
         assert result.delivery is not None
-        waiter, _ = self._awaited.get(result.delivery.request_id, (None, None))
+        waiter, _ = self._pending_requests.get(result.delivery.request_id, (None, None))
         if waiter is None or waiter.done():
             return False
         waiter.set_result(result)
         return True
 
-    def _is_awaited(self, request: EvalRequest[Any, Any]) -> bool:
-        """True for a request of this execution; those of earlier ones were sent again."""
-        _, sent = self._awaited.get(request.request_id, (None, None))
+    def _is_pending(self, request: EvalRequest[Any, Any]) -> bool:
+        """True for a request that this process sent; requests from before a resume were sent again."""
+        _, sent = self._pending_requests.get(request.request_id, (None, None))
         return sent is not None and sent.created_at == request.created_at
 
     def _show_notice(self, text: str) -> None:
@@ -407,65 +407,65 @@ class RemoteRunner:
             self._deliver(result)
         for result in letters:
             if self._resolve(result):
-                self._last_result_at = self._workers.clock.monotonic()
+                self._last_result_at = self._backend.clock.monotonic()
         for unreadable in await asyncio.to_thread(self._unreadable_results.poll):
-            _, request = self._awaited.get(unreadable.request_id, (None, None))
+            _, request = self._pending_requests.get(unreadable.request_id, (None, None))
             if request is None:
                 self.delivery_counts.unreadable_results += 1
             else:
-                # An error of its trial, because a second request would not help.
+                # Fail the trial: sending the request again would not help.
                 self._resolve(failed_result(request, Failure(UNREADABLE_RESULT, unreadable.reason)))
 
     async def _check_progress(self) -> None:
         """Handle requests that have disappeared, absent workers and closed mailboxes."""
-        if self._workers.requests.closed or self._results.closed:
+        if self._backend.requests.closed or self._results.closed:
             self._give_up("the mailbox is closed")
-        silence = self._workers.clock.monotonic() - self._last_result_at
-        worker_timeout = self._workers.worker_timeout
+        silence = self._backend.clock.monotonic() - self._last_result_at
+        worker_timeout = self._backend.worker_timeout
         if worker_timeout is not None and silence > worker_timeout:
             self._give_up(f"no worker has answered for {silence:.0f} s")
         self._check_mismatches()
-        if not self._awaited or silence < QUIET_SECONDS:
+        if not self._pending_requests or silence < QUIET_SECONDS:
             return
         if self._progress.notice in ("", self._waiting_notice):
-            count = len(self._awaited)
+            count = len(self._pending_requests)
             waiting = "1 request is waiting" if count == 1 else f"{count:,} requests are waiting"
             self._waiting_notice = f"no worker has answered for {silence:.0f} s; {waiting}"
             self._show_notice(self._waiting_notice)
         if silence > self._resend_after and await asyncio.to_thread(self._have_all_disappeared):
             self._resend_after *= 2
-            self.delivery_counts.resent += len(self._awaited)
-            for _, request in self._awaited.values():
+            self.delivery_counts.resent += len(self._pending_requests)
+            for _, request in self._pending_requests.values():
                 self._sender.put(request)
 
     def _check_mismatches(self) -> None:
-        """Stop if all known workers run other code, because none will ever answer."""
+        """Stop if all known workers run different code, because none of them will ever answer."""
         workers, since = self.delivery_counts.workers, self._mismatch_since
         if since is None or workers.has_match:
             return
-        if self._workers.clock.monotonic() - since > MISMATCH_SECONDS:
+        if self._backend.clock.monotonic() - since > MISMATCH_SECONDS:
             self._raise_in_waiter(
                 StopRun(
-                    f"all workers run other code than this run: {workers.mismatches}",
+                    f"all workers run different code from this run: {workers.mismatches}",
                     fix="start them again from the same code, with the same target and evaluators, "
-                    f"on {self._workers.requests.name!r}; then resume the run",
+                    f"on {self._backend.requests.name!r}; then resume the run",
                 )
             )
 
     def _have_all_disappeared(self) -> bool:
-        """True if there are neither requests nor results, so that no result will ever come."""
+        """True if the mailboxes hold neither requests nor results, so that no result will ever come."""
         if self._dead_letters.has_pending or not self._sender.is_idle:
             return False
-        mailboxes = (self._workers.requests, self._results)
+        mailboxes = (self._backend.requests, self._results)
         return all(self._receiver.count_messages(mailbox) == 0 for mailbox in mailboxes)
 
     def _give_up(self, reason: str) -> None:
-        fix = f"start workers on {self._workers.requests.name!r} and resume the run"
+        fix = f"start workers on {self._backend.requests.name!r} and resume the run"
         self._raise_in_waiter(StopRun(reason, fix=fix))
 
     def _fail_soon(self, error: Exception) -> None:
         """Handle an unexpected error of a thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so the run is over
+        with contextlib.suppress(RuntimeError):  # The loop is closed, so the run is over.
             self._loop.call_soon_threadsafe(self._fail, error)
 
     def _fail(self, error: Exception) -> None:
@@ -475,7 +475,7 @@ class RemoteRunner:
 
     def _raise_in_waiter(self, error: Exception) -> None:
         """Raise an error in one waiting job; the run then drops the others."""
-        for waiter, _ in self._awaited.values():
+        for waiter, _ in self._pending_requests.values():
             if not waiter.done():
                 waiter.set_exception(error)
                 return

@@ -17,8 +17,8 @@ from proctor.mailboxes.core import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
 from proctor.records.trial import EvalResult
 
-# Long enough to acknowledge a batch, which comes again if this process dies or the connection
-# breaks before. Short, because the run may wait for nothing else until then.
+# Long enough to acknowledge a batch; the batch is redelivered if this process dies or the connection breaks first.
+# Short, because the run may be waiting only for this.
 RESULT_LEASE_SECONDS = 10
 RECEIVE_SECONDS = 20
 
@@ -27,7 +27,7 @@ HandOver = Callable[[list[EvalResult]], bool]
 
 
 class ResultReceiver:
-    """Passes results on as they come, then acknowledges them.
+    """Passes results on as they arrive, then acknowledges them.
 
     `on_failure` receives an unexpected error that ends the thread.
     """
@@ -49,7 +49,7 @@ class ResultReceiver:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, even while it waits for messages."""
+        """Stop, even while waiting for messages."""
         self._stopped.set()
         while self._thread.is_alive():
             self._results.wake()
@@ -90,7 +90,7 @@ class ResultReceiver:
     def _process(self, messages: Sequence[Message[EvalResult]]) -> None:
         results = [result for message in messages if (result := read_result(message)) is not None]
         if results and self._hand_over(results):
-            # If it fails, the results come again and are recognized.
+            # If it fails, the results are redelivered and recognized as duplicates.
             with contextlib.suppress(MailboxError):
                 self._results.acknowledge_all(messages)
 
@@ -106,23 +106,22 @@ def read_result(message: Message[Any]) -> EvalResult | None:
 
 
 LEASE_SECONDS = 10
-# Waits are short, to poll for dead letters in between.
+# Waits are short, so that dead letters can be polled in between.
 WAIT_SECONDS = 1.0
-# How long a result of another run is returned for: short and random, so that two collectors of
-# one mailbox do not block each other.
+# The delay before a result of another run is visible again: short and random, so that two collectors of one mailbox do
+# not block each other.
 FOREIGN_SECONDS = (0.05, 0.5)
-# The number of results that are acknowledged together when many come.
+# The maximum number of results that are acknowledged together.
 ACKNOWLEDGE_AT = 100
 
 
 class ResultCollector:
-    """Collects results from a mailbox until `expected` have come or the timeout is over.
+    """Collects results from a mailbox until `expected` results have arrived or the timeout expires.
 
-    Of several results for one request, one counts, and a success before an error. Results that
-    `is_own` does not accept stay in the mailbox; `known_ids` are requests that already have results.
-    Successes are yielded as they arrive, errors at the end. `persist` stores the yielded results before they
-    are acknowledged, so that they are not lost if this process dies. Without `persist`, errors are
-    acknowledged at once, so that they do not fill a small mailbox.
+    Only one result per request counts, and a success replaces an error. Results that `is_own` does not select stay in
+    the mailbox; `known_ids` are requests that already have results. Successes are yielded as they arrive, errors at the
+    end. `persist` stores the yielded results before they are acknowledged, so that they are not lost if this process
+    dies. Without `persist`, errors are acknowledged immediately, so that they do not fill a small mailbox.
     """
 
     def __init__(
@@ -146,10 +145,10 @@ class ResultCollector:
         self._dead_letter_poller = dead_letters
         self._on_result = on_result
         self._persist = persist
-        self._known = set(known_ids)
+        self._known_ids = set(known_ids)
         self._successes: set[Any] = set()
         self._errors: dict[Any, EvalResult] = {}
-        # Messages of yielded results, and those of errors by id, because they may come again.
+        # Messages of yielded results, and messages of errors by id, because they may be redelivered.
         self._yielded: list[Message[Any]] = []
         self._error_messages: dict[str, Message[Any]] = {}
         self.delivery_counts = DeliveryCounts()
@@ -158,7 +157,7 @@ class ResultCollector:
         return len(self._successes) + len(self._errors)
 
     def take(self, timeout: float) -> Iterator[EvalResult]:
-        """Yield results until all have come or `timeout` seconds have passed."""
+        """Yield results until all have arrived or `timeout` seconds have passed."""
         try:
             for result in self._collect(timeout):
                 self.delivery_counts.add(result)
@@ -192,7 +191,7 @@ class ResultCollector:
                 self._acknowledge()
             if unread is not None:
                 unread -= len(messages)
-                # Without own results among them, the rest is not searched.
+                # If none of them belongs to this run, the rest is not searched.
                 if unread <= 0 or not pairs:
                     # A dead letter is returned by the second poll.
                     self._poll_dead_letters()
@@ -225,7 +224,7 @@ class ResultCollector:
 
     def _accept(self, message: Message[Any], result: EvalResult) -> Iterator[EvalResult]:
         if message.id in self._error_messages:
-            # The same message again, because its lease expired.
+            # The same message was redelivered, because its lease expired.
             self._error_messages[message.id] = message
             return
         if self._count(result):
@@ -243,7 +242,7 @@ class ResultCollector:
             self.delivery_counts.unreadable = self._dead_letter_poller.unreadable
 
     def _acknowledge(self) -> None:
-        """Acknowledge the yielded results. If that fails, they come again and are recognized."""
+        """Acknowledge the yielded results. If that fails, they are redelivered and recognized as duplicates."""
         if self._yielded:
             if self._persist is not None:
                 self._persist()
@@ -255,7 +254,7 @@ class ResultCollector:
         """Count a result; return True for the first success of its request."""
         key = _key(result)
         is_repeated_error = key in self._errors and not result.success
-        if is_repeated_error or key in self._known or key in self._successes:
+        if is_repeated_error or key in self._known_ids or key in self._successes:
             self.delivery_counts.duplicates += 1
             return False
         earlier_error = self._errors.pop(key, None)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.threads import CallThreads
 from proctor.distributed.expected_results import describe_setup
@@ -38,7 +38,7 @@ from proctor.sessions import current as sessions
 from proctor.sessions import telemetry
 
 ALIVE_SECONDS = 2.0
-# A worker that ends with an empty mailbox fails if the results' mailbox is full for this long.
+# A worker that stops when its mailbox is empty fails if the results' mailbox stays full for this long.
 FULL_SECONDS = 60.0
 
 
@@ -64,11 +64,11 @@ class WorkerConfig:
 
     def __post_init__(self) -> None:
         if not self.lease > 0:
-            raise ConfigError(f"invalid lease: {self.lease!r}", fix="pass a number of seconds above 0")
+            raise ConfigError(f"invalid lease: {self.lease!r}", fix="pass a number of seconds greater than 0")
 
 
 class _ImmediateWarnings(list[str]):
-    """A list that passes on each warning at once."""
+    """A list that passes on each warning immediately."""
 
     def __init__(self, warn: Warn) -> None:
         super().__init__()
@@ -80,13 +80,13 @@ class _ImmediateWarnings(list[str]):
 
 
 class Worker:
-    """Runs trials for other processes, with the engine's own trial code.
+    """Runs trials for other processes, with the engine's trial code.
 
-    Whatever happens to a sample, its request is answered, returned, or returns by itself when its lease expires.
+    Every request is answered, is returned, or becomes available again when its lease expires.
     """
 
     def __init__(self, setup: Setup, config: WorkerConfig, clock: Clock | None = None) -> None:
-        # A failed sample is a result and no reason to stop; the run keeps the budget.
+        # A failed sample is a result, not a reason to stop; the run itself tracks the budget.
         options = msgspec.structs.replace(setup.options, on_error="continue", max_errors=None, budget=None)
         self._setup = Setup(target=setup.target, evaluators=setup.evaluators, options=options)
         self._config = config
@@ -105,7 +105,7 @@ class Worker:
             self._stop()
 
     def _end(self) -> None:
-        """Stop because of an error, unless it is already stopping."""
+        """Stop because of an error, unless the worker is already stopping."""
         if not self._stopped:
             self.stop()
 
@@ -154,7 +154,7 @@ class Worker:
                             await pool.work()
             finally:
                 threads.close()
-                outbox.summary.returned += leased.give_back_all()
+                outbox.summary.returned += leased.return_all()
                 sessions.warnings.reset(warnings_token)
         if pool.stop_error is not None:
             raise StopRun(pool.stop_error.what, fix=pool.stop_error.fix)
@@ -182,8 +182,8 @@ class Worker:
             pool.interrupt()
 
         def stop() -> None:
-            # In the loop, because a signal may come while this thread holds a lock of the mailbox.
-            with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped already
+            # Runs in the loop, because a signal may arrive while this thread holds a lock of the mailbox.
+            with contextlib.suppress(RuntimeError):  # The loop is closed: the worker has already stopped.
                 loop.call_soon_threadsafe(stop_here)
 
         token = call_context.set(CallContext(None))
@@ -192,7 +192,7 @@ class Worker:
         if self._stopped:
             stop()
         try:
-            async with lifetimes.ResourceScope(), inbox:
+            async with resource_scope.ResourceScope(), inbox:
                 yield
         finally:
             self._stop, self._stopped = None, False
@@ -215,7 +215,7 @@ class Worker:
 
 
 class _ReturningRunner:
-    """Runs trials, and returns the request of a dropped trial at once."""
+    """Runs trials, and returns the request of a dropped trial immediately."""
 
     max_concurrency = None
 
@@ -232,5 +232,5 @@ class _ReturningRunner:
             return result if isinstance(result, EvalResult) else await result
         except asyncio.CancelledError:
             if slot.job is not None:
-                self._outbox.give_back(slot.job[0])
+                self._outbox.return_request(slot.job[0])
             raise

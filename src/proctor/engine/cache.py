@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.core.clock import Clock
 from proctor.records import codec
-from proctor.records.lossless import MARK, restore_session, restore_value, tag_session, tag_value
+from proctor.records.lossless import TAG_START, restore_session, restore_value, tag_session, tag_value
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Message, Session, ToolCall
@@ -33,8 +33,8 @@ NO_ANSWER = (
 class StoredReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A reply in the cache.
 
-    `unread` is True if the output may contain messages that `read_reply` has not read yet; `session` then contains what
-    was recorded during the call. `is_own` is True if the target itself returned the session or the raw output.
+    `unread` is True if the output may contain messages that `read_reply` has not read yet; `session` then contains the
+    events recorded during the call. `is_own` is True if the target itself returned the session or the raw output.
     """
 
     unread: bool = False
@@ -42,14 +42,14 @@ class StoredReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 def may_hold_messages(returned: Any) -> bool:
-    """False for values that contain no messages: numbers, and texts that are not JSON.
+    """False for values that contain no messages: numbers, and strings that are not JSON.
 
     >>> may_hold_messages("Paris"), may_hold_messages(3), may_hold_messages([])
     (False, False, True)
     """
     value_type = type(returned)
     if value_type is str:
-        # A text may be the JSON that LangChain writes.
+        # A string may be the JSON that LangChain writes.
         return returned[:1] in ("[", "{")
     # isinstance would read __class__ of the user's object.
     if issubclass(value_type, Reply):
@@ -88,12 +88,12 @@ def is_data(returned: Any) -> bool:
 
 
 def read_reply(returned: Any, sample: Sample[Any, Any], live: Session | None = None) -> Any:
-    """Replace a returned conversation by its last answer, with the conversation as the session.
+    """Replace a returned conversation with its last answer, with the conversation as the session.
 
     The output is None if the conversation does not end with an answer, so that messages of the
     user or of tools are not judged as the agent's. It is unchanged if the sample expects a
     conversation, or if it is a state (a mapping with more than messages) and the sample expects a
-    mapping. A `Reply` with a session is unchanged. `live` is what was recorded during the call.
+    mapping. A `Reply` with a session is unchanged. `live` is the session recorded during the call.
 
     >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
     >>> reply = read_reply({"messages": chat}, Sample("1", "Hi"))
@@ -108,7 +108,7 @@ def read_reply(returned: Any, sample: Sample[Any, Any], live: Session | None = N
         returned = msgspec.structs.replace(returned, unread=False)
     try:
         return _with_conversation(returned, output, sample, live)
-    except Exception as error:  # user objects may raise anything
+    except Exception as error:  # User objects may raise anything.
         sessions.warn(
             f"the messages in an output could not be read, so there is no session: {type(error).__name__}: {error}"
         )
@@ -130,7 +130,7 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
     # A single answer does not show which tools were called before it.
     is_complete = is_recorded or not _is_single_answer(session)
     if not is_complete and reply.session is None:
-        # The trial has no session, so only this session shows that the answer was cut off.
+        # The trial has no session, so only this session shows that the answer was truncated.
         sessions.note_cut_off(session)
     choices = output.get("choices") if isinstance(output, Mapping) else getattr(output, "choices", None)
     if isinstance(choices, list) and len(choices) > 1:
@@ -188,11 +188,11 @@ class CachedReply(StoredReply, frozen=True, forbid_unknown_fields=True, omit_def
 class OutputCache:
     """Caches the replies of one target.
 
-    The key contains the target's identity, the configuration's options, the input and the epoch:
-    repeats stay distinct, and a changed target or option never gets an old output. Errors and
-    objects that JSON cannot hold are not cached, nor are recordings.
+    The key contains the target's identity, the configuration's options, the input and the epoch, so that epochs stay
+    distinct, and a changed target or option never gets an old output. Errors, recordings and objects that JSON cannot
+    represent are not cached.
 
-    The cache stores what the target returned. `read_reply` reads its messages afterwards, because
+    The cache stores the target's return value. `read_reply` reads its messages afterwards, because
     the result depends on the expected value, which is not part of the key.
     """
 
@@ -207,7 +207,7 @@ class OutputCache:
         """Return a call that uses the cache."""
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
-            # Tagged, because the input 1 is not "1", and NaN is not null.
+            # Encoded with tags, because the input 1 is not "1", and NaN is not null.
             request = codec.encode_canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
             if b'"$repr"' in request:
                 return await call(sample, options, epoch)
@@ -217,15 +217,15 @@ class OutputCache:
                 cached_reply = _decode(stored, CachedReply)
                 if not _was_read(cached_reply):
                     return cached_reply
-                # Remove it first: a newer entry does not replace an older one.
+                # Remove the entry first: a newer entry does not replace an older one.
                 self._keep(key, clock.now().isoformat(), b"")
-            began = clock.monotonic()
+            started = clock.monotonic()
             returned = await call(sample, options, epoch)
-            latency = (clock.monotonic() - began) * 1000.0
+            latency = (clock.monotonic() - started) * 1000.0
             with contextlib.suppress(*codec.ENCODE_ERRORS):
                 data = _encode(_to_reply(returned, latency))
                 if b'"$repr"' not in data:
-                    # Score the decoded reply, so that the first run equals every later one.
+                    # Score the decoded reply, so that the first run gives the same scores as every later one.
                     reply = _decode(data, StoredReply)
                     if _has_same_messages(returned, reply):
                         self._keep(key, clock.now().isoformat(), data)
@@ -241,7 +241,7 @@ def _encode(reply: Reply) -> bytes:
 
 
 def _was_read(reply: StoredReply) -> bool:
-    """True for a conversation that an earlier version cached after reading it for one `expected`."""
+    """True for a conversation that an earlier version of Proctor cached after reading it for one `expected` value."""
     if reply.unread or reply.is_own:
         return False
     if reply.raw_output is not None:
@@ -261,7 +261,7 @@ def _has_same_messages(returned: Any, reply: StoredReply) -> bool:
 
 def _decode(data: bytes, reply_type: type[ReplyT]) -> ReplyT:
     reply = msgspec.json.decode(data, type=reply_type)
-    if MARK not in data:
+    if TAG_START not in data:
         return reply
     session = None if reply.session is None else restore_session(reply.session)
     return msgspec.structs.replace(reply, output=restore_value(reply.output), session=session)
@@ -307,6 +307,6 @@ class ResponseCache:
     def put(self, key: str, data: bytes) -> None:
         now = self._clock.now().isoformat()
         if self._fresh:
-            # Remove the old one first: the new one may contain a secret and not be stored.
+            # Remove the old response first: the new one may contain a secret, which is not stored.
             self._keep(key, now, b"")
         self._keep(key, now, data)

@@ -13,16 +13,16 @@ from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import EvalResult
 
 
-def restore_spending(run: RunMetadata, earlier: Iterable[EvalResult] = ()) -> Spending | None:
-    """Track the budget of a run, if it has one; `earlier` are the results it already has.
+def restore_spending(run: RunMetadata, earlier_results: Iterable[EvalResult] = ()) -> Spending | None:
+    """Track the budget of a run, if it has one; `earlier_results` are the results it already has.
 
-    An execution that ended normally stored its total, including failed attempts. A killed one left
-    only its results, so the larger of the two counts.
+    An execution that ended normally stored its total, including failed attempts. A killed execution left only its
+    results, so the larger of the two totals counts.
     """
     budget = run.options.budget
     if budget is None:
         return None
-    results, stored = sum_spending(earlier), run.spent or Spent()
+    results, stored = sum_spending(earlier_results), run.spent or Spent()
     calls, tokens = max(results.calls, stored.calls), max(results.tokens, stored.tokens)
     return Spending(budget, Spent(calls, tokens, max(results.cost, stored.cost)))
 
@@ -42,7 +42,7 @@ def sum_spending(results: Iterable[EvalResult]) -> Spent:
 
 
 def _count_calls(session: Session | None) -> int:
-    """Count model calls, except those answered by a cache."""
+    """Count model calls, except calls answered by a cache."""
     if session is None:
         return 0
     return sum(not call.details.get("cached") for call in session[ModelCall])

@@ -10,7 +10,7 @@ from proctor.comparison.report import EvalReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts
+from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts, warn_ratings
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.results import Results
@@ -49,6 +49,7 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *_no_verdict_warnings(results, run, table),
         *_missing_field_warnings(results, run),
         *warn_missing_verdicts(results, run),
+        *warn_ratings(results, run),
         *warn_constant_judges(results, run),
         *warn_local_judges(run),
     )
@@ -72,19 +73,19 @@ def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
 
 
 def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
-    """Warn about evaluators, or parts of them, that gave no verdict; quote the first reason."""
+    """Warn about evaluators, or their parts, without a verdict; quote the first reason."""
     labels = {
         spec.name: f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name for spec in run.evaluators
     }
     rates = {name: table.get(f"{label}.pass_rate") for name, label in labels.items()}
-    silent = {name for name, rate in rates.items() if rate is not None and not rate.n}
+    silent_evaluators = {name for name, rate in rates.items() if rate is not None and not rate.n}
     # Parts have separate metrics only where fields were selected.
     fields = {spec.name for spec in run.evaluators if run.fields and spec.uses == FIELD_PREFIX}
-    if not silent and not fields:
+    if not silent_evaluators and not fields:
         return
     first = next((result for result in results if result.success), None) if results else None
     for name, score in {} if first is None else first.scores.items():
-        if name in silent:
+        if name in silent_evaluators:
             yield _describe_no_verdict(name, score)
         elif name in fields:
             for part, part_score in read_parts(score).items():
@@ -103,7 +104,7 @@ def _missing_field_warnings(results: Results, run: RunMetadata) -> Iterator[str]
         if name not in evaluated:
             hint = f" ({error.fix})" if error.fix else ""
             yield (
-                f"the selected field {name!r} is missing in all {report.successful} results: "
+                f"the selected field {name!r} is missing in all {report.total - report.counts.error} results: "
                 f"{error.where}: {error.what}{hint}"
             )
 

@@ -11,6 +11,7 @@ from proctor.errors import DatasetError
 from proctor.records.trial import DEFAULT_CONFIGURATION
 
 MAX_NAMES = 20
+NO_SAMPLES = "the dataset has no samples"
 _NO_RESULT = "planned trials have no result"
 _TOO_SHORT = "it gave fewer samples than its length said"
 
@@ -29,9 +30,9 @@ class DoneCounter:
 
 
 class Ledger:
-    """Iterates over the jobs of a plan and remembers in `open` those without a result.
+    """Iterates over the jobs of a plan; `open` holds the jobs without a result.
 
-    `total` is the number of planned trials, if known; `done` counts those with an earlier result.
+    `total` is the number of planned trials, if known; `done` counts the trials with an earlier result.
     """
 
     def __init__(self, jobs: Iterator[Job], total: int | None, done: DoneCounter | None = None) -> None:
@@ -51,10 +52,13 @@ class Ledger:
                 open_jobs[job[0]] = job
                 yield job
         except asyncio.CancelledError as error:
-            # A CancelledError would end the worker that reads instead of the run.
+            # A CancelledError would end only the worker that reads, not the run.
             fix = "do not raise asyncio.CancelledError in the dataset"
             raise DatasetError("the code of the dataset cancelled reading it", fix=fix) from error
         self.is_exhausted = True
+        if self.total is None and not self.planned:
+            # A dataset of known length was checked before the run.
+            raise DatasetError(NO_SAMPLES, fix="check the iterator: it may have been read before")
 
     def has_remaining_jobs(self) -> bool:
         """True if some jobs were not handed out."""
@@ -62,13 +66,13 @@ class Ledger:
         if first is None:
             self.is_exhausted = True
             return False
-        # It has no result yet, so it must still be listed as missing.
+        # The job has no result yet, so it must still be listed as missing.
         self._jobs = chain([first], self._jobs)
         return True
 
     @property
     def planned(self) -> int:
-        """The number of trials that the plan has had so far: those already done and those started."""
+        """The number of trials of the plan so far: already done or started."""
         return self.handed_out + (0 if self._done is None else self._done.count)
 
     @property
@@ -79,7 +83,7 @@ class Ledger:
     def describe_missing(self, stored: int) -> str:
         """Describe the planned trials that the history lacks; empty if there are none.
 
-        `stored` is the number of stored results. A dataset with more samples than its length said lacks none.
+        `stored` is the number of stored results. A dataset with more samples than its declared length lacks none.
         """
         expected = self.planned if self.total is None else max(self.planned, self.total)
         count = max(len(self.open), expected - stored)
@@ -99,14 +103,14 @@ class Ledger:
         """
         if self.total is None or self.planned <= self.total:
             return ""
-        announced, self.total = self.total, self.planned
+        declared_total, self.total = self.total, self.planned
         return (
             f"the dataset gave more samples than its length said: {self.planned} trials were run, "
-            f"{announced} were planned"
+            f"{declared_total} were planned"
         )
 
     def _list_names(self) -> str:
-        """List the trials without a result, the open ones first, up to the limit."""
+        """List the trials without a result, open trials first, up to the limit."""
         jobs = list(self.open.values())
         if not self.is_exhausted and len(jobs) <= MAX_NAMES:
             jobs += islice(self._jobs, MAX_NAMES + 1 - len(jobs))

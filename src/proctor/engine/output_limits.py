@@ -54,7 +54,7 @@ class NotStorable(Exception):
 
 
 class SizeEstimator:
-    """Estimates the JSON size of a value in bytes, without running code of the value.
+    """Estimates the JSON size of a value in bytes, without running the value's code.
 
     Shared parts are measured once, so a structure that expands endlessly as JSON is measured fast.
     `is_plain` is False if a part can only be encoded by its own code.
@@ -74,11 +74,11 @@ class SizeEstimator:
         size = self._leaf_size(value, type(value))
         if size is not None:
             return size
-        known = self._sizes.get(id(value), 0)
-        if known:
-            return known
+        known_size = self._sizes.get(id(value), 0)
+        if known_size:
+            return known_size
         # An entry without a size means that the value contains itself.
-        parts = None if known is None or depth > MAX_DEPTH else self._list_parts(value, type(value))
+        parts = None if known_size is None or depth > MAX_DEPTH else self._list_parts(value, type(value))
         if parts is None:
             self.is_plain = False
             return 1
@@ -131,7 +131,7 @@ class OutputLimits:
 
     def __init__(self, options: RunOptions, threads: CallThreads) -> None:
         self.limit = options.max_output_bytes
-        # A text of this length is within the limit however it is escaped.
+        # A string of this length is within the limit, however it is escaped.
         self.safe_length = self.limit // 6
         self._timeout = options.timeout
         self._threads = threads
@@ -145,7 +145,7 @@ class OutputLimits:
         try:
             size = estimator.estimate(value)
         except (RuntimeError, RecursionError):
-            # A task or thread that still runs modified the value.
+            # Another task or thread modified the value.
             return False
         if size > self.limit:
             raise TooLarge(subject, size, self.limit)
@@ -170,7 +170,7 @@ class OutputLimits:
         return msgspec.json.decode(data, type=as_type)
 
     async def limit_output(self, trial: Trial) -> tuple[Trial, Trial]:
-        """Return the trial for evaluators and the one to store; failed if it cannot be stored."""
+        """Return the trial for evaluators and the trial to store; a trial that cannot be stored fails."""
         trial = await self._limit_raw_output(trial)
         try:
             if self.is_plain(trial.output, "the output"):
@@ -193,7 +193,7 @@ class OutputLimits:
             raw = await self.to_plain(raw, subject, Any)
         except (TooLarge, NotStorable) as error:
             sessions.warn(f"{error}; only the final output and the session are stored")
-            # Without an answer, the trial must still show that messages were returned.
+            # If there is no answer, the trial must still show that messages were returned.
             raw = f"left out: {error}" if trial.output is None else None
         return msgspec.structs.replace(trial, raw_output=raw)
 
@@ -242,7 +242,7 @@ class OutputLimits:
 
 
 def encode_or_repr(value: Any) -> bytes:
-    """Encode a value as JSON, or its repr if JSON cannot hold it."""
+    """Encode a value as JSON, or its repr if JSON cannot represent it."""
     try:
         return codec.encode(value)
     except BaseException:

@@ -32,7 +32,7 @@ class PeerSlot(Protocol):
     """One trial among the trials of its sample."""
 
     async def add_peers(self, trial: Trial) -> Trial:
-        """Publish the finished trial to its peers; return it with the peers that evaluators see."""
+        """Publish the finished trial to its peers; return the trial with the peers that evaluators see."""
         ...
 
     def close(self) -> None:
@@ -47,12 +47,12 @@ class PeerTrials(Protocol):
 
 
 def configuration_only(evaluators: Iterable[AttachedEvaluator]) -> PeerTrials | None:
-    """Show trials with their configuration but without peers; None if no evaluator needs it."""
+    """Return peer trials that add only the configuration; None if no evaluator needs it."""
     return NoPeers() if evaluator_needs(evaluators) else None
 
 
 def shared_peers(plan: Plan, load_finished: LoadTrials | None = None) -> PeerTrials | None:
-    """Show the trials of a sample together; None if no evaluator of the plan compares trials.
+    """Return peer trials that connect the trials of a sample; None if no evaluator of the plan compares trials.
 
     `load_finished` returns the trials of a sample that an earlier execution of the run finished.
     """
@@ -78,7 +78,7 @@ def needs_peers(plan: Plan) -> bool:
 
 
 class NoPeers(NamedTuple):
-    """Evaluators see the configuration and no other trial."""
+    """Shows evaluators the configuration and no other trial."""
 
     def open_slot(self, _id: str, configuration: Configuration, _epoch: int) -> PeerSlot:
         return _SingleSlot(configuration)
@@ -91,7 +91,7 @@ class _SingleSlot(NamedTuple):
         return make_trial_view(trial, options=self.configuration.options)
 
     def close(self) -> None:
-        """No trial waits for this one."""
+        """Do nothing: no trial waits for this one."""
 
 
 class SharedPeers:
@@ -122,7 +122,7 @@ class SharedPeers:
         return _SharedSlot(self, sample_id, futures, configuration, epoch)
 
     def release(self, sample_id: str) -> None:
-        """Count one trial of a sample as over; forget the sample after its last one."""
+        """Count one trial of a sample as finished; forget the sample after its last trial."""
         self._remaining[sample_id] -= 1
         if self._remaining[sample_id] <= 0:
             del self._remaining[sample_id]
@@ -154,13 +154,13 @@ class PeerSelection(NamedTuple):
         # The baseline itself is not compared, even if its samples have recorded results.
         reference = baseline if baseline != name else None
         is_last = epoch == self.epochs - 1
-        own = repeats(name) if is_last else None
+        own_epochs = repeats(name) if is_last else None
         return make_trial_view(
             trial,
             options=configuration.options,
             is_compared=baseline is not None,
             baseline=peers.get((reference, epoch)) if reference else None,
-            epochs=own if self.epochs else (),
+            epochs=own_epochs if self.epochs else (),
             baseline_epochs=repeats(reference) if reference and is_last else (),
             is_baseline=baseline == name,
         )
@@ -183,7 +183,7 @@ class _SharedSlot(NamedTuple):
         peers: dict[Key, Trial | None] = {}
         for key in selection.keys_for(self.configuration.name, self.epoch):
             future = self.futures.get(key)
-            # A cancelled trial also cancels those that cannot be scored without it.
+            # A cancelled trial also cancels the trials that cannot be scored without it.
             peers[key] = None if future is None else await asyncio.shield(future)
         return selection.attach(trial, self.configuration, peers)
 

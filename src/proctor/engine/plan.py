@@ -13,16 +13,16 @@ from proctor.records.run import DatasetInfo, RunOptions
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration
 
-# position in the plan, sample, configuration, epoch
+# The position in the plan, the sample, the configuration, the epoch.
 Job = tuple[int, Sample[Any, Any], Configuration, int]
-# number in the dataset, from 0, and the sample
+# The position in the dataset, from 0, and the sample.
 NumberedSample = tuple[int, Sample[Any, Any]]
 IsDone = Callable[[int, str, str, int], bool]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """The target, evaluators and options that a worker needs to run and score samples."""
+    """Everything that a worker needs to run and score samples: target, evaluators and options."""
 
     target: Target
     evaluators: tuple[AttachedEvaluator, ...]
@@ -55,7 +55,7 @@ def plan_jobs(
 ) -> Iterator[Job]:
     """Yield the trials to run: all configurations and epochs of a sample in a row.
 
-    The baseline comes first, because the others are compared with it. Positions follow the order
+    The baseline comes first, because the other configurations are compared with it. Positions follow the order
     of the dataset, even if samples run in another order.
     """
     epochs = range(plan.options.epochs)
@@ -72,10 +72,10 @@ def plan_jobs(
 
 def ordered_samples(plan: Plan) -> Iterable[NumberedSample]:
     """Return the samples in the order of the run; a shuffled dataset is loaded into memory."""
-    numbered, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
+    numbered_samples, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
     if seed is None:
-        return islice(numbered, limit)
-    return sorted(numbered, key=lambda pair: shuffle_key(seed, pair[1].id))[:limit]
+        return islice(numbered_samples, limit)
+    return sorted(numbered_samples, key=lambda pair: shuffle_key(seed, pair[1].id))[:limit]
 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:

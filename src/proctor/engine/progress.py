@@ -17,7 +17,7 @@ from proctor.records.trial import OUTCOMES, Outcome, Trial
 
 
 class Progress:
-    """The progress of a run. Displays read it at any time; callbacks receive events."""
+    """The progress of a run: displays read it at any time, and callbacks receive events."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Progress:
         self.slots: list[WorkerSlot] = []
         self.warnings: list[str] = []
         # One entry for each output that ended at the token limit.
-        self.cut_off: list[None] = []
+        self.truncated_outputs: list[None] = []
         self.stopping = False
         self.dropping = False
         self.notice = ""
@@ -57,23 +57,23 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Finished trials, including those of earlier executions of the run."""
+        """The number of finished trials, including trials of earlier executions of the run."""
         return self.resumed + sum(self.outcomes.values())
 
     @property
     def seconds(self) -> float:
-        """Duration of this execution."""
+        """The duration of this execution in seconds."""
         return self._clock.monotonic() - self.started
 
     @property
     def rate(self) -> float | None:
-        """Trials per second in this execution; None before the first."""
+        """The number of trials per second in this execution; None before the first."""
         finished = sum(self.outcomes.values())
         return finished / self.seconds if finished and self.seconds > 0 else None
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated remaining time; None if the total is unknown."""
+        """The estimated remaining time in seconds; None if the total is unknown."""
         if self.total is None or not self.rate:
             return None
         return max(0.0, (self.total - self.done) / self.rate)

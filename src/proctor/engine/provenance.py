@@ -1,7 +1,7 @@
 """Where a run comes from: the commit, the installed packages, the command line.
 
-The name of the machine is left out, because it often identifies a person. Of the environment, only
-the names of variables and the job ids of CI services are recorded.
+The name of the machine is left out, because it often identifies a person. Only the names of environment variables and
+the job ids of CI services are recorded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proctor.records.run import Provenance
 GIT_SECONDS = 1.0
 MAX_ARGUMENTS, MAX_ARGUMENT_LENGTH = 100, 500
 
-# What Proctor needs, and libraries that may influence the outputs of a target.
+# The dependencies of Proctor, and libraries that may influence the outputs of a target.
 PACKAGES = (
     *("msgspec", "click", "rich", "pyyaml", "httpx2", "jsonschema-rs", "nupunkt", "markdown-it-py"),
     *("openai", "openai-agents", "anthropic", "google-genai", "google-generativeai", "mistralai"),
@@ -75,15 +75,15 @@ def redact_command(command: Sequence[str]) -> tuple[str, ...]:
     """
     if not command:
         return ()
-    hidden = make_marker("assigned_secret")
+    marker = make_marker("assigned_secret")
     words, redaction, is_secret = [Path(command[0]).name], Redaction(), False
     for before, word in itertools.pairwise(command[:MAX_ARGUMENTS]):
         name, equals, value = word.partition("=")
         is_password = before == "-p" and _PASSWORD.fullmatch(word)
         if is_password or (is_secret and not word.startswith("--")):
-            words.append(hidden)
+            words.append(marker)
         elif equals and value and is_secret_name(name):
-            words.append(f"{name}={hidden}")
+            words.append(f"{name}={marker}")
         else:
             words.append(redaction.text(word)[:MAX_ARGUMENT_LENGTH])
         is_secret = word.startswith("-") and not equals and is_secret_name(word)
@@ -92,7 +92,8 @@ def redact_command(command: Sequence[str]) -> tuple[str, ...]:
 
 @functools.cache
 def package_versions() -> dict[str, str]:
-    """Return the installed versions of `PACKAGES`, read from folder names, because opening each takes too long.
+    """Return the installed versions of `PACKAGES`, read from folder names, because opening every package takes too
+    long.
 
     >>> "msgspec" in package_versions()
     True
@@ -113,7 +114,7 @@ def read_git_state(folder: Path) -> Provenance:
     """
     if not any((above / ".git").exists() for above in (folder, *folder.parents)):
         return Provenance()
-    # Takes no lock, and starts no program that the settings of the folder name.
+    # Takes no lock, and starts no program from the settings of the folder.
     options = ("--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules")
     try:
         process = subprocess.run(

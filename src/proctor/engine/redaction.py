@@ -8,7 +8,7 @@ import contextvars
 import functools
 import hashlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.thread import ThreadPoolExecutor
 from typing import Any
@@ -22,7 +22,7 @@ from proctor.ports import ResultWriter
 from proctor.records import codec
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.sample import CLUSTER
-from proctor.records.trial import EvalResult, Verdict
+from proctor.records.trial import EvalResult, PositionedResult, Verdict
 
 # Workers wait while this many characters are queued.
 MAX_QUEUED_CHARACTERS = 5_000_000
@@ -36,13 +36,13 @@ class BackgroundQueue:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # Warnings of the run reach it through the context, also from the thread.
+        # The context passes warnings of the thread to the run.
         self._context = contextvars.copy_context()
         self._thread = ThreadPoolExecutor(1, "proctor-redaction")
         self._queue: deque[tuple[int, Future[Callable[[], None]]]] = deque()
 
     def submit(self, size: int, work: Callable[..., Callable[[], None]], *args: Any) -> None:
-        """Queue work of this size; returns at once."""
+        """Queue work of this size; return immediately."""
         future = self._thread.submit(self._context.copy().run, work, *args)
         self._queue.append((size, future))
         future.add_done_callback(self._on_done)
@@ -70,34 +70,34 @@ class BackgroundQueue:
             future.result()()
 
 
-# Simple results that come in one turn of the loop are checked in batches of this size.
+# Simple results that arrive in one iteration of the loop are checked in batches of this size.
 BATCH_SIZE = 64
 # Checking a larger result, in characters, may take more than some milliseconds.
 LARGE = 50_000
 _HEX_TO_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
-# The fields of a run that users write, and in which names may mark values as secret.
+# The fields of a run that users write; names in them may mark values as secret.
 _USER_FIELDS = ("dataset", "target", "tags", "warnings", "provenance")
 
 
 class RedactingWriter:
     """Removes secrets from results before another writer stores them.
 
-    Simple results wait for the next turn of the loop and are checked together, which is much
-    faster. Large ones are checked in a thread, so that other trials continue. An output or response
-    that contains a secret is not cached, because reuse would score something else. A secret in the
-    request does not prevent it: the request is stored redacted.
+    Simple results wait for the next iteration of the loop and are checked together, which is much faster. Large results
+    are checked in a thread, so that other trials continue. An output or response that contains a secret is not cached,
+    because its reuse would score redacted text. A secret in the request does not prevent it: the request is stored
+    redacted.
     """
 
-    def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
-        self._add, self._keep, self._is_lagging = writer.add, writer.cache_output, writer.is_lagging
+    def __init__(self, writer: ResultWriter, redaction: Redaction, *, is_immediate: bool) -> None:
+        self._writer = writer
         self._redaction = redaction
-        self._at_once = at_once
-        self._batch_size = 1 if at_once else BATCH_SIZE
-        self._batch: list[tuple[int, EvalResult, Verdict | None]] = []
+        self._is_immediate = is_immediate
+        self._batch_size = 1 if is_immediate else BATCH_SIZE
+        self._batch: list[PositionedResult] = []
         self._texts: list[str] = []
-        self._background: BackgroundQueue | None = None
-        self.uncached = 0
+        self._background_queue: BackgroundQueue | None = None
+        self.uncached_count = 0
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Pass on a result, redacted, with the verdict on the original."""
@@ -105,32 +105,41 @@ class RedactingWriter:
         if text is None or len(text) > LARGE:
             self._add_redacted(position, result, verdict)
             return
-        self._batch.append((position, result, verdict))
+        self._batch.append((position, result, verdict or result.verdict()))
         self._texts.append(text)
         if len(self._texts) >= self._batch_size:
             self.flush()
         elif len(self._texts) == 1:
             asyncio.get_running_loop().call_soon(self.flush)
 
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Pass on results, redacted."""
+        for finished in batch:
+            self.add(*finished)
+
     def flush(self) -> None:
         """Pass on the batched results."""
         batch, texts = self._batch, "\n".join(self._texts)
         self._batch, self._texts = [], []
-        add = self._add_redacted if may_hold_secret(texts) else self._add
+        if not batch:
+            return
+        if not may_hold_secret(texts):
+            self._writer.add_batch(batch)
+            return
         for position, result, verdict in batch:
-            add(position, result, verdict)
+            self._add_redacted(position, result, verdict)
 
     def close(self) -> None:
         """Pass on all waiting results."""
         try:
             self.flush()
         finally:
-            if self._background is not None:
-                self._background.close()
+            if self._background_queue is not None:
+                self._background_queue.close()
 
     def is_lagging(self) -> bool:
         """True if results come faster than they can be checked or stored."""
-        return (self._background is not None and self._background.is_full()) or self._is_lagging()
+        return (self._background_queue is not None and self._background_queue.is_full()) or self._writer.is_lagging()
 
     def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output, unless it contains a secret."""
@@ -142,11 +151,11 @@ class RedactingWriter:
 
     def _run(self, size: int, work: Callable[..., Callable[[], None]], *args: Any) -> None:
         """Do the work here, or in a thread if it is large; then call the function it returns."""
-        if size <= LARGE or self._at_once:
+        if size <= LARGE or self._is_immediate:
             work(*args)()
             return
-        self._background = self._background or BackgroundQueue()
-        self._background.submit(size, work, *args)
+        self._background_queue = self._background_queue or BackgroundQueue()
+        self._background_queue.submit(size, work, *args)
 
     def _prepare_result(self, position: int, result: EvalResult, data: bytes, verdict: Verdict) -> Callable[[], None]:
         redaction = Redaction(personal=self._redaction.personal)
@@ -154,7 +163,7 @@ class RedactingWriter:
 
         def add() -> None:
             self._redaction.counts += redaction.counts
-            self._add(position, safe, verdict)
+            self._writer.add(position, safe, verdict)
 
         return add
 
@@ -162,10 +171,10 @@ class RedactingWriter:
         safe = _redact_cached(reply, Redaction(personal=self._redaction.personal))
         if safe is None:
             return self._count_uncached
-        return functools.partial(self._keep, key, created_at, safe)
+        return functools.partial(self._writer.cache_output, key, created_at, safe)
 
     def _count_uncached(self) -> None:
-        self.uncached += 1
+        self.uncached_count += 1
 
 
 def _redact_cached(reply: bytes, redaction: Redaction) -> bytes | None:
@@ -184,7 +193,7 @@ def _redact_cached(reply: bytes, redaction: Redaction) -> bytes | None:
 
 
 def create_redaction(options: RunOptions) -> Redaction | None:
-    """Create the redaction that the options ask for, if any."""
+    """Create the redaction that the options request, if any."""
     if options.redact == "nothing":
         return None
     return Redaction(personal=options.redact == "personal")
@@ -192,24 +201,24 @@ def create_redaction(options: RunOptions) -> Redaction | None:
 
 @contextlib.contextmanager
 def redacting_writer(
-    writer: ResultWriter, redaction: Redaction | None, *, at_once: bool = False, warnings: list[str] | None = None
+    writer: ResultWriter, redaction: Redaction | None, *, is_immediate: bool = False, warnings: list[str] | None = None
 ) -> Iterator[ResultWriter]:
-    """Wrap a writer in a redaction, if there is one; `at_once` checks each result separately.
+    """Wrap a writer in a redaction, if there is one; `is_immediate` checks each result separately.
 
     `warnings` receives the number of outputs and responses that were not cached.
     """
     if redaction is None:
         yield writer
         return
-    redacting = RedactingWriter(writer, redaction, at_once=at_once)
+    redacting = RedactingWriter(writer, redaction, is_immediate=is_immediate)
     try:
         yield redacting
     finally:
         redacting.close()
-        if redacting.uncached and warnings is not None:
+        if redacting.uncached_count and warnings is not None:
             warnings.append(
                 "answers that were not cached, because they contain secrets or personal data: "
-                f"{redacting.uncached}; a later run requests them again"
+                f"{redacting.uncached_count}; a later run requests them again"
             )
 
 
@@ -253,7 +262,7 @@ def _restore_names(sample: dict[str, Any], sample_id: str, cluster: Any) -> dict
 
 
 def _code_name(name: str) -> str:
-    """Return twelve letters for a name, the same in every run; digits could look like a number.
+    """Return twelve letters for a name, the same in every run; digits could be mistaken for a number.
 
     >>> _code_name("ann@example.com") == _code_name("ann@example.com") != _code_name("bob@example.com")
     True
@@ -263,7 +272,7 @@ def _code_name(name: str) -> str:
 
 
 def _join_texts(result: EvalResult) -> str | None:
-    """Return all texts of a simple result, to check it without encoding; None if it is not simple."""
+    """Return all strings of a simple result, to check it without encoding; None if it is not simple."""
     trial = result.trial
     sample = trial.sample
     if trial.session is not None or trial.error is not None or sample.metadata or result.sessions:
@@ -294,7 +303,7 @@ def redact_metadata(run: RunMetadata) -> RunMetadata:
     try:
         plain: dict[str, Any] = msgspec.json.decode(codec.encode(run))
     except codec.ENCODE_ERRORS:
-        # The history reports what cannot be encoded.
+        # The history reports values that cannot be encoded.
         return run
     changes = {field: redaction.value(plain[field], by_name=True) for field in _USER_FIELDS if field in plain}
     for field, key in (("configurations", "options"), ("evaluators", "parameters")):
@@ -307,14 +316,14 @@ def redact_metadata(run: RunMetadata) -> RunMetadata:
 
 
 def add_redaction_counts(run: RunMetadata, redaction: Redaction | None) -> RunMetadata:
-    """Add the number of redacted values to a finished run, and a warning that names them."""
+    """Add the number of redacted values to a finished run, and a warning that lists them."""
     if redaction is None:
         return run
     # Warnings may quote errors; their secrets were counted with the error.
     uncounted = Redaction(personal=redaction.personal)
     counts = Counter(run.redacted) + redaction.counts
-    earlier = describe_counts(run.redacted)
-    warnings = [uncounted.text(text) for text in run.warnings if text != earlier]
+    earlier_warning = describe_counts(run.redacted)
+    warnings = [uncounted.text(text) for text in run.warnings if text != earlier_warning]
     if counts:
         warnings.append(describe_counts(counts))
     return msgspec.structs.replace(run, warnings=tuple(warnings), redacted=dict(counts))
@@ -326,8 +335,8 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     >>> describe_counts({"github token": 2, "password": 1})
     'taken out before anything was stored: 2 github token, 1 password'
     """
-    listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return f"taken out before anything was stored: {listed}"
+    counts_text = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return f"taken out before anything was stored: {counts_text}"
 
 
 def redaction_warnings(stored_run: RunMetadata) -> tuple[str, ...]:

@@ -52,8 +52,8 @@ class StoredTrials:
 
     def jobs(self) -> Iterator[Job]:
         """Yield one job for each trial, in the order of the stored run."""
-        numbered = enumerate(result.trial for result in self._results)
-        for _, group in groupby(numbered, key=lambda pair: pair[1].sample.id):
+        numbered_trials = enumerate(result.trial for result in self._results)
+        for _, group in groupby(numbered_trials, key=lambda pair: pair[1].sample.id):
             trials = list(group)
             peers = {(trial.configuration, trial.epoch): trial for _, trial in trials}
             for position, trial in trials:
@@ -65,7 +65,7 @@ class StoredTrials:
 
 
 class Rescorer:
-    """Scores stored trials; failed ones stay unchanged."""
+    """Scores stored trials; failed trials stay unchanged."""
 
     max_concurrency = None
 

@@ -1,4 +1,4 @@
-"""Execute a run: jobs stream through a pool of workers, and every result is stored at once."""
+"""Execute a run: jobs stream through a pool of workers, and every result is stored immediately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.report import EvalReport
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.core.clock import Clock
 from proctor.core.process_exit import exit_blocked
 from proctor.core.redaction.redact import Redaction
@@ -31,7 +31,7 @@ from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
-from proctor.records.trial import EvalResult, Verdict
+from proctor.records.trial import EvalResult, PositionedResult, Verdict
 from proctor.sessions import current as sessions
 
 OpenDisplay = Callable[[RunView], AbstractContextManager[object]]
@@ -40,11 +40,12 @@ OpenRunner = Callable[[CallThreads, ResultWriter], AbstractAsyncContextManager[R
 
 @dataclass(frozen=True)
 class RunExecution:
-    """One execution of a run: all of a new run, or the rest of a resumed one.
+    """One execution of a run: a new run, or the rest of a resumed run.
 
     `open_runner` opens what runs the jobs and closes it afterwards. `stop_check` receives every
     result, first those of earlier executions (`earlier_results`); `on_result` receives the results
-    of this execution as they are stored, after redaction.
+    of this execution as they are stored, after redaction. `source` is the run that is rescored: if it is not complete,
+    neither is its rescoring.
     """
 
     metadata: RunMetadata
@@ -60,6 +61,7 @@ class RunExecution:
     stop_check: StopCheck | None = None
     earlier_results: Iterable[EvalResult] = ()
     on_result: Callable[[EvalResult], object] | None = None
+    source: RunMetadata | None = None
 
     async def run(self) -> EvalReport:
         """Run all jobs, compute the metrics and close the run.
@@ -73,11 +75,11 @@ class RunExecution:
         redaction = create_redaction(self.metadata.options)
         try:
             display = self.open_display(self.progress) if self.open_display else contextlib.nullcontext()
-            opened = self.history.writer(self.metadata.run_id)
-            with display, opened as writer, self._redacted(writer, redaction) as safe_writer:
+            open_writer = self.history.writer(self.metadata.run_id)
+            with display, open_writer as writer, self._redacted(writer, redaction) as safe_writer:
                 pool = await self._work(safe_writer)
-            if pool.stopped in ("", "decided", "interrupted"):
-                status = "interrupted" if pool.stopped == "interrupted" else "completed"
+            if pool.stop_reason in ("", "decided", "interrupted"):
+                status = "interrupted" if pool.stop_reason == "interrupted" else "completed"
         except asyncio.CancelledError:
             status = "interrupted"
             raise
@@ -93,7 +95,7 @@ class RunExecution:
         return report
 
     def _restore_folder(self, folder: str | None) -> None:
-        """Restore the current folder if a target or an evaluator changed it."""
+        """Restore the working directory if a target or an evaluator changed it."""
         if folder is None or folder == _current_folder():
             return
         self.progress.warnings.append(
@@ -104,7 +106,7 @@ class RunExecution:
             os.chdir(folder)
 
     def _describe_missing(self, pool: WorkerPool | None) -> str:
-        if pool is not None and pool.stopped == "decided" and not self.jobs.open:
+        if pool is not None and pool.stop_reason == "decided" and not self.jobs.open:
             return ""
         try:
             stored = len(self.history.results(self.metadata.run_id, self.metadata))
@@ -115,8 +117,8 @@ class RunExecution:
 
     def _redacted(self, writer: ResultWriter, redaction: Redaction | None) -> AbstractContextManager[ResultWriter]:
         warnings = self.progress.warnings
-        notifying = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
-        return redacting_writer(notifying, redaction, warnings=warnings)
+        notifying_writer = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
+        return redacting_writer(notifying_writer, redaction, warnings=warnings)
 
     async def _work(self, writer: ResultWriter) -> WorkerPool:
         threads, progress = CallThreads(), self.progress
@@ -124,13 +126,13 @@ class RunExecution:
         # Reset afterwards: the context belongs to the caller.
         token = call_context.set(CallContext(self.spending, is_stopping=lambda: progress.stopping))
         warnings_token = sessions.warnings.set(progress.warnings)
-        cut_off_token = sessions.cut_off_outputs.set(progress.cut_off)
+        cut_off_token = sessions.cut_off_outputs.set(progress.truncated_outputs)
         try:
-            async with lifetimes.ResourceScope(), self.open_runner(threads, writer) as runner:
+            async with resource_scope.ResourceScope(), self.open_runner(threads, writer) as runner:
                 options, check = self.metadata.options, self.stop_check
                 pool = WorkerPool(options, self.jobs, runner, writer, progress, self.clock, stop_check=check)
                 for result in self.earlier_results:
-                    if pool.stopped != "stop_run":
+                    if pool.stop_reason != "stop_run":
                         pool.check_stop(result)
                 with handle_interrupts(pool.interrupt), exit_blocked(progress.warnings.append):
                     await pool.work()
@@ -165,25 +167,27 @@ class RunExecution:
             spent=None if self.spending is None else self.spending.so_far,
             stopped_early=self._stopped_early(pool),
         )
+        if self.source is not None:
+            run = _keep_plan(run, self.source)
         report = finish(self.history, add_redaction_counts(run, redaction), self.metrics)
         self.progress.end(failed=status != "completed")
         return report
 
     def _list_warnings(self) -> Iterator[str]:
-        """Yield the warnings so far; the count of cut-off outputs includes earlier executions."""
-        cut_off = len(self.progress.cut_off)
+        """Yield the warnings so far; the count of truncated outputs includes earlier executions."""
+        truncated_outputs = len(self.progress.truncated_outputs)
         for text in (*self.metadata.warnings, *self.progress.warnings):
-            earlier = sessions.parse_cut_off_count(text)
-            if earlier is None:
+            earlier_count = sessions.parse_cut_off_count(text)
+            if earlier_count is None:
                 yield text
             else:
-                cut_off += earlier
-        if cut_off:
-            yield sessions.describe_cut_off(cut_off)
+                truncated_outputs += earlier_count
+        if truncated_outputs:
+            yield sessions.describe_cut_off(truncated_outputs)
 
     def _stopped_early(self, pool: WorkerPool | None) -> StoppedEarly | None:
-        """Return where and why the run stopped early; None if all jobs had already run."""
-        if pool is None or pool.stopped != "decided" or not self.jobs.has_remaining_jobs():
+        """Return the position and reason of an early stop; None if all jobs had already run."""
+        if pool is None or pool.stop_reason != "decided" or not self.jobs.has_remaining_jobs():
             return None
         return StoppedEarly(pool.decision, self.progress.done, self.progress.total)
 
@@ -193,25 +197,39 @@ class RunExecution:
 
     def _raise_if_stopped(self, pool: WorkerPool) -> None:
         run_id = self.metadata.run_id
-        if pool.stopped == "decided":
+        if pool.stop_reason == "decided":
             # Errors of trials that were still running do not change the decision.
             return
-        if pool.stopped == "interrupted":
+        if pool.stop_reason == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
-        stored, again = f"the finished results are stored as run {run_id}", "resume it"
+        stored = f"the finished results are stored as run {run_id}"
+        again = (
+            f"then run the failed and the missing samples: --resume {run_id} --retry-errors; if the fix changes the "
+            "target, start a new run, or add --allow-changes to mix the results of both versions"
+        )
         if not self._is_stored():
-            stored, again = "nothing was stored (history=False)", "run it again"
+            stored, again = "nothing was stored (history=False)", "then run it again"
         if pool.stop_error is not None:
             raise RunStopped(pool.stop_error.what, run_id=run_id, fix=f"{pool.stop_error.fix}; {stored}")
         if pool.failed_result is not None:
             what = describe_error(pool.failed_result)
-            if pool.stopped == "max_errors":
-                what = f"stopped after {self.metadata.options.max_errors} errors; the last: {what}"
-            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause and {again}")
+            if pool.stop_reason == "max_errors":
+                limit = self.metadata.options.max_errors
+                what = f"stopped after {limit} {'error' if limit == 1 else 'errors'}; the last: {what}"
+            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause, {again}")
+
+
+def _keep_plan(run: RunMetadata, source: RunMetadata) -> RunMetadata:
+    """Return a rescored run with the plan of its source, so that the trials that never ran are still missing."""
+    status = run.status
+    if status == "completed" and source.status != "completed":
+        status = "failed" if source.status == "failed" else "interrupted"
+    total = run.total if source.total is None else max(source.total, run.total or 0)
+    return msgspec.structs.replace(run, status=status, total=total, stopped_early=source.stopped_early)
 
 
 def _current_folder() -> str | None:
-    """Return the current folder of the process; None if it was removed."""
+    """Return the working directory of the process; None if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109 - as text, and quick
     except OSError:
@@ -222,12 +240,20 @@ class NotifyingWriter:
     """Passes each result to a callback after writing it; warns once if the callback fails."""
 
     def __init__(self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]) -> None:
-        self._add, self.cache_output, self.is_lagging = writer.add, writer.cache_output, writer.is_lagging
+        self._writer, self.cache_output, self.is_lagging = writer, writer.cache_output, writer.is_lagging
         self._on_result = on_result
         self._warnings: list[str] | None = warnings
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
-        self._add(position, result, verdict)
+        self._writer.add(position, result, verdict)
+        self._notify(result)
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        self._writer.add_batch(batch)
+        for _, result, _ in batch:
+            self._notify(result)
+
+    def _notify(self, result: EvalResult) -> None:
         try:
             self._on_result(result)
         except Exception as error:
@@ -237,10 +263,10 @@ class NotifyingWriter:
 
 
 class _SignalHandler:
-    """Handles a signal while a run lasts. All concurrent runs of a loop receive it.
+    """Handles a signal during a run; all concurrent runs of a loop receive it.
 
-    Runs may end in any order, so an ended run's handler may lie below an active one. It does
-    nothing then; the handler from before all runs is restored when the last one ends.
+    Runs may end in any order, so an ended run's handler may lie below an active one. It then does nothing; the original
+    handler is restored when the last run ends.
     """
 
     def __init__(self, notify: Callable[[], object], previous: Any) -> None:
@@ -260,7 +286,7 @@ class _SignalHandler:
             handler(number, frame)
 
     def end(self) -> Any:
-        """Deactivate it; return the handler to restore."""
+        """Deactivate the handler; return the handler to restore."""
         self._is_over = True
         handler: Any = self
         while isinstance(handler, _SignalHandler) and handler._is_over:
@@ -270,7 +296,7 @@ class _SignalHandler:
 
 @contextlib.contextmanager
 def handle_interrupts(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Handle Ctrl-C and SIGTERM while a run lasts, if this is the main thread.
+    """Handle Ctrl-C and SIGTERM during a run, if this is the main thread.
 
     SIGTERM drops the running jobs, like a second Ctrl-C: its sender does not wait long. A
     program's own SIGTERM handler stays in place.
@@ -286,8 +312,8 @@ def handle_interrupts(interrupt: Callable[[], None]) -> Iterator[None]:
 
     with contextlib.ExitStack() as handlers:
         handlers.enter_context(_handle_signal(signal.SIGINT, loop, interrupt))
-        at_term = signal.getsignal(signal.SIGTERM)
-        if at_term is signal.SIG_DFL or isinstance(at_term, _SignalHandler):
+        current_handler = signal.getsignal(signal.SIGTERM)
+        if current_handler is signal.SIG_DFL or isinstance(current_handler, _SignalHandler):
             handlers.enter_context(_handle_signal(signal.SIGTERM, loop, drop))
         yield
 

@@ -1,4 +1,4 @@
-"""Start a run: a new one, the rest of a stopped one, or the rescoring of a stored one."""
+"""Start a run: a new run, the rest of a stopped run, or the rescoring of a stored run."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ OTHER_SCHEME = (
 
 
 def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
-    """List what has changed since the run started."""
-    then, options = stored.options, current.options
+    """List the changes since the run started."""
+    stored_options, options = stored.options, current.options
     changes = []
     if stored.dataset.fingerprint is None or current.dataset.fingerprint is None:
         changes.append(Problem("dataset", "it can be read only once, so a change cannot be detected"))
@@ -72,12 +72,12 @@ def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
         changes.append(Problem("configurations", "they or their options have changed"))
     if stored.baseline != current.baseline:
         changes.append(Problem("baseline", f"was {stored.baseline or 'none'}, is {current.baseline or 'none'}"))
-    if then.epochs != options.epochs:
-        changes.append(Problem("epochs", f"were {then.epochs}, are {options.epochs}"))
+    if stored_options.epochs != options.epochs:
+        changes.append(Problem("epochs", f"were {stored_options.epochs}, are {options.epochs}"))
     if stored.total is not None and current.total is not None and current.total < stored.total:
         changes.append(Problem("limit", f"{stored.total} trials were planned, {current.total} are now"))
-    if options.limit is not None and then.shuffle != options.shuffle:
-        seeds = f"was {then.shuffle}, is {options.shuffle}"
+    if options.limit is not None and stored_options.shuffle != options.shuffle:
+        seeds = f"was {stored_options.shuffle}, is {options.shuffle}"
         changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
     return [*changes, *_scoring_changes(stored, current)]
 
@@ -102,10 +102,10 @@ def _scoring_changes(stored: RunMetadata, current: RunMetadata) -> Iterator[Prob
     current_specs = {spec.name: spec for spec in current.evaluators}
     if stored_specs == current_specs:
         return
-    if incomparable := _incomparable_evaluators(stored_specs, current_specs):
-        yield Problem(EVALUATOR_CODE, f"{incomparable}: {OTHER_SCHEME}")
+    if incomparable_names := _incomparable_evaluators(stored_specs, current_specs):
+        yield Problem(EVALUATOR_CODE, f"{incomparable_names}: {OTHER_SCHEME}")
         return
-    # One list of names for each change that they share.
+    # Group the names that share a change.
     changed: dict[str, list[str]] = {}
     for name in sorted(stored_specs.keys() & current_specs.keys()):
         if stored_specs[name] != current_specs[name]:
@@ -134,11 +134,15 @@ def _incomparable_evaluators(stored: Mapping[str, EvaluatorSpec], current: Mappi
 def _describe_evaluator_change(stored: EvaluatorSpec, current: EvaluatorSpec) -> str:
     texts = []
     for term in diff_evaluators(stored, current):
-        was, now = (
+        stored_text, current_text = (
             value if len(value) <= MAX_VALUE_LENGTH else f"{value[:MAX_VALUE_LENGTH]}…"
             for value in (term.a_value, term.b_value)
         )
-        texts.append(f"{term.path} has changed" if was == now else f"{term.path} was {was}, is {now}")
+        texts.append(
+            f"{term.path} has changed"
+            if stored_text == current_text
+            else f"{term.path} was {stored_text}, is {current_text}"
+        )
     return "; ".join(texts) or describe_code_change(current)
 
 
@@ -147,7 +151,7 @@ def identity_warnings(
 ) -> tuple[str, ...]:
     """Warn about the target and each evaluator whose identity does not cover all its code.
 
-    A target outside of this process is never covered; the warning appears only where its outputs may be reused.
+    A target outside this process is never covered; the warning appears only if its outputs may be reused.
     """
     is_outside = run.target.kind in ("http", "command")
     uncovered = run.target.uncovered if resumed or run.options.cache or not is_outside else ()
@@ -167,7 +171,7 @@ def identity_warnings(
 
 
 def require_unchanged(stored_run: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
-    """Raise an error if the evaluation has changed; `allowed` accepts every change except of evaluators."""
+    """Raise an error if the evaluation has changed; `allowed` accepts every change except changed evaluators."""
     about_evaluators = any(change.where == "evaluators" for change in changes)
     if not changes or (allowed and not about_evaluators):
         return
@@ -183,7 +187,7 @@ def require_unchanged(stored_run: RunMetadata, changes: Sequence[Problem], *, al
 
 
 class Backend(Protocol):
-    """Runs the trials of a run outside of this process."""
+    """Runs the trials of a run outside this process."""
 
     def runner(
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
@@ -191,7 +195,7 @@ class Backend(Protocol):
 
 
 class RunControls(msgspec.Struct, frozen=True):
-    """How and where to execute a run and, for a resumed one, which changes to accept.
+    """How and where to execute a run and, for a resumed run, which changes to accept.
 
     `decide` may stop the run early: no further trial starts once it returns a reason. `on_result`
     receives every result as it is stored. `fresh` ignores cached judge responses.
@@ -267,7 +271,7 @@ def resume_run(
 def rescore_run(
     stored_run: RunMetadata, plan: RescorePlan, history: History, clock: Clock, controls: RunControls
 ) -> RunExecution:
-    """Start a new run that scores the trials of an earlier one, without calling a target."""
+    """Start a new run that scores the trials of an earlier run, without calling a target."""
     now = clock.now()
     trials = StoredTrials(history.results(stored_run.run_id), stored_run)
     # The rubrics version of the earlier run does not apply to other evaluators.
@@ -291,7 +295,6 @@ def rescore_run(
             *identity_warnings(stored_run, evaluators=specs),
         ),
         rescored_from=stored_run.run_id,
-        stopped_early=None,
         spent=None,
         redacted={},
         # Failed trials are not run again, so they must not stop the rescoring.
@@ -323,16 +326,17 @@ def rescore_run(
         metrics=plan.metrics,
         open_display=controls.watch,
         spending=restore_spending(metadata),
+        source=stored_run,
     )
 
 
 def _resume_warnings(changes: Sequence[Problem], stored_run: RunMetadata, current_run: RunMetadata) -> Iterator[str]:
     if changes:
-        listed = "; ".join(map(str, changes))
-        yield f"resumed after a change, so the results are mixed: {listed}"
-    then, today = stored_run.provenance, current_run.provenance
-    if then.commit is not None and then.commit != today.commit:
-        yield f"resumed with other code: started at {then.code}, now {today.code or 'unknown'}"
+        change_list = "; ".join(map(str, changes))
+        yield f"resumed after a change, so the results are mixed: {change_list}"
+    stored_origin, current_origin = stored_run.provenance, current_run.provenance
+    if stored_origin.commit is not None and stored_origin.commit != current_origin.commit:
+        yield f"resumed with other code: started at {stored_origin.code}, now {current_origin.code or 'unknown'}"
 
 
 def _incomplete_warnings(stored_run: RunMetadata, result_count: int) -> Iterator[str]:
@@ -392,9 +396,9 @@ def _execution(
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
             async with telemetry.observe_run(metadata) as observed:
-                traced = dataclasses.replace(plan, evaluators=observed.wrap_evaluators(plan.evaluators))
+                observed_plan = dataclasses.replace(plan, evaluators=observed.wrap_evaluators(plan.evaluators))
                 peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
-                runner = TrialRunner(traced, clock, threads, progress, cache, responses, peers=peers)
+                runner = TrialRunner(observed_plan, clock, threads, progress, cache, responses, peers=peers)
                 yield observed.wrap_runner(runner)
         finally:
             await plan.target.close()
@@ -421,14 +425,14 @@ def _execution(
 
 
 def _load_finished(history: History, run: RunMetadata) -> LoadTrials:
-    """Load the finished trials of samples that an earlier execution finished partly."""
+    """Load the finished trials of samples that an earlier execution finished only in part."""
     finished = Counter(sample_id for _, sample_id, _, _ in history.finished_trials(run.run_id))
     expected = len(run.configurations) * run.options.epochs
-    partly = {sample_id for sample_id, count in finished.items() if count < expected}
+    partial_samples = {sample_id for sample_id, count in finished.items() if count < expected}
     results = history.results(run.run_id, run)
 
     def load(sample_id: str) -> list[Trial]:
-        return [result.trial for result in results.for_sample(sample_id)] if sample_id in partly else []
+        return [result.trial for result in results.for_sample(sample_id)] if sample_id in partial_samples else []
 
     return load
 

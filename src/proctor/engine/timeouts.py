@@ -22,21 +22,21 @@ T = TypeVar("T")
 
 # How long a call may continue after it was cancelled before the run abandons it.
 GRACE_SECONDS = 5.0
-# How often the loop is checked, and the delay from which it counts as blocked.
+# The interval between checks of the loop, and the delay after which it counts as blocked.
 BEAT_SECONDS = 0.05
 BLOCKED_SECONDS = 0.05
 _MAX_BLOCKS = 1_000
 
 
-# position, sample, configuration, epoch, start time
+# The position, sample, configuration, epoch and start time of a job.
 RunningJob = tuple[int, Sample[Any, Any], Configuration, int, float]
 
 
 class LoopLag:
-    """Measures how long the event loop was blocked, so that waiting calls are not charged for it.
+    """Measures how long the event loop was blocked, so that timeouts of waiting calls do not include this time.
 
-    It ticks while calls are watched. A late tick means that something blocked the loop since the
-    previous one. One instance serves all calls of a loop.
+    It ticks while calls are watched. A late tick means that something blocked the loop since the previous tick. One
+    instance serves all calls of a loop.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,7 +48,7 @@ class LoopLag:
         self._blocks: deque[tuple[float, float]] = deque(maxlen=_MAX_BLOCKS)
 
     def watch(self) -> None:
-        """Measure until `forget` was called as often as `watch`."""
+        """Measure until `forget` has been called as often as `watch`."""
         self._watchers += 1
         if not self._is_ticking:
             self._is_ticking = True
@@ -67,7 +67,7 @@ class LoopLag:
             self._last_tick = now
 
     def blocked(self, since: float, until: float) -> float:
-        """Seconds for which other code blocked the loop between two times.
+        """Return the seconds for which other code blocked the loop between two times.
 
         A call that blocks the loop itself ends before its block is recorded.
         """
@@ -91,7 +91,7 @@ _lags: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopLag] = WeakKeyDictionary
 
 
 def loop_lag() -> LoopLag:
-    """The `LoopLag` of the running loop."""
+    """Return the `LoopLag` of the running loop."""
     loop = asyncio.get_running_loop()
     lag = _lags.get(loop)
     if lag is None:
@@ -102,7 +102,7 @@ def loop_lag() -> LoopLag:
 class WorkerSlot:
     """The state of one worker: its task, its job, and the running call with its deadline.
 
-    `left` is the remaining time of a call whose clock is paused by a rate limit.
+    `left` is the remaining time of a call that waits for a rate limit.
     """
 
     __slots__ = ("call", "is_idle", "job", "left", "monotonic", "scope", "seconds", "task", "until")
@@ -116,7 +116,7 @@ class WorkerSlot:
         self.call: UserCall | None = None
         self.scope: CallScope | None = None
         self.until = self.left = math.inf
-        # True while it waits before a retry, or for further jobs.
+        # True while the worker waits before a retry, or for more jobs.
         self.is_idle = False
 
     def end_call(self) -> None:
@@ -127,9 +127,9 @@ class WorkerSlot:
 class CallScope:
     """The session and the timer of one call of a target, for the code inside the call.
 
-    The timer pauses while the call waits for a rate limit; `waited` counts the paused seconds. From
-    `since`, the end of the call's first step, other code may block the loop; `credit` counts the
-    seconds given back for that. An abandoned call cannot change the deadline of the slot's current call.
+    The timer pauses while the call waits for a rate limit; `waited` counts the paused seconds. After `since`, the end
+    of the call's first step, other code may block the loop; `credit` counts the seconds added for that. An abandoned
+    call cannot change the deadline of the slot's current call.
     """
 
     last_failure = ""
@@ -140,13 +140,13 @@ class CallScope:
     def __init__(self, slot: WorkerSlot) -> None:
         self._slot = slot
         slot.scope = self
-        self.began = began = slot.monotonic()
-        slot.until = began + slot.seconds
+        self.started_at = started_at = slot.monotonic()
+        slot.until = started_at + slot.seconds
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function whose events go to this session and whose pauses go to this timer.
 
-        The variables stay set, so this must run in a context of its own.
+        The context variables stay set, so this must run in a separate context.
         """
         sessions.current.set(self)
         stopwatch.set_stopwatch(self)
@@ -166,11 +166,11 @@ class CallScope:
 
     @property
     def recorded(self) -> Session | None:
-        """The session if it has events."""
+        """The session, or None if it has no events."""
         return self._session or None
 
     def pause(self) -> None:
-        """Pause; may be called from any thread."""
+        """Pause the timer; may be called from any thread."""
         self._pauses += 1
         slot = self._slot
         if self._pauses == 1 and self._is_active():
@@ -178,7 +178,7 @@ class CallScope:
             slot.left, slot.until = slot.until - self._paused_at, math.inf
 
     def resume(self) -> None:
-        """Continue after as many calls as there were pauses."""
+        """Undo one pause; the timer runs again after the last one."""
         self._pauses -= 1
         slot = self._slot
         if self._pauses == 0 and self._is_active():
@@ -198,8 +198,19 @@ class CallTimer:
     """
 
     __slots__ = (
-        "_began", "_call", "_credit", "_lag", "_left", "_loop", "_paused_at", "_pauses", "_since",
-        "_timer", "_waited", "last_failure", "seconds",
+        "_call",
+        "_credit",
+        "_lag",
+        "_left",
+        "_loop",
+        "_paused_at",
+        "_pauses",
+        "_since",
+        "_started_at",
+        "_timer",
+        "_waited",
+        "last_failure",
+        "seconds",
     )  # fmt: skip
 
     def __init__(self, seconds: float) -> None:
@@ -211,21 +222,21 @@ class CallTimer:
         self._call: UserCall | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self._began = self._since = self._loop.time()
+        self._started_at = self._since = self._loop.time()
 
     def start(self, call: UserCall) -> None:
-        """Watch this call, whose first step is over."""
+        """Watch a call that has taken its first step."""
         self._call = call
         self._since = self._loop.time()
         self._lag = loop_lag()
         self._lag.watch()
         if self._pauses == 0:
-            spent = self._since - self._began - self._waited
+            spent = self._since - self._started_at - self._waited
             self._timer = self._loop.call_later(max(0.0, self._left - spent), self._expire)
 
     def is_late(self, call: UserCall) -> bool:
-        """True if a call exceeded its timeout, not counting the time that other code blocked."""
-        seconds = call.ended_at - self._began - self._waited
+        """True if a call exceeded its timeout, not counting the time for which other code blocked the loop."""
+        seconds = call.ended_at - self._started_at - self._waited
         if seconds <= self.seconds:
             return False
         if self._pauses > 0:
@@ -234,11 +245,11 @@ class CallTimer:
         return seconds - blocked > self.seconds
 
     def pause(self) -> None:
-        """Pause; may be called from any thread."""
+        """Pause the timer; may be called from any thread."""
         self._run_in_loop(self._pause)
 
     def resume(self) -> None:
-        """Continue after as many calls as there were pauses."""
+        """Undo one pause; the timer runs again after the last one."""
         self._run_in_loop(self._continue)
 
     def stop(self) -> None:
@@ -252,7 +263,7 @@ class CallTimer:
         if asyncio._get_running_loop() is self._loop:
             change()
             return
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for the call
+        with contextlib.suppress(RuntimeError):  # The loop is closed, so nothing waits for the call.
             self._loop.call_soon_threadsafe(change)
 
     def _pause(self) -> None:
@@ -292,10 +303,10 @@ class CallTimer:
 
 
 class Deadlines:
-    """Cancels calls that exceed their timeout, and abandons those that ignore the cancellation.
+    """Cancels calls that exceed their timeout, and abandons calls that ignore the cancellation.
 
-    All calls have the same timeout, so no deadline is earlier than the earliest known one: a
-    single timer serves any number of calls.
+    All calls have the same timeout, so a new deadline is never earlier than the known ones: a single timer serves any
+    number of calls.
     """
 
     def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
@@ -341,12 +352,12 @@ class Deadlines:
                 # A paused call may continue at any moment.
                 following = min(following, slot.until, now + slot.left)
         finally:
-            # Whatever ending a call led to, the others are still watched.
+            # Even if ending this call failed, watch the others.
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0.001, following - now), self._check)
 
     def _extend(self, slot: WorkerSlot, call: UserCall) -> bool:
-        """Give a call the time for which other code blocked the loop; False if there is none."""
+        """Extend a call by the time for which other code blocked the loop; False if there is none."""
         scope = slot.scope
         if self._lag is None or scope is None or call.expired:
             return False

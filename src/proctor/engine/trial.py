@@ -43,8 +43,17 @@ TRACEBACK_FRAMES = 6
 BLOCKED = "it blocked the event loop past its timeout"
 
 
+def to_ms(seconds: float) -> float:
+    """Return a duration in milliseconds, to the microsecond: more digits are noise and take space.
+
+    >>> to_ms(0.0123456789)
+    12.345
+    """
+    return int(seconds * 1e6) / 1e3
+
+
 class Runner(Protocol):
-    """Runs jobs for the workers, at most `max_concurrency` at once if that is set."""
+    """Runs jobs for the workers, at most `max_concurrency` concurrently if it is set."""
 
     @property
     def max_concurrency(self) -> int | None: ...
@@ -90,7 +99,7 @@ class TrialRunner:
     ) -> EvalResult | Awaitable[EvalResult]:
         """Run one sample in one configuration, and score the output.
 
-        Returns the result if nothing had to wait, which saves most of the overhead of a fast target.
+        Returns the result directly if nothing had to wait, which avoids most of the overhead for a fast target.
         """
         if self._peers is not None:
             return self._run_with_peers(self._peers, slot, sample, configuration, epoch)
@@ -106,9 +115,9 @@ class TrialRunner:
             and not may_hold_messages(reply)
         ):
             slot.end_call()
-            seconds = slot.monotonic() - scope.began
+            seconds = slot.monotonic() - scope.started_at
             if seconds <= slot.seconds:
-                trial = Trial(sample, reply, None, seconds * 1000.0, started_at, configuration.name, epoch)
+                trial = Trial(sample, reply, None, to_ms(seconds), started_at, configuration.name, epoch)
                 result = EvalResult(trial, self._score.score_inline(trial))
                 return self._limits.limit_result(result) if self._limits.needs_check(result) else result
         return self._run(slot, sample, configuration, epoch, started_at, call, scope)
@@ -139,7 +148,7 @@ class TrialRunner:
             peer_slot.close()
 
     async def _scored(self, stored: Trial, visible: Trial) -> EvalResult:
-        """Score a trial; the evaluators may see more of it than is stored."""
+        """Score a trial; the trial that evaluators see may contain more than the stored trial."""
         if stored.error is not None:
             result = EvalResult(stored)
         elif self._score.is_inline and stored.output is visible.output:
@@ -167,7 +176,7 @@ class TrialRunner:
         call: UserCall,
         scope: CallScope,
     ) -> tuple[Trial, Trial]:
-        """Wait for the target, with retries; return the trial for evaluators and the one to store."""
+        """Wait for the target, with retries; return the trial for evaluators and the trial to store."""
         attempt, usage = 1, None
         while True:
             reply, failure, seconds = await self._finish_call(slot, sample, call, scope)
@@ -182,7 +191,7 @@ class TrialRunner:
             sample,
             reply,
             None if failure is None else describe_failure(failure, self._timeout),
-            seconds * 1000.0,
+            to_ms(seconds),
             started_at,
             configuration.name,
             epoch,
@@ -211,7 +220,7 @@ class TrialRunner:
             await call.wait()
         finally:
             slot.end_call()
-        seconds = slot.monotonic() - scope.began
+        seconds = slot.monotonic() - scope.started_at
         in_time = seconds - scope.waited <= slot.seconds or self._was_delayed(call, scope, seconds)
         if call.error is not None or call.expired or not in_time:
             return None, self._get_failure(call), seconds
@@ -231,7 +240,7 @@ class TrialRunner:
         return msgspec.structs.replace(
             trial,
             output=reply.output,
-            # Looking up a recording takes time that says nothing about the target.
+            # The time to look up a recording is not the target's latency.
             latency_ms=reply.latency_ms if reply.latency_ms is not None or self._is_replay else trial.latency_ms,
             usage=reply.usage or trial.usage,
             # Live events contain more than an empty recorded session.
@@ -332,7 +341,7 @@ class Step(NamedTuple):
 
 
 class Scorer:
-    """Runs the evaluators of a plan: inline ones in turn, the others concurrently."""
+    """Runs the evaluators of a plan: inline evaluators in turn, the others concurrently."""
 
     def __init__(
         self,
@@ -348,8 +357,8 @@ class Scorer:
         self._steps = [step for evaluator in evaluators for step in list_steps(evaluator)]
         self._inline = [(e.spec.name, e.score) for e in evaluators]
         self.is_inline = not progress.has_listeners and all(e.mode == "inline" for e in evaluators)
-        # Built-in evaluators of texts run no user code, so they need no isolation.
-        self._is_own = all(e.is_builtin for e in evaluators)
+        # Built-in evaluators run no user code on strings, so they need no isolation.
+        self._is_builtin = all(e.is_builtin for e in evaluators)
         self._timeout = timeout
         self._threads = threads
         self._progress = progress
@@ -357,7 +366,7 @@ class Scorer:
 
     def score_inline(self, trial: Trial) -> dict[str, Score]:
         """Score a trial when all evaluators are inline and there are no progress callbacks."""
-        if self._is_own and type(trial.output) is type(trial.sample.expected) is str:
+        if self._is_builtin and type(trial.output) is type(trial.sample.expected) is str:
             return {name: score(trial) for name, score in self._inline}  # type: ignore[misc]
         return without_task(self._score_isolated, trial)
 
@@ -370,9 +379,9 @@ class Scorer:
         `in_threads` also runs inline evaluators in threads, with a timeout: the output is a user
         object, and comparing or printing it may run any code.
         """
-        concurrent = [step for step in self._steps if in_threads or step.mode != "inline"]
-        judging = {step.label: Session() for step in concurrent}
-        calls = {step.label: self._start(step, trial, judging[step.label]) for step in concurrent}
+        concurrent_steps = [step for step in self._steps if in_threads or step.mode != "inline"]
+        judging = {step.label: Session() for step in concurrent_steps}
+        calls = {step.label: self._start(step, trial, judging[step.label]) for step in concurrent_steps}
         scores: dict[str, Score] = {}
         try:
             for step in self._steps:
@@ -384,7 +393,7 @@ class Scorer:
                 if self._progress.has_listeners:
                     self._progress.evaluator_end(trial, step.label, score, step.field)
         except StopRun:
-            # The other calls are already paid for: their responses go to the cache.
+            # The other calls are already paid for, so their responses go to the cache.
             for call, _ in calls.values():
                 await call.wait()
             raise
@@ -457,13 +466,13 @@ class TargetTimeout(Exception):
 
 
 def cancelled_result(job: RunningJob, now: float) -> EvalResult:
-    """The result of a job whose worker was cancelled by other code in this process."""
-    _, sample, configuration, epoch, began = job
+    """Return the result of a job whose worker was cancelled by other code in this process."""
+    _, sample, configuration, epoch, started_at = job
     message = "the trial was cancelled by something else in this process, not by Proctor"
     trial = Trial(
         sample,
         error=Failure("CancelledError", message),
-        latency_ms=(now - began) * 1000.0,
+        latency_ms=to_ms(now - started_at),
         configuration=configuration.name,
         epoch=epoch,
     )
@@ -482,9 +491,9 @@ def describe_failure(error: BaseException, timeout: float | None) -> Failure:
     if isinstance(error, asyncio.CancelledError) and not message:
         message = "the target was cancelled from inside, not by Proctor"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
-    where = "".join(traceback.format_list(own[-TRACEBACK_FRAMES:]))
-    return Failure(type(error).__name__, message[:MESSAGE_LENGTH], where)
+    user_frames = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
+    formatted_frames = "".join(traceback.format_list(user_frames[-TRACEBACK_FRAMES:]))
+    return Failure(type(error).__name__, message[:MESSAGE_LENGTH], formatted_frames)
 
 
 _PACKAGE = __file__.rpartition("engine")[0]

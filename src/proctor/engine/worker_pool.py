@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from proctor.core.clock import Clock
-from proctor.core.isolation import hide, settle_abandoned
+from proctor.core.isolation import hide_task, settle_abandoned
 from proctor.engine.ledger import Ledger
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
@@ -20,7 +20,7 @@ from proctor.ports import ResultWriter
 from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
 
-# Workers that never wait still yield to the loop about this often.
+# Workers that never wait yield to the loop at about this interval.
 YIELD_SECONDS = 0.01
 WRITER_WAIT_SECONDS = 0.005
 # How long cancelled workers may take before the run closes without them.
@@ -37,9 +37,10 @@ class WorkerPool:
     User code runs in separate tasks (`core.isolation`), so it cannot reach a worker through its
     task; a worker that still ends leaves an error result and is replaced.
 
-    `stopped` says why no further job starts. `failed_result` is the result that caused it, `stop_error` the error of a
-    call that must not be repeated, `decision` the reason of an early stop. `still_running` counts the calls that
-    ignored their cancellation. If jobs come from outside, `wait_for_jobs` waits for more and returns False at the end.
+    `stop_reason` is the reason why no further job starts. `failed_result` is the result that caused it, `stop_error`
+    the error of a call that must not be repeated, `decision` the reason of an early stop. `still_running` counts the
+    calls that ignored their cancellation. If jobs come from outside, `wait_for_jobs` waits for more and returns False
+    at the end.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class WorkerPool:
         self._errors = 0
         self._counts_errors = options.on_error == "raise" or options.max_errors is not None
         self._over: asyncio.Future[None]
-        self.stopped: StopReason = ""
+        self.stop_reason: StopReason = ""
         self.failed_result: EvalResult | None = None
         self.stop_error: StopRun | None = None
         self.decision = ""
@@ -89,23 +90,23 @@ class WorkerPool:
         finally:
             if self._deadlines is not None:
                 self._deadlines.close()
-            leftovers = tuple(self._workers)
-            for task in leftovers:
+            remaining_workers = tuple(self._workers)
+            for task in remaining_workers:
                 task.cancel()
-            if leftovers:
-                await asyncio.wait(leftovers, timeout=CANCEL_SECONDS)
+            if remaining_workers:
+                await asyncio.wait(remaining_workers, timeout=CANCEL_SECONDS)
             self.still_running = await settle_abandoned(CANCEL_SECONDS)
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: the first finishes the running jobs, the second drops them.
 
-        Jobs that wait before a retry are dropped at once: a resumed run tries them again.
+        Jobs that wait before a retry are dropped immediately; a resumed run tries them again.
         """
-        self._drop(running=self.stopped == "interrupted")
-        self.stopped = "interrupted"
+        self._drop(running=self.stop_reason == "interrupted")
+        self.stop_reason = "interrupted"
 
     def _drop(self, *, running: bool = False) -> None:
-        """Cancel idle workers, and with `running` all of them."""
+        """Cancel idle workers; with `running`, cancel all workers."""
         self._progress.stopping = True
         self._progress.dropping = self._progress.dropping or running
         for slot in self._progress.slots:
@@ -115,14 +116,14 @@ class WorkerPool:
     async def _work(self, slot: WorkerSlot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
         while True:
-            job = None if self.stopped else next(self._jobs, None)
+            job = None if self.stop_reason else next(self._jobs, None)
             if job is None:
                 if await self._has_more(slot):
                     continue
                 break
             position, sample, configuration, epoch = job
-            began = monotonic()
-            slot.job = (position, sample, configuration, epoch, began)
+            started_at = monotonic()
+            slot.job = (position, sample, configuration, epoch, started_at)
             if progress.has_listeners:
                 progress.trial_start(configuration.name)
             try:
@@ -130,23 +131,23 @@ class WorkerPool:
                 has_waited = not isinstance(outcome, EvalResult)
                 result = outcome if isinstance(outcome, EvalResult) else await outcome
             except StopRun as error:
-                # The trial has no result and is left for a resumed run. The first error is the
-                # reason; later ones follow from it.
-                self.stopped, self.stop_error = self.stopped or "stop_run", self.stop_error or error
+                # The trial has no result and is left for a resumed run. The first error is the cause; later errors
+                # follow from it.
+                self.stop_reason, self.stop_error = self.stop_reason or "stop_run", self.stop_error or error
                 self._drop()
                 break
             slot.job = None
             self._store(position, result)
-            if began - self._yielded_at > YIELD_SECONDS:
-                self._yielded_at = began
+            if started_at - self._yielded_at > YIELD_SECONDS:
+                self._yielded_at = started_at
                 has_waited = True
                 await asyncio.sleep(0)
-            while has_waited and self._writer.is_lagging() and not self.stopped:
+            while has_waited and self._writer.is_lagging() and not self.stop_reason:
                 await asyncio.sleep(WRITER_WAIT_SECONDS)
         self._remove_worker(slot)
 
     async def _has_more(self, slot: WorkerSlot) -> bool:
-        if self._wait_for_jobs is None or self.stopped:
+        if self._wait_for_jobs is None or self.stop_reason:
             return False
         slot.is_idle = True
         has_more = await self._wait_for_jobs()
@@ -164,19 +165,19 @@ class WorkerPool:
         if progress.has_listeners:
             progress.trial_end(result.trial)
         self._open.pop(position, None)
-        if self._counts_errors and not self.stopped and describe_error(result):
+        if self._counts_errors and not self.stop_reason and describe_error(result):
             self._count_error(result)
-        if self._stop_check is not None and self.stopped in ("", "decided"):
+        if self._stop_check is not None and self.stop_reason in ("", "decided"):
             self.check_stop(result)
 
     def _count_error(self, result: EvalResult) -> None:
         self._errors += 1
         options = self._options
         if options.on_error == "raise":
-            self.stopped, self.failed_result = "error", result
+            self.stop_reason, self.failed_result = "error", result
         elif options.max_errors is not None and self._errors >= options.max_errors:
-            self.stopped, self.failed_result = "max_errors", result
-        if self.stopped:
+            self.stop_reason, self.failed_result = "max_errors", result
+        if self.stop_reason:
             self._drop()
 
     def check_stop(self, result: EvalResult) -> None:
@@ -188,16 +189,16 @@ class WorkerPool:
         try:
             decision = self._stop_check(result)
         except StopRun as error:
-            self.stopped, self.stop_error = "stop_run", error
+            self.stop_reason, self.stop_error = "stop_run", error
             self._drop()
             return
         if decision is not None:
-            self.stopped, self.decision = "decided", decision
+            self.stop_reason, self.decision = "decided", decision
 
     def _start_worker(self) -> None:
         slot = WorkerSlot(self._options.timeout, self._monotonic)
         slot.task = asyncio.ensure_future(self._work(slot))
-        hide(slot.task)
+        hide_task(slot.task)
         slot.task.add_done_callback(self._on_worker_end)
         self._workers[slot.task] = slot
         self._progress.slots.append(slot)
@@ -228,20 +229,20 @@ class WorkerPool:
 
         Returns the error if the result cannot be stored.
         """
-        if self.stopped not in ("", "decided"):
+        if self.stop_reason not in ("", "decided"):
             return None
         self._remove_worker(slot)
         try:
             self._store(job[0], cancelled_result(job, self._monotonic()))
         except Exception as error:
             return error
-        if not self.stopped:
+        if not self.stop_reason:
             self._start_worker()
         return None
 
 
 def describe_error(result: EvalResult) -> str:
-    """Say why a result is an error: the target or an evaluator failed; empty if none did.
+    """Explain why a result is an error: the target or an evaluator failed; empty if neither failed.
 
     >>> from proctor.records.sample import Sample
     >>> from proctor.records.score import Score

@@ -24,6 +24,7 @@ from proctor.evaluators.decorator import (
     get_mark,
     get_name,
     is_factory,
+    raise_for_types,
     resolve_score,
 )
 from proctor.evaluators.measurements import check_fraction
@@ -62,8 +63,8 @@ class BoundEvaluator:
     `score` takes a trial and returns a score (an awaitable if `mode` is "async"); it never raises.
     Call it directly with an output and an expected value; inside a running event loop, await an
     async evaluator. `needs` lists additional evidence: "context" for fields and configurations,
-    "epochs" for the other repeats of the sample. `group` holds the evaluators of one field.
-    `is_builtin` is True for built-in code that calls no user code when it evaluates texts.
+    "epochs" for the other epochs of the sample. `group` holds the evaluators of one field.
+    `is_builtin` is True for built-in code that calls no user code when it evaluates strings.
     """
 
     __slots__ = ("group", "is_builtin", "mode", "needs", "score", "spec")
@@ -103,7 +104,7 @@ class BoundEvaluator:
 
 
 class AttachOptions(NamedTuple):
-    """How to attach an evaluator; options in `bound` are already applied, those in `options` are not."""
+    """How to attach an evaluator; the options in `bound` are already applied, the others in `options` are not."""
 
     name: str
     uses: str
@@ -133,7 +134,7 @@ def attach(
     True
     """
     if name is not None and not (isinstance(name, str) and name.strip()):
-        raise EvaluatorError(f"the name of an evaluator must be a text, got {name!r}")
+        raise EvaluatorError(f"an evaluator's name must be a non-empty string, got {name!r}")
     label = name or get_name(evaluator)
     threshold = read_option("threshold", threshold)
     if threshold is not None:
@@ -157,21 +158,21 @@ def attach(
     return _attach_function(evaluator, options._replace(name=label, uses=uses, mark=mark))
 
 
-def find_name_clashes(attached: Iterable[BoundEvaluator]) -> list[Problem]:
+def find_name_clashes(evaluators: Iterable[BoundEvaluator]) -> list[Problem]:
     """Return a problem for each name that several evaluators share."""
     return [
         Problem(
             name,
-            f"{count} evaluators have this name; give each its own: "
+            f"{count} evaluators have this name; give each a unique name: "
             "attach(…, name=…), {name: evaluator}, or `name:` in an eval file",
         )
-        for name, count in Counter(evaluator.spec.name for evaluator in attached).items()
+        for name, count in Counter(evaluator.spec.name for evaluator in evaluators).items()
         if count > 1
     ]
 
 
 def flatten_problems(error: EvaluatorError, where: str) -> list[Problem]:
-    """Return the problems of an error, for the list of an error that contains it."""
+    """Return the problems of an error, for an error that contains it."""
     location = f"{where} ({error.where})" if error.where else where
     if error.problems:
         return [Problem(f"{location}, {p.where}" if p.where else location, p.what) for p in error.problems]
@@ -198,11 +199,11 @@ def _attach_product(factory: Any, options: AttachOptions) -> BoundEvaluator:
     if isinstance(product, BoundEvaluator) or (mark is not None and mark.options is not None):
         name, uses = options.name or None, options.uses or None
         return attach(product, name=name, threshold=options.threshold, uses=uses)
-    named = product if isinstance(factory, type) else factory
+    name_source = product if isinstance(factory, type) else factory
     return _attach_function(
         product,
         AttachOptions(
-            options.name or get_name(named),
+            options.name or get_name(name_source),
             options.uses or _get_registered_name(factory),
             options.threshold,
             bound=arguments,
@@ -239,7 +240,11 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     info, check = options.mark[:2] if options.mark else (EvaluatorInfo(options.name), None)
     values = {**options.bound, **checked_options}
     if check is not None:
-        check(values)
+        try:
+            check(values)
+        except (TypeError, AttributeError):
+            raise_for_types(call, values, options.name)
+            raise
     if options.threshold is not None:
         values["threshold"] = options.threshold
     threshold = info.threshold if options.threshold is None else options.threshold
@@ -272,7 +277,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
 
 
 class CallPlan(NamedTuple):
-    """How a trial becomes the arguments of an evaluator, and when to skip the call."""
+    """How to turn a trial into the arguments of an evaluator, and when to skip the call."""
 
     readers: Sequence[Callable[[Trial], Any]]
     requires_expected: bool
@@ -374,7 +379,7 @@ def _error_score(error: BaseException) -> Score:
 
 
 def _mark_baseline_skip(score: Score, arguments: Sequence[Any]) -> Score:
-    """Give a skip the reason IS_BASELINE if the evaluator asked for a baseline in the baseline itself."""
+    """Set the reason of a skip to IS_BASELINE if the evaluator needs a baseline and the trial is the baseline."""
     if score.status != "skipped":
         return score
     contexts = (argument for argument in arguments if isinstance(argument, FieldContext))
@@ -424,7 +429,7 @@ def _is_builtin_without_callbacks(call: Any) -> bool:
 
 
 def _is_read_only(call: Any, options: Mapping[str, Any]) -> bool:
-    """Return True for a built-in function that calls no user code, so it modifies no value."""
+    """Return True for a built-in function that calls no user code and therefore modifies no value."""
     function = _unwrap(call)
     # The closure of a function from a factory may contain user code.
     return _is_builtin(function) and function.__closure__ is None and all(map(_is_plain, options.values()))

@@ -23,7 +23,7 @@ SECONDS = 2.0
 Mode = Literal["search", "match", "fullmatch", "finditer"]
 Span = tuple[int, int]
 
-# With one repetition the time grows at most with the square of the length.
+# With one repetition, the time grows at most with the square of the length.
 _MAX_LENGTH = 2_000
 # Each choice may multiply the time; a few are harmless.
 _MAX_CHOICES = 8
@@ -50,7 +50,7 @@ def find_first(
 
 
 def find_all(pattern: re.Pattern[str], text: str, *, seconds: float = SECONDS) -> list[Span]:
-    """Return every place where a pattern matches; raise an error after `seconds` of CPU time."""
+    """Return every position where a pattern matches; raise an error after `seconds` of CPU time."""
     if _is_quick_match(pattern, text):
         return [match.span() for match in pattern.finditer(text)]
     return _match_in_child(pattern, text, "finditer", seconds)
@@ -131,7 +131,7 @@ class _Matcher:
 
 
 class _MatcherPool:
-    """One matcher per core; a caller waits for an idle one."""
+    """One matcher per core; a caller waits for an idle matcher."""
 
     def __init__(self) -> None:
         self._reset()
@@ -146,7 +146,7 @@ class _MatcherPool:
 
     def match(self, pattern: re.Pattern[str], text: str, mode: Mode, seconds: float) -> list[Span] | None:
         with self._slots:
-            # A process that was killed from outside is replaced once.
+            # A process that something else killed is replaced once.
             for idle in (self._idle.pop() if self._idle else None, None):
                 matcher = idle or _Matcher()
                 spans, is_out_of_time = self._use(matcher, pattern, text, mode, seconds)
@@ -162,7 +162,7 @@ class _MatcherPool:
             spans = matcher.match(pattern, text, mode, seconds)
             is_out_of_time = spans is None and matcher.is_out_of_time()
         finally:
-            # After any error the next caller must not read the answer to this request.
+            # After an error, the next caller must not read the answer to this request.
             if spans is None:
                 matcher.close()
             else:

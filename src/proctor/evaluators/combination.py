@@ -98,8 +98,8 @@ def weighted(
         details = {**combined.details, "weights": dict(weights)}
         return Score(mean, mean >= threshold, combined.reason, details)
 
-    listed = [{"evaluator": to_data(part), "weight": weights[name]} for name, part in parts.items()]
-    parameters = {"evaluators": listed, "threshold": threshold, **_skipped_parameter(skipped)}
+    weighted_parts = [{"evaluator": to_data(part), "weight": weights[name]} for name, part in parts.items()]
+    parameters = {"evaluators": weighted_parts, "threshold": threshold, **_skipped_parameter(skipped)}
     return _attach_combination("weighted", parts, rule, parameters)
 
 
@@ -173,9 +173,9 @@ def combine(
         raise EvaluatorError(f"function must take the scores by name, got {function!r}", where=name)
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
-    named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
-    parameters = {"evaluators": to_data(list(named.values())), "function": to_data(function)}
-    combined = _attach_combination("combine", named, make_rule(function), parameters, name)
+    named_parts = name_evaluators(parts, name, "combine([exact_match, contains], function)")
+    parameters = {"evaluators": to_data(list(named_parts.values())), "function": to_data(function)}
+    combined = _attach_combination("combine", named_parts, make_rule(function), parameters, name)
     identity, uncovered = compute_identity([function, combined.spec.identity])
     uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
     combined.spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
@@ -183,7 +183,7 @@ def combine(
 
 
 def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
-    """Wrap a user's function of the scores, so that it always returns a score."""
+    """Wrap a user's function so that it always returns a score."""
 
     def rule(scores: Mapping[str, Score]) -> Score:
         try:
@@ -203,7 +203,7 @@ def name_evaluators(evaluators: Iterable[EvaluatorObject], label: str, example: 
         parts[name] = part if name == part.spec.name else part.with_name(name)
     if not parts:
         fix = f"pass at least one, as in {example or f'{label}(exact_match, contains)'}"
-        raise EvaluatorError("there are no evaluators to combine", where=label, fix=fix)
+        raise EvaluatorError("no evaluator is given", where=label, fix=fix)
     return parts
 
 
@@ -228,7 +228,7 @@ def _combine_by(
 
 
 def _skipped_parameter(skipped: Skipped) -> dict[str, Any]:
-    # Left out at its default, so that identities from before this option stay the same.
+    # The default is left out, so that identities from before this option stay the same.
     return {} if skipped == "skip" else {"skipped": skipped}
 
 
@@ -245,7 +245,7 @@ def collect_uncovered(parts: Iterable[BoundEvaluator]) -> tuple[str, ...]:
 
 
 def combine_scorers(parts: NamedEvaluators, rule: CombineRule) -> tuple[CallMode, Callable[[Trial], Any]]:
-    """Return how to call several evaluators as one: async if any is, inline only if all are."""
+    """Return a function that calls several evaluators as one: async if any of them is, inline only if all are."""
     modes = {part.mode for part in parts.values()}
 
     def score(trial: Trial) -> Score:
@@ -294,5 +294,5 @@ def _read_pairs(argument: Any) -> list[tuple[Any, Any]]:
 
 def _check_weight(weight: Any) -> float:
     if not is_number(weight) or weight <= 0:
-        raise EvaluatorError(f"a weight must be a number above 0, got {weight!r}", where="weighted")
+        raise EvaluatorError(f"a weight must be a number greater than 0, got {weight!r}", where="weighted")
     return float(weight)

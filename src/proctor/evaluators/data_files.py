@@ -1,4 +1,4 @@
-"""Load the word lists and patterns that ship as YAML files in this folder."""
+"""Load the built-in word lists and patterns from the YAML files in this folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proctor.core import resources
 
 
 def load_data(*path: str) -> Any:
-    """Return the content of a shipped file."""
+    """Return the content of a built-in file."""
     # Slow to import, and listing the evaluators does not need it.
     import yaml
 
@@ -19,5 +19,5 @@ def load_data(*path: str) -> Any:
 
 @functools.cache
 def load_patterns(*path: str) -> dict[str, re.Pattern[str]]:
-    """Compile the patterns of a shipped file; line breaks inside a pattern do not count."""
+    """Compile the patterns of a built-in file; line breaks inside a pattern are ignored."""
     return {name: re.compile("".join(text.splitlines())) for name, text in load_data(*path).items()}

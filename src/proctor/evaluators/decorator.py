@@ -17,12 +17,15 @@ from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.options import (
     SESSION_MARK,
     ParameterInfo,
+    find_wrong_types,
+    format_type,
     read_factory_options,
     read_function_options,
     read_signature,
 )
 from proctor.evaluators.score_conversion import preview
 from proctor.records.run import EvaluatorSpec
+from proctor.records.score import Score
 
 MARK = "__evaluator__"
 # Holds the async original of a function that can also be called outside an event loop.
@@ -37,7 +40,7 @@ Spread = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
 class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An evaluator as the catalogue shows it.
+    """The catalogue entry of an evaluator.
 
     `needs` lists required evidence: "expected", "session", "epochs". `pure` means fast and without input or output. A
     `factory` makes the evaluator from its parameters; `parts` names the parameter that holds other evaluators.
@@ -60,10 +63,23 @@ class CallError(EvaluatorError, TypeError):
     """A built-in evaluator was called with wrong arguments."""
 
 
+def raise_for_types(function: Callable[..., Any], values: Mapping[str, Any], label: str) -> None:
+    """Raise a `CallError` that names the first value which does not have the declared type of its parameter."""
+    info = get_info(function)
+    types = {parameter.name: parameter.type for parameter in info.parameters} if info is not None else {}
+    for name, hint in find_wrong_types(function, values).items():
+        expected = types.get(name, format_type(hint))
+        # The type of evaluators is a union of all their forms, which nobody wants to read.
+        expected = {"list[evaluator]": "a list of evaluators", "evaluator": "an evaluator"}.get(expected, expected)
+        what = f"{name} must be {expected}, got {preview(values[name])}"
+        fix = f"write {name}=[exact_match]" if "list of evaluators" in expected else f"pass another value as {name}"
+        raise CallError(what, where=label, fix=fix) from None
+
+
 class EvaluatorMark(NamedTuple):
     """The catalogue entry of an evaluator, its option check, and the options that its factory received.
 
-    `spread` turns the parameters of one eval file entry into those of several evaluators.
+    `spread` turns the parameters of one eval file entry into the parameters of several evaluators.
     """
 
     info: EvaluatorInfo
@@ -94,10 +110,10 @@ def evaluator(
     """Give a function a name and category as an evaluator; you can still call it as before.
 
     Its keyword-only parameters are its options. With `factory=True` all its parameters are options and it returns the
-    evaluator; `needs` then lists the evidence which that evaluator needs. `pure=True` promises that it is fast and does
-    no input or output, so it may run without a thread. `check` validates options and raises an `EvaluatorError`.
-    `field` is the path it reads by default, such as `usage.total_tokens`. `spread` lets one entry of an eval file stand
-    for several evaluators.
+    evaluator; `needs` then lists the evidence that the returned evaluator needs. `pure=True` promises that it is fast
+    and does no input or output, so it may run without a thread. `check` validates options and raises an
+    `EvaluatorError`. `field` is the path it reads by default, such as `usage.total_tokens`. `spread` lets one entry of
+    an eval file define several evaluators.
 
     >>> @evaluator(category="style", pure=True)
     ... def shouts(output):
@@ -111,7 +127,7 @@ def evaluator(
 
     def mark(function: F) -> F:
         evaluator_mark = EvaluatorMark(describe_evaluator(function, **info), check, spread=spread)
-        # On the original too: the mark is part of the identity of the code that a run calls.
+        # Also set on the original: the mark is part of the identity of the code that a run calls.
         setattr(function, MARK, evaluator_mark)
         if inspect.isfunction(function) and function.__module__.startswith(_BUILT_IN):
             return _explain_wrong_calls(function, evaluator_mark.info)  # type: ignore[return-value]
@@ -129,11 +145,11 @@ def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> C
             options = rename(options, parameters)
         try:
             return function(*args, **options)
-        except TypeError:
+        except (TypeError, AttributeError):
             explain(args, options)
             raise
 
-    # With the globals of its module, so that doctest finds it there.
+    # Uses the globals of the module, so that doctest finds the function there.
     wrapper = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     setattr(wrapper, UNCHECKED, function)
     return functools.wraps(function)(wrapper)
@@ -142,25 +158,27 @@ def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> C
 def _raise_call_error(
     info: EvaluatorInfo, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
-    """Raise a `CallError` if the arguments do not match; ignore a TypeError from inside the function."""
+    """Raise a `CallError` if the arguments do not match; ignore an error from inside the function."""
     signature = inspect.signature(function)
     try:
-        signature.bind(*args, **options)
-        return
+        arguments = signature.bind(*args, **options).arguments
     except TypeError as error:
         bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         what, fix = str(error), f"call {info.name}{inspect.Signature(bare)}"
+    else:
+        raise_for_types(function, arguments, info.name)
+        return
     names = [parameter.name for parameter in info.parameters]
-    unknown = next((name for name in options if name not in signature.parameters), None)
-    if unknown is not None:
-        what = f"there is no parameter {unknown!r}"
+    unknown_name = next((name for name in options if name not in signature.parameters), None)
+    if unknown_name is not None:
+        what = f"unknown parameter {unknown_name!r}"
         aliases = [alias for alias, name in COMMON_NAMES.items() if name in names]
-        hint = suggest_name(unknown, [*names, *aliases])
-        listed = f"its parameters are {', '.join(names) or 'none'}"
-        fix = f"{hint} ({listed})" if hint.startswith("did you mean") else listed
+        hint = suggest_name(unknown_name, [*names, *aliases])
+        parameter_list = f"its parameters are {', '.join(names) or 'none'}"
+        fix = f"{hint} ({parameter_list})" if hint.startswith("did you mean") else parameter_list
     elif not info.factory and not args:
-        arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
-        what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"
+        listed = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
+        what, fix = "it was called without an output", f"use functools.partial({listed}) to set options"
     raise CallError(what, where=info.name, fix=fix) from None
 
 
@@ -175,9 +193,9 @@ def needs_session(function: F) -> F:
     return function
 
 
-def mark_product(function: F, *, by: Callable[..., Any], **options: Any) -> F:
-    """Mark an evaluator that a factory made with the factory's name and options."""
-    info = msgspec.structs.replace(describe_evaluator(by, factory=True), factory=False)
+def tag_evaluator(function: F, *, factory: Callable[..., Any], **options: Any) -> F:
+    """Add the factory's name and options to an evaluator that the factory made."""
+    info = msgspec.structs.replace(describe_evaluator(factory, factory=True), factory=False)
     product: Any = function
     if inspect.iscoroutinefunction(function):
 
@@ -275,16 +293,19 @@ def get_callable(obj: Any, label: str) -> Callable[..., Any]:
             f"{obj!r} is the name of an evaluator, not an evaluator",
             fix=f"pass the function itself, or Registry.standard().build({obj!r})",
         )
-    raise EvaluatorError(f"{preview(obj)} is not callable and has no `evaluate` method", where=label)
+    fix = "pass a function that returns a Score, a boolean or a number from 0 to 1, or the name of an evaluator"
+    if isinstance(obj, Score):
+        fix = "pass the evaluator without calling it, such as exact_match instead of exact_match(output, expected)"
+    raise EvaluatorError(f"{preview(obj)} is not callable and has no `evaluate` method", where=label, fix=fix)
 
 
 def get_name(obj: Any) -> str:
     """Return the name of an evaluator."""
     while isinstance(obj, functools.partial):
         obj = obj.func
-    described = getattr(obj, "spec", None) or get_info(obj)
-    if isinstance(described, EvaluatorSpec | EvaluatorInfo):
-        return described.name
+    info = getattr(obj, "spec", None) or get_info(obj)
+    if isinstance(info, EvaluatorSpec | EvaluatorInfo):
+        return info.name
     custom_name = _read_custom_name(obj)
     if custom_name or isinstance(obj, type):
         class_name = getattr(obj, "name", None)
@@ -300,7 +321,7 @@ def get_name(obj: Any) -> str:
 
 
 def _read_custom_name(obj: Any) -> str:
-    """Return `evaluator_name`, which is a text or a method without arguments."""
+    """Return `evaluator_name`, which is a string or a method without arguments."""
     name = getattr(obj, "evaluator_name", None)
     if callable(name):
         name = name()

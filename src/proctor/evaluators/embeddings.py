@@ -1,4 +1,4 @@
-"""Embed texts and compare their vectors with those of unrelated texts."""
+"""Embed texts and compare their vectors with the vectors of unrelated texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 Vector = Sequence[float]
 
-# A thread would cost more than the work on fewer characters.
+# For fewer characters, a thread would cost more than the work itself.
 MIN_THREAD_SIZE = 10_000
 LOCAL, LEXICAL = "local:minilm", "lexical"
 NO_EMBEDDER = (
@@ -30,7 +30,7 @@ NO_EMBEDDER = (
     'Fix: run pip install "proctor[local]" and proctor models pull minilm, or set embedder: '
     "openai:text-embedding-3-small"
 )
-# Their mean cosine is the lowest similarity that an embedder gives.
+# The mean cosine of these unrelated texts is the lowest similarity that an embedder returns.
 UNRELATED_WORDS = ("copper", "sister", "winter", "algebra", "sneeze", "ferry", "purple", "verdict")
 UNRELATED_TEXTS = (
     "The ferry leaves the harbour at noon.",
@@ -53,7 +53,7 @@ async def run_off_loop(size: int, function: Callable[[Unpack[Arguments]], Result
 
 
 class TextEmbedder:
-    """The embedder of an evaluator: the named one, the local one, or a comparison of letters.
+    """The embedder of an evaluator: the selected or the local embedder, or a comparison by spelling.
 
     Evaluators with the same embedder share a cache of vectors.
     """
@@ -63,7 +63,7 @@ class TextEmbedder:
             connected = connections.embedder(_choose_default() if embedder is None else embedder)
         except UsageError as error:
             raise EvaluatorError(error.what, where=evaluator, fix=error.fix, problems=error.problems) from None
-        # Without the cache around it: this is what scores show and store.
+        # Without the cache wrapper: scores show and store this embedder.
         self.embedder: Embedder = connected
         self._cached = (
             connected
@@ -76,7 +76,7 @@ class TextEmbedder:
 
     @property
     def method(self) -> str:
-        """The method of comparison: "embedding", or "lexical" for letters."""
+        """The method of comparison: "embedding", or "lexical" for spelling."""
         return self.embedder.method
 
     @property
@@ -92,8 +92,8 @@ class TextEmbedder:
     def explain_unreadable(self, texts: Iterable[str], *, by_letters: bool = False) -> str:
         """Return why one of the texts cannot be read, and what to do; "" if all can.
 
-        Embedders that do not declare their languages are trusted. `by_letters` accepts any language
-        if only letters are compared.
+        Embedders that do not declare their languages are trusted. `by_letters` accepts any language if only the
+        spelling is compared.
         """
         is_english_only = self.languages == ("en",) or (self.method == LEXICAL and not by_letters)
         problem = explain_first_unreadable(texts) if is_english_only else ""
@@ -110,23 +110,23 @@ class TextEmbedder:
         if self.method == LEXICAL:
             return frozenset(find_symbols(text))
         find = getattr(self.embedder, "unknown_words", None)
-        unknown = frozenset(find(text)) if callable(find) else frozenset[str]()
-        return unknown | frozenset(find_symbols(text)) if self.languages == ("en",) else unknown
+        words = frozenset(find(text)) if callable(find) else frozenset[str]()
+        return words | frozenset(find_symbols(text)) if self.languages == ("en",) else words
 
     async def vectors(self, texts: Iterable[str]) -> dict[str, Vector]:
-        """Embed the texts; warn if letters are compared because there is no embedder."""
+        """Embed the texts; warn if there is no embedder and only the spelling is compared."""
         if self._is_fallback:
             sessions.warn(NO_EMBEDDER.format(evaluator=self._evaluator))
         distinct = list(dict.fromkeys(texts))
         return dict(zip(distinct, await self._cached.embed(distinct), strict=True))
 
-    async def floor(self, unrelated: Sequence[str]) -> float:
-        """Return the mean cosine of unrelated texts: near 0 for some embedders, above 0.7 for others."""
-        floor = self._floors.get(unrelated)
+    async def floor(self, unrelated_texts: Sequence[str]) -> float:
+        """Return the mean cosine of unrelated texts: close to 0 for some embedders, above 0.7 for others."""
+        floor = self._floors.get(unrelated_texts)
         if floor is None:
-            vectors = await self.vectors(unrelated)
+            vectors = await self.vectors(unrelated_texts)
             cosines = [cosine(*pair) for pair in combinations(vectors.values(), 2)]
-            floor = self._floors[unrelated] = max(0.0, math.fsum(cosines) / len(cosines))
+            floor = self._floors[unrelated_texts] = max(0.0, math.fsum(cosines) / len(cosines))
         return floor
 
 
@@ -143,11 +143,11 @@ class VectorSimilarity:
         return self._rescale(sum(map(mul, self._rows[self._indexes[left]], self._rows[self._indexes[right]])))
 
     def nearest(self, texts: Sequence[str], others: Sequence[str]) -> list[float]:
-        """Return the similarity of each text with the nearest of the others."""
+        """Return the similarity of each text to the nearest of the others."""
         return self._find_nearest(texts, others, include_self=True)
 
     def nearest_other(self, texts: Sequence[str]) -> list[float]:
-        """Return the similarity of each text with the nearest of the rest."""
+        """Return the similarity of each text to its nearest neighbor in the same list."""
         return self._find_nearest(texts, texts, include_self=False)
 
     def _find_nearest(self, texts: Sequence[str], others: Sequence[str], *, include_self: bool) -> list[float]:
@@ -173,7 +173,7 @@ class VectorSimilarity:
         return np.array(self._rows)
 
     def _rescale(self, value: float) -> float:
-        # With a floor of 1 all texts look alike, so none is near.
+        # With a floor of 1, all texts look alike, so none counts as similar.
         room = 1.0 - self._floor
         return min(1.0, max(0.0, (value - self._floor) / room)) if room > 0 else 0.0
 
@@ -191,7 +191,7 @@ def _normalize(vector: Vector) -> list[float]:
 
 
 def _choose_default() -> str:
-    # Imported only if no embedder is named.
+    # Imported only if no embedder is selected.
     from proctor.models import weights
 
     is_installed = weights.find("minilm") is not None and importlib.util.find_spec("numpy") is not None

@@ -47,8 +47,8 @@ def field(
 
     `path` selects the field: `output`, `usage.total_tokens`, `items.*.name`; its evaluators get the value of the field
     as the output. `combine` is "and", "or", or a function of the scores by name (in an eval file `module:function`). A
-    result without the field is an error. An evaluator that skips makes the field skipped, unless another one decides;
-    `skipped="ignore"` leaves it out.
+    result without the field is an error. An evaluator that skips makes the field skipped, unless another evaluator
+    decides; `skipped="ignore"` leaves it out.
 
     >>> from proctor.evaluators.matching import contains
     >>> from proctor.records.sample import Sample
@@ -64,8 +64,8 @@ def field(
         target = Field(label, parse_path(path).text)
     except UsageError as error:
         raise EvaluatorError(error.what, where=label, fix=error.fix) from None
-    named = name_evaluators(evaluators, label, _EXAMPLE)
-    parts = {key: _attach_to_field(part, target) for key, part in named.items()}
+    named_evaluators = name_evaluators(evaluators, label, _EXAMPLE)
+    parts = {key: _attach_to_field(part, target) for key, part in named_evaluators.items()}
     check_skipped(skipped, label)
     rule = _read_rule(combine, label, skipped)
     parameters = {
@@ -82,7 +82,7 @@ def field(
 
 
 def _attach_to_field(part: BoundEvaluator, target: Field) -> BoundEvaluator:
-    """Return an evaluator that sees only the field; a missing field gives an error score."""
+    """Return an evaluator that sees only the field; a missing field results in an error score."""
 
     def focus(trial: Trial) -> Trial | Score:
         try:

@@ -1,8 +1,8 @@
 """Detect texts that methods for English cannot read.
 
-Scripts are recognized by their characters, languages in Latin letters by their function words and
-by the share of known English words. Names, typing errors, numbers and single foreign words do not
-make a text foreign. A text of one to three words needs a known English word, a name or a code.
+Scripts are recognized by their characters, languages in Latin letters by their function words and by the fraction of
+known English words. Names, typing errors, numbers and single foreign words do not make a text foreign. A text of one to
+three words needs a known English word, a name or a code.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ _MIN_UNKNOWN = 3
 _IDENTIFIER = re.compile(r"\d|_|\w[./\\@#:+=]\w|^[#@$/.-]")
 # The start of a long text shows its language.
 MAX_CHARACTERS = 50_000
-# Fewer words in Latin letters may be names, or anything.
+# Fewer words in Latin letters are inconclusive: they may be names.
 _MIN_WORDS = 4
-# The share of another language or script that names, quotations and terms may have.
+# The fraction of a text that names, quotations and terms in another language or script may have.
 _MAX_FOREIGN = 0.3
 # Shorter sentences are read together.
 _FULL_SENTENCE = 8
-# The shares of function words that show another language, and English.
+# The fractions of function words that identify another language, and English.
 _FOREIGN_FUNCTION_WORDS, _ENGLISH_FUNCTION_WORDS = 0.12, 0.15
-# Text without these shares is foreign if fewer of its words are known in English: if its lower-case
-# words have accents, if it has one foreign function word or accent, and otherwise.
+# Other text is foreign if a smaller fraction of its words is known in English. The limits are for lower-case words with
+# accents, for one foreign function word or accent, and for all other text.
 _KNOWN_WITH_ACCENTS, _KNOWN_WITH_SIGNS, _KNOWN_OTHERWISE = 0.6, 0.5, 0.3
-# Fewer words of a text in another language look English.
+# In a text in another language, fewer words look English.
 _MIN_KNOWN = 0.5
-# The share of function words of a language among capitalized words.
+# The fraction of function words of a language among capitalized words.
 _FUNCTION_WORDS_AMONG_NAMES = 0.25
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？।؟])\s+|\n+")
 # Phonetic transcriptions of names are not a language.
 _PHONETIC = re.compile(r"[\u0250-\u02ff]")
 _FENCE = re.compile(r"```[^\n`]*\n.*?(?:```|\Z)", re.DOTALL)
-_FENCED = re.compile(r"\s*```[^\n`]*\n(.*?)(?:```\s*|\Z)", re.DOTALL)
+_FENCED_BLOCK = re.compile(r"\s*```[^\n`]*\n(.*?)(?:```\s*|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"\S{1,64}(?:://|@)\S+")
 _NOT_PROSE = re.compile(rf"```.*?(?:```|\Z)|{_ADDRESS.pattern}", re.DOTALL)
 _SQL = re.compile(r"\s*(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE)\b")
@@ -68,7 +68,7 @@ _CODE_LINE = re.compile(
     r"|.*(?:\w\s?(?:=>|->|&&|\|\||==|!=|<=|>=)\s?[\w(\"']|\w::\w|\+\+|</\w+>).*)"
 )
 _MIN_CODE_SHARE, _MAX_CODE_LINES = 0.6, 500
-# Scripts without spaces between words; about two characters are a word.
+# Scripts without spaces between words; about two characters make a word.
 _UNSPACED = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
 _UNSPACED_WORD = 2
 _SCRIPT_NAMES = {
@@ -97,19 +97,19 @@ def _load_short_texts() -> ShortTexts:
 def _detect_short_text(text: str, words: Sequence[str]) -> str:
     """Return the language of one to three words; "" for English, names and codes."""
     lists = _load_short_texts()
-    lowered = [word.lower().replace("’", "'") for word in words]
-    everyday = {word: lists.languages[word] for word in lowered if word in lists.languages}
+    lowercase_words = [word.lower().replace("’", "'") for word in words]
+    everyday_words = {word: lists.languages[word] for word in lowercase_words if word in lists.languages}
     # Names may contain particles in lower case ("de", "van", "of").
     content = [word for word in words if word.istitle() or len(word) > 3] or words
-    if not everyday and all(map(str.istitle, content)):
+    if not everyday_words and all(map(str.istitle, content)):
         return ""
     if any(word.islower() and not word.isascii() and not is_english_word(word) for word in words):
-        return next(iter(everyday.values()), UNNAMED_LANGUAGE)
-    shared = lists.shared.union(everyday) if everyday else frozenset[str]()
-    if any(is_english_word(word) for word in lowered if word not in shared):
+        return next(iter(everyday_words.values()), UNNAMED_LANGUAGE)
+    shared = lists.shared.union(everyday_words) if everyday_words else frozenset[str]()
+    if any(is_english_word(word) for word in lowercase_words if word not in shared):
         return ""
-    if everyday:
-        return next(iter(everyday.values()))
+    if everyday_words:
+        return next(iter(everyday_words.values()))
     has_name = any(not word.islower() and not word.istitle() for word in words)
     # One or two unknown words may be rare English words ("basalt").
     is_short = len(words) < _MIN_UNKNOWN
@@ -153,8 +153,8 @@ def explain_unreadable(text: str) -> str:
 
 
 def _extract_json_texts(text: str) -> str:
-    fenced = _FENCED.fullmatch(text) if "```" in text else None
-    inner = fenced[1] if fenced else text
+    fenced_block = _FENCED_BLOCK.fullmatch(text) if "```" in text else None
+    inner = fenced_block[1] if fenced_block else text
     if inner.lstrip()[:1] not in ("{", "["):
         return text
     try:
@@ -167,6 +167,14 @@ def explain_foreign(text: str) -> str:
     """Return which other language or script a text is written in; "" for English."""
     share, language = _measure_foreign(_ADDRESS.sub(" ", _FENCE.sub(" ", text[:MAX_CHARACTERS])))
     return f"it is written in {language}" if share > _MAX_FOREIGN else ""
+
+
+def find_unknown_word(text: str) -> str:
+    """Return the first word that is not known in English, if the text has no function word that is only English."""
+    words = re.findall(r"[^\W\d_]+", text[:MAX_CHARACTERS])
+    if any(word.lower() in _load_english_only_words() for word in words):
+        return ""
+    return next((word for word in words if len(word) > 2 and not is_english_word(word.lower())), "")
 
 
 def is_foreign(text: str) -> bool:
@@ -218,15 +226,15 @@ def is_unspaced(text: str) -> bool:
     if text.isascii():
         return False
     letters = [letter for letter in text if letter.isalpha()]
-    return sum(_get_script(letter) in _UNSPACED for letter in letters) > len(letters) / 2
+    return sum(get_script(letter) in _UNSPACED for letter in letters) > len(letters) / 2
 
 
 def is_code(text: str) -> bool:
     """Return True if most lines of a text are program code."""
-    outside = _FENCE.sub("\n", text) if "```" in text else text
-    if outside != text and len(_WORD.findall(outside)) < _MIN_WORDS:
+    text_outside_fences = _FENCE.sub("\n", text) if "```" in text else text
+    if text_outside_fences != text and len(_WORD.findall(text_outside_fences)) < _MIN_WORDS:
         return True
-    lines = [line for line in outside.splitlines() if line.strip()][:_MAX_CODE_LINES]
+    lines = [line for line in text_outside_fences.splitlines() if line.strip()][:_MAX_CODE_LINES]
     code = sum(_is_code_line(line[:200]) for line in lines)
     return code > 0 and code >= _MIN_CODE_SHARE * len(lines)
 
@@ -249,7 +257,7 @@ def _has_only_symbols(text: str) -> bool:
 
 
 def _measure_foreign(text: str) -> tuple[float, str]:
-    """Return the share of a text that is not English, and its language or script."""
+    """Return the fraction of a text that is not English, and its language or script."""
     latin: dict[str, float] = defaultdict(float)
     other: dict[str, float] = defaultdict(float)
     total, fragments = 0.0, list[str]()
@@ -282,7 +290,7 @@ def _split_latin_words(sentence: str, other: dict[str, float]) -> list[str]:
     for word in _WORD.findall(sentence):
         if not word.isascii() and _PHONETIC.search(word):
             continue
-        script = "LATIN" if word.isascii() else _get_script(word[0])
+        script = "LATIN" if word.isascii() else get_script(word[0])
         if script == "LATIN":
             words.append(word)
         else:
@@ -299,22 +307,22 @@ def _detect_language(original: list[str]) -> str:
     words = [word.lower() for word in original]
     if not is_upper and sum(map(str.istitle, original)) >= count / 2:
         return _detect_language_of_names(words)
-    lowered = words if is_upper else [word for word in original if word.islower()]
+    lowercase_words = words if is_upper else [word for word in original if word.islower()]
     english_share = sum(word in _load_english_only_words() for word in words) / count
-    name, hits = _count_function_words(lowered)
+    name, hits = _count_function_words(lowercase_words)
     if hits > 1 and hits / count >= max(_FOREIGN_FUNCTION_WORDS, english_share):
         return name
     if english_share >= _ENGLISH_FUNCTION_WORDS:
         return ""
     known_share = sum(_remove_accents(word) in load_known_words() for word in words) / count
-    accented_share = sum(not word.isascii() for word in lowered) / count
+    accented_share = sum(not word.isascii() for word in lowercase_words) / count
     if accented_share >= _FOREIGN_FUNCTION_WORDS and known_share < _KNOWN_WITH_ACCENTS:
         return UNNAMED_LANGUAGE
     return UNNAMED_LANGUAGE if known_share < (_KNOWN_WITH_SIGNS if hits or accented_share else _KNOWN_OTHERWISE) else ""
 
 
 def _detect_language_of_names(words: list[str]) -> str:
-    # German capitalizes every noun; its function words tell it from names.
+    # German capitalizes every noun; its function words distinguish it from names.
     if any(word in _load_english_only_words() for word in words):
         return ""
     name, hits = _count_function_words(sorted(set(words) - load_english().name_particles))
@@ -322,7 +330,7 @@ def _detect_language_of_names(words: list[str]) -> str:
 
 
 def _detect_short_sentence(original: list[str]) -> str:
-    """Return the language of two or three words: one function word of it and no English word."""
+    """Return the language of two or three words, if one is its function word and none is English."""
     words = [word.lower() for word in original]
     if all(map(str.istitle, original)) or any(
         word in _load_english_only_words() or word in load_english().articles for word in words
@@ -335,7 +343,7 @@ def _detect_short_sentence(original: list[str]) -> str:
 
 
 def find_foreign_abuse(text: str) -> str:
-    """Return the first abusive word of another language in a text; "" if there is none."""
+    """Return the first abusive word in another language; "" if there is none."""
     words = _WORD.findall(text[:MAX_CHARACTERS])
     return next((word for word in words if word.lower() in _load_short_texts().abuse), "")
 
@@ -368,7 +376,7 @@ def _load_languages() -> dict[str, tuple[str, ...]]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _get_script(letter: str) -> str:
+def get_script(letter: str) -> str:
     name = unicodedata.name(letter, "").split()
     if not name:
         return "UNKNOWN"

@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.judges.judge import Judge, Temperature, View, check_judge_options, create_judge_options
 from proctor.evaluators.judges.rubric import RubricJudge, parse_criteria
 from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, NumberScale, Scale, create_number_scale, find_label_scale
 from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
+
+_DEFAULT_ENDS: tuple[float, float] = (1, 5)
 
 
 @evaluator(category="llm", factory=True, needs=())
@@ -23,7 +25,7 @@ def llm_judge(
     *,
     rubric: str | None = None,
     criteria: Sequence[str] | None = None,
-    scale: tuple[float, float] | str = (1, 5),
+    scale: tuple[float, float] | str | None = None,
     threshold: float | None = None,
     reference: bool | None = None,
     show_input: bool = True,
@@ -36,16 +38,16 @@ def llm_judge(
 ) -> Callable[..., Any]:
     """A model rates the output by a criterion: excellent, good, fair, poor or wrong.
 
-    The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the `scale` instead, which
-    passes from 0.7 of the range up; without any of them it scores overall quality. `threshold` sets another limit.
-    `scale="rating"` asks for the five words in each of these cases.
+    The first two pass. With `rubric` (a string) or `criteria` (a list) it gives a number from 1 to 5 instead, which
+    passes at 70% of the range or higher; without any of them it scores overall quality. `threshold` overrides this
+    limit. `scale=(1, 10)` asks for a number in another range and `scale="rating"` for the five words, in every case.
 
     The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
     `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
-    majority decides. `logprobs` weighs the ratings by their probabilities. The temperature is 0, for several samples
-    the provider's default. `prompt` is your own prompt: the path of its file or a `PromptTemplate`, not a text. It must
-    contain `$output`, and may contain `$input`, `$context`, `$expected`, `$mark`, `$criterion` if there is one, and
-    `$low` and `$high` with a scale.
+    majority decides. `logprobs` weights the ratings by their probabilities. The temperature defaults to 0, or to the
+    provider's default if `samples` is more than 1. `prompt` is your own prompt: the path of its file or a
+    `PromptTemplate`, not the text itself. It must contain `$output`, and may contain `$input`, `$context`, `$expected`,
+    `$mark`, `$criterion` if there is one, and `$low` and `$high` with a scale.
 
     >>> def polite_judge(messages):
     ...     *_, line = messages[-1].content.splitlines()
@@ -57,15 +59,18 @@ def llm_judge(
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
-    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels else None
-    key, rating_scale = _select_scale(label_scale, scale, threshold, criterion_text, prompt, where)
-    ends = _format_ends(rating_scale)
+    if not uses_labels and scale == _DEFAULT_ENDS:
+        scale = None
+    label_scale = scale if isinstance(scale, str) else "rating" if uses_labels and scale is None else None
+    number_ends = _DEFAULT_ENDS if scale is None else scale
+    key, rating_scale = _select_scale(label_scale, number_ends, threshold, criterion_text, prompt, where)
+    bounds = _format_bounds(rating_scale)
     judge = Judge(
         provider(model),
-        select_template(prompt, key, (*criterion_text, *ends), where),
+        select_template(prompt, key, (*criterion_text, *bounds), where),
         rating_scale,
         criterion_text,
-        ends,
+        bounds,
         View(reference, show_input),
         create_judge_options(temperature, max_tokens, logprobs=logprobs, samples=samples),
         samples,
@@ -86,7 +91,7 @@ def quality_score(
     temperature: Temperature = "auto",
     max_tokens: int | None = None,
 ) -> Callable[..., Any]:
-    """A model scores the overall quality of the output; passes from `threshold` (0 to 1) up.
+    """A model scores the overall quality of the output; passes at `threshold` (0 to 1) or higher.
 
     It considers correctness, completeness, clarity and usefulness, in this order.
     """
@@ -98,7 +103,7 @@ def quality_score(
         load_template("quality-score"),
         rating_scale,
         {},
-        _format_ends(rating_scale),
+        _format_bounds(rating_scale),
         View(reference, show_input),
         create_judge_options(temperature, max_tokens, samples=samples),
         samples,
@@ -124,7 +129,7 @@ def rubric_evaluation(
 
     A rubric is a list of criteria, or a mapping of names to weights, descriptions or mappings
     with description, scoring_criteria and weight. `one_call=False` asks for each criterion
-    separately. A criterion without a verdict is left out of the mean and named.
+    separately. A criterion without a verdict is left out of the mean and listed in the details.
     """
     where = "rubric_evaluation"
     check_judge_options(where, threshold, max_tokens=max_tokens)
@@ -136,7 +141,7 @@ def rubric_evaluation(
         select_template(prompt, key, (variable, "low", "high"), where),
         rubric,
         rating_scale,
-        _format_ends(rating_scale),
+        _format_bounds(rating_scale),
         one_call,
         View(reference, show_input),
         create_judge_options(temperature, max_tokens),
@@ -155,34 +160,36 @@ def _make_evaluator(
         for name, parameter in inspect.signature(factory).parameters.items()
         if name != "model" and arguments[name] != parameter.default
     }
-    # The connected model instead of the user's argument, which may contain a key.
-    return mark_product(evaluate, by=factory, model=judge.adapter, **options)
+    # Store the connected model, because the user's argument may contain a key.
+    return tag_evaluator(evaluate, factory=factory, model=judge.adapter, **options)
 
 
 def _join_criteria(
     criterion: str | None, rubric: str | None, criteria: Sequence[str] | None, where: str
 ) -> dict[str, str]:
-    listed = [criteria] if isinstance(criteria, str) else list(criteria or ())
+    criterion_list = [criteria] if isinstance(criteria, str) else list(criteria or ())
     blocks = [block for block in (criterion, rubric) if block is not None]
-    if any(not isinstance(text, str) or not text.strip() for text in (*blocks, *listed)):
-        raise EvaluatorError("a criterion must be a text that is not empty", where=where)
-    if criteria is not None and not listed:
+    texts_by_name: dict[str, list[Any]] = {"criterion": [criterion], "rubric": [rubric], "criteria": criterion_list}
+    for name, texts in texts_by_name.items():
+        if any(text is not None and (not isinstance(text, str) or not text.strip()) for text in texts):
+            raise EvaluatorError(f"{name} must be a non-empty string", where=where)
+    if criteria is not None and not criterion_list:
         raise EvaluatorError("the list of criteria is empty", where=where)
-    if listed:
-        blocks.append("\n".join(["Consider:", *(f"- {text}" for text in listed)]))
+    if criterion_list:
+        blocks.append("\n".join(["Consider:", *(f"- {text}" for text in criterion_list)]))
     return {"criterion": "\n\n".join(blocks)} if blocks else {}
 
 
 def _select_scale(
-    name: str | None, ends: Any, threshold: float | None, criterion: Mapping[str, str], prompt: Any, where: str
+    name: str | None, bounds: Any, threshold: float | None, criterion: Mapping[str, str], prompt: Any, where: str
 ) -> tuple[str, Scale]:
-    """Return the prompt and the scale: words by their name, else numbers between two ends."""
+    """Return the prompt and the scale: a named scale of words, or numbers between two bounds."""
     if name is None:
-        return "llm-score" if criterion else "quality-score", create_number_scale(ends, threshold, where)
+        return "llm-score" if criterion else "quality-score", create_number_scale(bounds, threshold, where)
     if prompt is None and not criterion:
         raise EvaluatorError(f"the scale {name!r} needs a criterion", where=where, fix='write llm_judge(model, "…")')
     return find_label_scale(name, threshold, where)
 
 
-def _format_ends(scale: Scale) -> dict[str, str]:
+def _format_bounds(scale: Scale) -> dict[str, str]:
     return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, NumberScale) else {}

@@ -13,7 +13,7 @@ import msgspec
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
     NO_OUTPUT,
@@ -49,11 +49,11 @@ _ROUNDING = 1e-9
 def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, match: ExactMode = "equal") -> Score:
     """Passes if the output equals the expected value.
 
-    Lists are equal if their items are, in the same order. A single text against a list of expected
-    texts passes if it equals any of them. `match="any"` passes if any item of the output equals
-    any expected item, for example in a list of generated questions.
+    Lists are equal if their items are, in the same order. A single string passes against a list of expected strings if
+    it equals any of them. `match="any"` passes if any item of the output equals any expected item, for example in a
+    list of generated questions.
 
-    Texts are compared in Unicode's composed form (NFC). True is not 1, and NaN equals nothing. A
+    Strings are compared in Unicode's composed form (NFC). True is not 1, and NaN equals nothing. A
     list equals a tuple, or an array, of the same items. NumPy scalars, Decimal and Fraction are
     compared as numbers; dataclasses, structs and models by their JSON form.
 
@@ -67,8 +67,8 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
     True
     """
     if case_sensitive and type(output) is type(expected) is str and output == expected:
-        return Score(1.0, True)  # a fast path for the most common case
-    same = _is_same_text if case_sensitive else _is_same_folded
+        return Score(1.0, True)  # A fast path for the most common case.
+    same = _is_same_text if case_sensitive else _is_same_ignoring_case
     if match == "any":
         passed = _has_common_item(output, expected, same)
         reason = "" if passed else f"no item of {preview(output)} is expected: {preview(expected)}"
@@ -88,9 +88,10 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
 def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: ContainsMode | None = None) -> Score:
     """Passes if the output contains the expected value.
 
-    A single text against a list of expected texts passes if it contains any of them. With `match="all"` it must contain
-    all, and the value is the share that it contains. A list contains its items, and the texts in them; it must contain
-    all expected items, or with `match="any"` one. Texts are compared in Unicode's composed form (NFC).
+    A single string passes against a list of expected strings if it contains any of them. With `match="all"` it must
+    contain all of them, and the value is the fraction that it contains. A list contains its items, and the strings in
+    them; it must contain all expected items, or with `match="any"` one of them. Strings are compared in Unicode's
+    composed form (NFC).
 
     >>> contains("The answer is 42.", "42").passed
     True
@@ -99,7 +100,7 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: 
     >>> contains("red and green", ["red", "green", "blue", "white"], match="all").value
     0.5
     """
-    same = _is_same_text if case_sensitive else _is_same_folded
+    same = _is_same_text if case_sensitive else _is_same_ignoring_case
     if type(output) is type(expected) is str and expected:
         # The most common case. ASCII has only one Unicode form.
         if case_sensitive and output.isascii() and expected.isascii():
@@ -116,18 +117,18 @@ def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: 
         return Score.skipped("there is nothing to look for: the expected text is empty")
     if isinstance(output, str):
         if not all(isinstance(item, str) for item in targets):
-            return Score.error(f"contains looks for a text; expected is {preview(expected)}")
+            return Score.error(f"contains looks for a string; expected is {preview(expected)}")
         containers, match = [output], match or "any"
     if output is None:
         return Score(0.0, False, NO_OUTPUT)
     if containers is None:
-        return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
+        return Score.error(f"contains searches a string or a list; the output is {type_name(output)}")
     missing = [item for item in targets if not any(_contains_item(container, item, same) for container in containers)]
-    listed = ", ".join(map(preview, missing))
+    missing_items = ", ".join(map(preview, missing))
     if match == "any" and len(targets) > 1:
         passed = len(missing) < len(targets)
-        return Score(float(passed), passed, "" if passed else f"it contains none of these: {listed}")
-    reason = f"missing: {listed}" if missing else ""
+        return Score(float(passed), passed, "" if passed else f"it contains none of these: {missing_items}")
+    reason = f"missing: {missing_items}" if missing else ""
     return Score(1.0 - len(missing) / len(targets), not missing, reason)
 
 
@@ -141,10 +142,10 @@ def regex_match(
 ) -> Score:
     """Passes if a regular expression matches the output.
 
-    Without `pattern`, the sample's expected value is the pattern; of a list of patterns any one
-    must match. `flags` are letters: i (ignore case), m (^ and $ at every line), s (. matches
-    newlines), x (verbose), a (ASCII only). The output is searched without Unicode normalization.
-    A pattern that takes more than two seconds of CPU time on an output is an error.
+    Without `pattern`, the sample's expected value is the pattern; if it is a list, any of its patterns may match.
+    `flags` are letters: i (ignore case), m (^ and $ at every line), s (. matches newlines), x (verbose), a (ASCII
+    only). The output is searched without Unicode normalization. A pattern that takes more than two seconds of CPU time
+    on an output is an error.
 
     >>> regex_match("order 66", pattern=r"[0-9]+").passed
     True
@@ -164,7 +165,7 @@ def regex_match(
 
 def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Score:
     if not isinstance(pattern, str):
-        return Score.error(f"a pattern must be a text; expected is {type_name(pattern)}")
+        return Score.error(f"a pattern must be a string; expected is {type_name(pattern)}")
     if not isinstance(output, str):
         return score_other_than_text(output, "regex_match")
     try:
@@ -182,12 +183,13 @@ def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Sc
 
 @evaluator(category="matching", pure=True, factory=True, needs=("expected",))
 def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[float, float], Score]:
-    """Passes if a number differs from the expected one by at most the tolerance.
+    """Passes if a number differs from the expected number by at most the tolerance.
 
     The value falls from 1 (no difference) to 0 (a difference equal to the tolerance, which still
-    passes). With `relative` the tolerance is a share of the expected number. Lists and arrays of
+    passes). With `relative` the tolerance is a fraction of the expected number. Lists and arrays of
     the same length are compared item by item, and the worst item counts; a single number against a
-    list of numbers passes if it is near any of them. Numbers in texts and NaN are errors.
+    list of numbers passes if it is within the tolerance of any of them. NaN is an error, and so is a
+    string: use `numeric_answer`.
 
     >>> within_tolerance(0.5)(3.25, 3.0).value
     0.5
@@ -208,7 +210,7 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
             return score_best_reference(lambda item: _score_tolerance(output, item, tolerance, relative), references)
         return _score_worst_item(outputs, references, evaluate)
 
-    return mark_product(evaluate, by=within_tolerance, tolerance=tolerance, relative=relative)
+    return tag_evaluator(evaluate, factory=within_tolerance, tolerance=tolerance, relative=relative)
 
 
 def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: bool) -> Score:
@@ -216,6 +218,9 @@ def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: boo
     reference: Any = to_number(expected)
     if actual is None or reference is None:
         role, value = ("output", output) if actual is None else ("expected value", expected)
+        if isinstance(value, str):
+            advice = "numeric_answer(tolerance=…) reads the number of a text"
+            return Score.error(f"the {role} is a text, not a number: {preview(value)}; {advice}")
         return Score.error(f"the {role} is not a finite number: {preview(value)}")
     if isinstance(actual, Decimal) or isinstance(reference, Decimal):
         actual, reference = to_fraction(actual), to_fraction(reference)
@@ -233,12 +238,12 @@ def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate:
     if not expected:
         return Score(1.0, True, "both are empty")
     scores = [evaluate(*pair) for pair in zip(outputs, expected, strict=True)]
-    # An item that fails decides, even if others could not be compared.
+    # A failed item decides, even if other items could not be compared.
     scored = [index for index, score in enumerate(scores) if score.ok]
     worst = min(scored, key=lambda index: (scores[index].passed, scores[index].value), default=None)
-    undecided = next((score for score in scores if not score.ok), None)
-    if worst is None or (undecided is not None and scores[worst].passed):
-        return undecided or Score.error("no item could be compared")
+    undecided_score = next((score for score in scores if not score.ok), None)
+    if worst is None or (undecided_score is not None and scores[worst].passed):
+        return undecided_score or Score.error("no item could be compared")
     score = scores[worst]
     return Score(score.value, score.passed, f"item {worst}: {score.reason}")
 
@@ -247,9 +252,9 @@ def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate:
 def json_subset(output: Any, expected: Any) -> Score:
     """Passes if the output contains everything in the expected mapping, at every depth.
 
-    Mappings may have more keys than expected; lists and values must be equal. Texts are read as
-    JSON. With a list of expected mappings the output must contain any one of them. An empty
-    expected mapping is skipped. The reason names each key that is missing or wrong by its path.
+    Mappings may have more keys than expected; lists and values must be equal. Strings are parsed as JSON. With a list
+    of expected mappings, the output must contain one of them. An empty expected mapping is skipped. The reason lists
+    the path of each missing or wrong key.
 
     >>> json_subset({"city": "Paris", "country": "France"}, {"city": "Paris"}).passed
     True
@@ -276,7 +281,7 @@ def _is_same_text(left: str, right: str) -> bool:
     return left == right or normalize_unicode(left) == normalize_unicode(right)
 
 
-def _is_same_folded(left: str, right: str) -> bool:
+def _is_same_ignoring_case(left: str, right: str) -> bool:
     return _fold(left) == _fold(right)
 
 
@@ -285,7 +290,7 @@ def _fold(text: str) -> str:
 
 
 def _is_equal(left: Any, right: Any, same: SameText) -> bool:
-    """Compare values as JSON does, and texts with `same`."""
+    """Compare values as JSON does, and strings with `same`."""
     left_type = type(left)
     if left_type is type(right) and left_type in _SIMPLE:
         return same(left, right) if left_type is str else bool(left == right)
@@ -325,7 +330,7 @@ def _is_true(comparison: Any) -> bool:
 
 
 def _to_json_value(value: Any) -> Any:
-    """Return the JSON form of an object; the object itself if JSON cannot represent it."""
+    """Return an object as a JSON value; the object itself if JSON cannot represent it."""
     value = to_plain(value)
     if isinstance(value, _PLAIN):
         return value
@@ -344,7 +349,7 @@ def _has_common_item(output: Any, expected: Any, same: SameText) -> bool:
 
 def _contains_item(container: Any, item: Any, same: SameText) -> bool:
     if isinstance(container, str) and isinstance(item, str):
-        if same is _is_same_folded:
+        if same is _is_same_ignoring_case:
             return _fold(item) in _fold(container)
         return normalize_unicode(item) in normalize_unicode(container)
     return _is_equal(container, item, same)
@@ -352,10 +357,10 @@ def _contains_item(container: Any, item: Any, same: SameText) -> bool:
 
 def _compile(pattern: str, flags: str) -> re.Pattern[str]:
     where = "regex_match"
-    unknown = sorted(set(flags) - _FLAGS.keys())
-    if unknown:
+    unknown_flags = sorted(set(flags) - _FLAGS.keys())
+    if unknown_flags:
         fix = f"use the letters {', '.join(_FLAGS)}"
-        raise EvaluatorError(f"there is no flag {unknown[0]!r}", where=where, fix=fix)
+        raise EvaluatorError(f"unknown flag {unknown_flags[0]!r}", where=where, fix=fix)
     try:
         return re.compile(pattern, sum(_FLAGS[letter] for letter in set(flags)))
     except re.error as error:
@@ -364,14 +369,14 @@ def _compile(pattern: str, flags: str) -> re.Pattern[str]:
 
 
 def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
-    """Return a mapping, or None and the reason; texts are read as JSON."""
+    """Return a mapping, or None and the reason; strings are parsed as JSON."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
         except msgspec.DecodeError as error:
-            return None, f"it is a text that is not JSON ({error})"
+            return None, f"it is a string that is not JSON ({error})"
         except RecursionError:
-            return None, "it is JSON that is nested too deeply"
+            return None, "it is JSON that is too deeply nestedly"
     value = _to_json_value(value)
     return (value, "") if isinstance(value, Mapping) else (None, f"it is {type_name(value)}")
 

@@ -14,12 +14,12 @@ from proctor.records.numbers import is_fraction, is_number
 from proctor.records.score import Score
 
 NO_BASELINE = "there is no baseline to compare with"
-# 110 is 10 % more than 100, although not to the last binary digit.
+# 110 is 10% more than 100, but not to the last binary digit.
 _ROUNDING = 1e-9
 
 
 def make_limit_check(where: str, *names: str, above_zero: bool = False) -> Callable[[Mapping[str, Any]], None]:
-    """Return a check that the named options are numbers of 0 or more, or above 0."""
+    """Return a check that the options are numbers of 0 or more, or above 0."""
 
     def check(options: Mapping[str, Any]) -> None:
         for name in names:
@@ -35,17 +35,17 @@ def make_limit_check(where: str, *names: str, above_zero: bool = False) -> Calla
 def check_fraction(where: str, name: str, value: Any) -> None:
     """Raise an error if an option is not a number from 0 to 1."""
     if not is_fraction(value):
-        what = f"{name} must be from 0 to 1, got {preview(value)}"
+        what = f"{name} must be between 0 and 1, got {preview(value)}"
         raise EvaluatorError(what, where=where, fix=f"write {name}=0.8, for example")
 
 
 def read_amount(value: Any, label: str) -> float | Score:
-    """Return a number of 0 or more, a skipped score if it is unknown, or an error score."""
+    """Return a number, 0 or more, a skipped score if it is unknown, or an error score."""
     value = to_plain(value)
     if value is None:
         return Score.skipped(f"{label} is not known")
     if not is_number(value) or value < 0:
-        return Score.error(f"{label} is not a number of 0 or more: {preview(value)}")
+        return Score.error(f"{label} is not a number, 0 or more: {preview(value)}")
     return float(value)
 
 
@@ -73,7 +73,7 @@ def score_against_limit(value: float, limit: float) -> float:
 def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
     """Pass if an amount is at most `max_pct` percent above its baseline.
 
-    The value is 1 while it passes, then 1 - increase: 0.7 at +30 %, 0 from +100 % on. A baseline of
+    The value is 1 while it passes, then 1 - increase: 0.7 at +30%, 0 at +100% or more. A baseline of
     0 has no percentage, so only 0 passes.
     """
     amounts = read_amount_and_baseline(context)
@@ -88,7 +88,7 @@ def score_increase(context: FieldContext, max_pct: float, method: str) -> Score:
         note = "both are 0" if passed else "the baseline is 0, so any increase fails"
         return Score(float(passed), passed, f"{change}: {note}", details)
     passed = is_within(delta.percentage, max_pct)
-    reason = f"{change}: {delta.percentage:+.1f} % (allowed: {format_number(max_pct, sign=True)} %)"
+    reason = f"{change}: {delta.percentage:+.1f}% (allowed: {format_number(max_pct, sign=True)}%)"
     return Score(1.0 if passed else max(0.0, 1.0 - delta.percentage / 100), passed, reason, details)
 
 

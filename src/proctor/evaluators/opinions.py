@@ -17,7 +17,7 @@ from proctor.core.yaml_text import load_yaml
 from proctor.errors import CallFailed, EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.combination import collect_uncovered, name_evaluators, score_async
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.judges.judge import check_judge_options, failed_score, run_concurrently, usage_to_data
 from proctor.evaluators.judges.pairwise import DEFAULT_CRITERION, PREFERENCE, compare, summarize_preference
 from proctor.evaluators.judges.templates import load_template
@@ -44,7 +44,7 @@ class PanelAgreement(msgspec.Struct, frozen=True):
     """The agreement of a panel's judges over a run.
 
     `agreement` is the fraction of equal pairs of verdicts on the same sample; `kappa` (Fleiss) uses only the samples on
-    which every judge has a verdict, `alpha` (Krippendorff) all of them. Both correct for chance, and are None if
+    which every judge has a verdict, `alpha` (Krippendorff) uses all samples. Both correct for chance, and are None if
     nothing varies. `pass_rates` has the base rate of each judge, which is needed to interpret them.
     """
 
@@ -57,11 +57,12 @@ class PanelAgreement(msgspec.Struct, frozen=True):
 
 @evaluator(category="opinions", factory=True, parts="judges")
 def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold: float = 0.5) -> BoundEvaluator:
-    """Asks several judges concurrently and passes by majority, by their mean, or if all pass.
+    """Asks several judges concurrently; passes if the majority passes, if their mean is high enough, or if all pass.
 
     Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the rule "mean" only. A
-    tie is not a majority. Judges with errors are left out and named; if most of them fail, the panel fails, and with
-    the rule "unanimous" one error is enough. The details contain each verdict and the agreement of the judges.
+    tie is not a majority. Judges with errors are left out and listed in the details; if most of them fail, the panel
+    fails, and with the rule "unanimous" one error is enough. The details contain each verdict and the agreement of the
+    judges.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> score = panel([contains, exact_match], "unanimous")("hello world", "hello")
@@ -70,12 +71,12 @@ def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold:
     """
     if rule not in get_args(Rule):
         fix = suggest_name(str(rule), get_args(Rule))
-        raise EvaluatorError(f"there is no rule {rule!r}", where="panel", fix=fix)
+        raise EvaluatorError(f"unknown rule {rule!r}", where="panel", fix=fix)
     check_judge_options("panel", threshold)
-    listed: Any = judges
-    if isinstance(listed, str) or not isinstance(listed, Sequence):
-        listed = [listed]
-    parts = name_evaluators(listed, "panel", "panel([exact_match, contains])")
+    judge_list: Any = judges
+    if isinstance(judge_list, str) or not isinstance(judge_list, Sequence):
+        judge_list = [judge_list]
+    parts = name_evaluators(judge_list, "panel", "panel([exact_match, contains])")
     options = {"judges": to_data(list(parts.values())), "rule": rule, "threshold": threshold}
 
     async def score(trial: Trial) -> Score:
@@ -86,7 +87,7 @@ def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold:
 
 
 async def _score_concurrently(pairs: Iterable[tuple[BoundEvaluator, Trial]]) -> list[Score]:
-    """Return the scores of several evaluators, which run at once with separate sessions."""
+    """Return the scores of several evaluators, which run concurrently with separate sessions."""
     calls = [functools.partial(score_async, judge, trial) for judge, trial in pairs]
     results = await run_concurrently(calls)
     return [result if isinstance(result, Score) else as_error(result) for result in results]
@@ -99,8 +100,8 @@ def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0
     skipped = [name for name, score in scores.items() if score.status == "skipped"]
     details = _details(scores, verdicts, failed, rule)
     passes = sum(score.passed is True for score in verdicts.values())
-    # As in `all_of`: a failing verdict decides, otherwise a missing verdict leaves the result open. With
-    # the other rules the judges with a verdict decide, if they are at least half of all.
+    # As in `all_of`, a failing verdict decides; otherwise a missing verdict leaves the result open. With the other
+    # rules, the judges with a verdict decide if they are at least half of all judges.
     missing = len(scores) - len(verdicts)
     is_open = passes == len(verdicts) if rule == "unanimous" else missing > len(verdicts)
     if failed and is_open:
@@ -122,8 +123,8 @@ def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0
         reason += ", a tie, which does not pass"
     if failed:
         reason += f"; left out because they failed: {', '.join(failed)}"
-    single = [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
-    return Score(value, passed, "; ".join([reason, *single]), details)
+    judge_reasons = [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
+    return Score(value, passed, "; ".join([reason, *judge_reasons]), details)
 
 
 def panel_agreement(results: Iterable[EvalResult], name: str = "panel") -> PanelAgreement:
@@ -160,8 +161,8 @@ def _details(
 
 
 def _pass_rate(verdicts: Iterable[bool | None]) -> float:
-    decided = [passed for passed in verdicts if passed is not None]
-    return sum(decided) / len(decided)
+    known_verdicts = [passed for passed in verdicts if passed is not None]
+    return sum(known_verdicts) / len(known_verdicts)
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
@@ -176,9 +177,9 @@ def prefer(
 ) -> Any:
     """Asks a model, in both orders, whether the output is better than another answer.
 
-    The other answer is the expected value, or the entry `rival` of the sample's metadata. A win is
-    1, a loss 0; a tie, or a verdict that changes with the order, is 0.5. It passes unless it loses;
-    with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
+    The other answer is the expected value, or the entry `rival` of the sample's metadata. A win is 1, a loss 0; a tie,
+    or a verdict that changes with the order, is 0.5. It passes unless it loses; with `win_required`, it passes only if
+    it wins. `ties` allows the judge to declare a tie.
     """
     adapter, template = provider(model), load_template("prefer")
     criterion = criterion or DEFAULT_CRITERION
@@ -203,14 +204,14 @@ def prefer(
         return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
-    return mark_product(evaluate, by=prefer, model=adapter, criterion=criterion, rival=rival, **options)
+    return tag_evaluator(evaluate, factory=prefer, model=adapter, criterion=criterion, rival=rival, **options)
 
 
 class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A judge's reaction to one planted answer.
 
-    The judge `fell_for` it if it passed it, but not the same answer without the request for praise; None without a
-    verdict. An answer that `passes_anyway` proves nothing.
+    The judge `fell_for` it if it passed the answer, but not the same answer without the request for praise; None
+    without a verdict. An answer that `passes_anyway` proves nothing.
     """
 
     payload: str
@@ -224,13 +225,13 @@ class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 def with_canary(judge: EvaluatorObject, every: int = 10, answer: str | None = None) -> BoundEvaluator:
     """Scores like its judge, and sometimes shows the judge a bad answer that asks for praise.
 
-    About one sample in `every` is used, selected by its id, so a resumed or replayed run uses the same ones. The score
-    of the judge does not change; its details say under "canary" whether the judge accepted the bad answer, and the
-    report of the run warns if it did. An answer that the judge passes is shown again without the praise: if it
-    `passes_anyway`, the test says nothing, so pass an `answer` that is bad by the judge's criterion.
+    About one sample in `every` is used, selected by its id, so a resumed or replayed run uses the same samples. The
+    score of the judge does not change; its details show under "canary" whether the judge accepted the bad answer, and
+    the report of the run warns if it did. An answer that the judge passes is shown again without the praise: if it
+    `passes_anyway`, the test proves nothing, so pass an `answer` that is bad according to the judge's criterion.
     """
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise EvaluatorError(f"every must be an integer of 1 or more, got {every!r}", where="with_canary")
+        raise EvaluatorError(f"every must be an integer, 1 or more, got {every!r}", where="with_canary")
     ((name, part),) = name_evaluators([judge], "with_canary").items()
     options = {"judge": to_data(part), "every": every, "answer": answer or BAD_ANSWER}
     score = _create_canary_scorer(part, every, options["answer"])
@@ -238,7 +239,7 @@ def with_canary(judge: EvaluatorObject, every: int = 10, answer: str | None = No
 
 
 def with_canaries(evaluators: Sequence[BoundEvaluator], every: int) -> tuple[BoundEvaluator, ...]:
-    """Add a canary to each judge; specs do not change, because a canary changes no score."""
+    """Add a canary to each judge; specs do not change, because a canary does not affect scores."""
     return tuple(
         BoundEvaluator(evaluator.spec, "async", _create_canary_scorer(evaluator, every, BAD_ANSWER), evaluator.needs)
         if evaluator.spec.judges and evaluator.group is None
@@ -260,7 +261,7 @@ def _create_canary_scorer(judge: BoundEvaluator, every: int, answer: str) -> Cal
         score, planted_score = await _score_concurrently([(judge, trial), (judge, planted)])
         control = planted_score
         if planted_score.passed:
-            # Only a passed answer needs the control, which costs another call.
+            # Only an answer that passed needs the control, which costs another call.
             (control,) = await _score_concurrently([(judge, _replace_answer(trial, answer))])
         outcome = _compare(name, planted_score, control)
         _warn(judge.spec.name, outcome)

@@ -26,7 +26,7 @@ from proctor.records.run import EvaluatorSpec
 EvidenceKind = typing.Literal["output", "expected", "sample", "session", "context", "config"]
 
 SESSION_MARK = "__needs_session__"
-# Marks evaluators that can score a trial without a recorded session.
+# The attribute of evaluators that can score a trial without a recorded session.
 SESSION_OPTIONAL = "__session_optional__"
 # Annotations that frameworks use for a session.
 SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
@@ -77,7 +77,7 @@ class EvaluatorSignature(typing.NamedTuple):
 
     @property
     def requires_expected(self) -> bool:
-        """True if it requires an expected value."""
+        """True if the evaluator requires an expected value."""
         return any(evidence.kind == "expected" and evidence.required for evidence in self.evidence)
 
     @property
@@ -87,17 +87,17 @@ class EvaluatorSignature(typing.NamedTuple):
 
     @property
     def takes_context(self) -> bool:
-        """True if it takes the context of a field or the configuration of the trial."""
+        """True if the evaluator takes the context of a field or the configuration of the trial."""
         return "context" in self.kinds or "config" in self.kinds
 
 
 def read_signature(function: Callable[..., Any], label: str) -> EvaluatorSignature:
-    """Read the signature of an evaluator, or raise an error that lists the supported ones.
+    """Read the signature of an evaluator, or raise an error that lists the supported signatures.
 
-    Evidence goes by position: the output, the expected value, the session. A parameter called `sample` or `example`, or
-    annotated `Sample`, gets the sample; `session`, or one annotated `SessionView` or `Session`, gets a view of the
-    session; `field_context`, or one annotated `FieldContext`, gets the context of the field; `config` gets the options
-    of the trial's configuration. Any other parameter with a default is an option.
+    Evidence is passed by position: the output, the expected value, the session. A parameter called `sample` or
+    `example`, or annotated `Sample`, gets the sample; `session`, or a parameter annotated `SessionView` or `Session`,
+    gets a view of the session; `field_context`, or a parameter annotated `FieldContext`, gets the context of the field;
+    `config` gets the options of the trial's configuration. Any other parameter with a default is an option.
     """
     parameters = inspect_signature(function, label).parameters.values()
     is_marked = _has_session_mark(function)
@@ -160,7 +160,7 @@ def _read_evidence(positional: list[Parameter], is_variadic: bool, is_marked: bo
 
 
 def _read_parameter(parameter: Parameter, position: int, is_marked: bool) -> Evidence | None:
-    # None stands for an option.
+    # None means an option.
     name, default = parameter.name, parameter.default
     has_no_default = default is Parameter.empty
     if _takes_context(parameter):
@@ -181,7 +181,7 @@ def _takes_context(parameter: Parameter) -> bool:
 
 
 def _is_annotated(parameter: Parameter, record: str) -> bool:
-    """Return True if the annotation is the record, also as text, subscripted or optional."""
+    """Return True if the annotation is the record, including as a string, subscripted or optional."""
     annotation = parameter.annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return re.match(rf"""['"]?(?:(?:\w+\.)*Optional\[)?(?:\w+\.)*{record}\b""", text) is not None
@@ -244,7 +244,7 @@ class OptionSet(typing.NamedTuple):
         """Convert options to their declared types; one error lists all problems."""
         options = use_common_names(options, self.parameters)
         problems = [
-            Problem(name, f"there is no such parameter: {suggest_name(name, self.parameters)}")
+            Problem("", f"unknown parameter {name!r}; {suggest_name(name, self.parameters)}")
             for name in options
             if not (self.accepts_any or name in self.parameters)
         ]
@@ -252,7 +252,7 @@ class OptionSet(typing.NamedTuple):
             if parameter.default is Parameter.empty and name not in options:
                 hint = self.hints.get(name, parameter.annotation)
                 expected = _get_meta(hint).description or format_type(hint)
-                problems.append(Problem(name, "it is required" + (f": {expected}" if expected != "any" else "")))
+                problems.append(Problem(name, "is missing" + (f" ({expected})" if expected != "any" else "")))
         converted: dict[str, Any] = {}
         for name, value in options.items():
             hint = self.hints.get(name, Any)
@@ -260,17 +260,18 @@ class OptionSet(typing.NamedTuple):
             try:
                 converted[name] = _convert(value, hint)
             except msgspec.ValidationError:
-                problems.append(Problem(name, f"expected {format_type(hint)}, got {value!r}"))
+                problems.append(Problem(name, f"must be of type {format_type(hint)}, got {value!r}"))
         if problems:
-            listed = ", ".join(
+            parameter_list = ", ".join(
                 f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe()
             )
-            fix = f"it takes {listed or 'no parameters'}"
+            fix = f"its parameters are {parameter_list}" if parameter_list else "it has no parameters"
             missing = [p.name for p in self.describe() if p.required and p.name not in options]
             if len(missing) == len(problems):
-                fix += f"; set it with {{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file"
-                fix += f" or functools.partial({label}, {', '.join(f'{name}=…' for name in missing)}) in Python"
-            raise EvaluatorError("its parameters do not fit", where=label, fix=fix, problems=problems)
+                fix = f"set it: --set {label}.{missing[0]}=… on the command line, "
+                fix += f"{{{label}: {{{', '.join(f'{name}: …' for name in missing)}}}}} in an eval file, "
+                fix += f"or functools.partial({label}, {', '.join(f'{name}=…' for name in missing)}) in Python"
+            raise EvaluatorError("its parameters are invalid", where=label, fix=fix, problems=problems)
         return converted
 
 
@@ -288,9 +289,28 @@ def read_function_options(function: Callable[..., Any], signature: EvaluatorSign
 def read_factory_options(factory: Callable[..., Any], label: str) -> OptionSet:
     """Return the options of a factory or class: all its parameters."""
     parameters = inspect_signature(factory, label).parameters
-    named = {n: p for n, p in parameters.items() if p.kind is not Parameter.VAR_KEYWORD}
-    lists = {n: list[Any] for n, p in named.items() if p.kind is Parameter.VAR_POSITIONAL}
-    return OptionSet(named, {**resolve_hints(factory), **lists}, len(named) < len(parameters))
+    named_parameters = {n: p for n, p in parameters.items() if p.kind is not Parameter.VAR_KEYWORD}
+    list_types = {n: list[Any] for n, p in named_parameters.items() if p.kind is Parameter.VAR_POSITIONAL}
+    return OptionSet(
+        named_parameters, {**resolve_hints(factory), **list_types}, len(named_parameters) < len(parameters)
+    )
+
+
+def find_wrong_types(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters whose values do not have the declared type, with that type."""
+    hints = resolve_hints(function)
+    wrong = {}
+    for name, value in values.items():
+        hint = hints.get(name, Any)
+        is_record = isinstance(hint, type) and hint.__module__.startswith("proctor.records.")
+        try:
+            _convert(value, hint)
+            fits = not is_record or isinstance(value, hint)
+        except msgspec.ValidationError:
+            fits = False
+        if not fits:
+            wrong[name] = hint
+    return wrong
 
 
 def call_factory(factory: Callable[..., Any], options: Mapping[str, Any], label: str) -> Any:
@@ -321,7 +341,7 @@ def _bind(signature: inspect.Signature, options: dict[str, Any]) -> inspect.Boun
 
 
 def resolve_hints(function: Any) -> Mapping[str, Any]:
-    """Return the resolved types of a callable's parameters; none if they cannot be resolved."""
+    """Return the resolved types of a callable's parameters; empty if they cannot be resolved."""
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, type):
@@ -336,7 +356,7 @@ def resolve_hints(function: Any) -> Mapping[str, Any]:
 
 
 def format_type(hint: Any) -> str:
-    """Return a type as the author of an eval file reads it."""
+    """Return the name of a type for authors of eval files."""
     if isinstance(hint, str):
         return hint
     if hint in (Any, Parameter.empty):
@@ -362,7 +382,7 @@ def _get_meta(hint: Any) -> msgspec.Meta:
 
 
 def to_data(value: Any) -> Any:
-    """Return an option as plain data that is equal in every process.
+    """Return an option as plain data that is the same in every process.
 
     Evaluators become their specs; models, functions and classes become their addresses; other
     objects become their type name.

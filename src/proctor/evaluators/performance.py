@@ -26,12 +26,12 @@ from proctor.records.score import Score
 def token_efficiency(field_context: FieldContext, *, max_increase_pct: float = 10) -> Score:
     """Passes if token usage is at most `max_increase_pct` percent above the baseline.
 
-    The value is 1 while the increase is allowed, then 1 - increase: 0.7 at +30 %, 0 from +100 % on.
+    The value is 1 while the increase is allowed, then 1 - increase: 0.7 at +30%, 0 at +100% or more.
     With a baseline of 0 only 0 passes; without a baseline it is skipped.
 
     >>> tokens = FieldContext("tokens", {"tokens": 540, "baseline_tokens": 500})
     >>> token_efficiency(tokens).reason
-    'tokens 500 -> 540: +8.0 % (allowed: +10 %)'
+    'tokens 500 -> 540: +8.0% (allowed: +10%)'
     """
     return score_increase(field_context, max_increase_pct, "percentage of the baseline")
 
@@ -58,9 +58,9 @@ def latency(field_context: FieldContext, *, max_ms: float = 2000) -> Score:
 def throughput(field_context: FieldContext, *, min_tps: float = 10) -> Score:
     """Passes if the target produced at least `min_tps` tokens per second.
 
-    It divides the result's `usage.output_tokens` (`usage.total_tokens` if those are unknown) by its
-    `latency_ms`, for any field; the details name the tokens that were counted. The value is 1 from
-    the limit on, and below it the fraction of the limit.
+    It divides the result's `usage.output_tokens` (`usage.total_tokens` if those are unknown) by its `latency_ms`, for
+    any field; the details show which tokens were counted. The value is 1 at the limit or above, and otherwise the
+    fraction of the limit.
 
     >>> result = {"usage": {"output_tokens": 30}, "latency_ms": 2000.0}
     >>> throughput(FieldContext("usage", result), min_tps=20).reason

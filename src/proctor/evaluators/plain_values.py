@@ -16,7 +16,7 @@ from proctor.records.score import Score
 _PYTHON_TYPES = frozenset({str, int, float, bool, type(None), list, tuple, dict, bytes})
 # The missing values of pandas; a comparison with them is neither True nor False.
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
-# Smaller floats are read by their shortest spelling: float32(0.1) is 0.1.
+# Smaller floats are converted through their shortest decimal form: float32(0.1) is 0.1.
 _DOUBLE_BYTES = 8
 NO_OUTPUT = "the output is None: the target returned nothing"
 NO_REFERENCES = "there is nothing to compare with: the expected list is empty"
@@ -50,7 +50,7 @@ def to_plain(value: Any) -> Any:
 
 
 def normalize_unicode(text: str) -> str:
-    """Return a text in composed form (NFC), in which "é" is always one character."""
+    """Return a string in composed form (NFC), in which "é" is always one character."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
@@ -65,12 +65,12 @@ def to_number(value: Any) -> Number | None:
 
 
 def to_fraction(number: Number) -> Fraction:
-    """Return the fraction that a number's decimal spelling denotes: 0.1 is one tenth."""
+    """Return the exact fraction of a number's decimal form: 0.1 is one tenth."""
     return Fraction(repr(float(number))) if isinstance(number, float) else Fraction(number)
 
 
 def is_same_number(left: Number, right: Number) -> bool:
-    """Return True if two numbers are equal, by value or by spelling."""
+    """Return True if two numbers are equal, by value or by decimal form."""
     if left == right:
         return True
     is_mixed = isinstance(left, float) is not isinstance(right, float)
@@ -102,22 +102,22 @@ def list_items(value: Any) -> list[Any] | None:
 
 
 def score_other_than_text(output: Any, evaluator: str) -> Score:
-    """Score an output that is not a text: None fails, because the target gave no answer; other types are errors."""
+    """Score an output that is not a string: None fails, because the target gave no answer; other types are errors."""
     if output is None:
         return Score(0.0, False, NO_OUTPUT)
-    return Score.error(f"{evaluator} needs a text; the output is {type_name(output)}")
+    return Score.error(f"{evaluator} needs a string; the output is {type_name(output)}")
 
 
 def find_text_references(output: Any, expected: Any) -> list[str] | None:
-    """Return the alternatives that a text may match, or None if `expected` is not a list of texts."""
+    """Return the alternatives that a string may match, or None if `expected` is not a list of strings."""
     items = list_items(expected) if isinstance(output, str) else None
     return items if items and all(isinstance(item, str) for item in items) else None
 
 
 def score_best_reference(score: Callable[[Any], Score], references: Iterable[Any]) -> Score:
-    """Return the score against the reference that fits best.
+    """Return the score against the best reference.
 
-    Without a pass, a reference that could not be compared leaves the result undecided, because it might have matched.
+    If none passes, a reference that could not be compared leaves the result undecided, because it might have matched.
     """
     scores = []
     for reference in references:
@@ -128,9 +128,9 @@ def score_best_reference(score: Callable[[Any], Score], references: Iterable[Any
     if not scores:
         return Score.skipped(NO_REFERENCES)
     passed = [result for result in scores if result.passed is True]
-    undecided = next((result for result in scores if not result.ok), None)
-    if undecided is not None and not passed:
-        return undecided
+    undecided_score = next((result for result in scores if not result.ok), None)
+    if undecided_score is not None and not passed:
+        return undecided_score
     return max(passed or scores, key=lambda result: result.value or 0.0)
 
 

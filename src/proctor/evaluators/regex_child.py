@@ -1,4 +1,4 @@
-"""The child process of bounded_regex; a script that may import only the standard library."""
+"""The child process of `bounded_regex`: a script that may import only the standard library."""
 
 from __future__ import annotations
 

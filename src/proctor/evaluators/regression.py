@@ -30,13 +30,14 @@ def no_regression(field_context: FieldContext, *, direction: Direction = "auto",
     """Passes if the field is not worse than in the baseline.
 
     `direction` sets whether higher or lower is better. By default the field's name decides (tokens, latency, cost and
-    errors are better lower, scores higher); for other names and for texts, an unchanged value passes and a changed one
-    is skipped. Booleans count as 0 and 1. `tolerance` is the allowed worsening as a fraction of the baseline: 0.05 for
-    5 %. The value is 1 while it passes, then 1 minus the worsening; with a baseline of 0 any worsening fails with 0.
+    errors are better lower, scores higher); for other names and for strings, an unchanged value passes and a changed
+    value is skipped. Booleans count as 0 and 1. `tolerance` is the allowed worsening as a fraction of the baseline:
+    0.05 for 5%. The value is 1 while it passes, then 1 minus the worsening; with a baseline of 0, any worsening scores
+    0.
 
     >>> score = {"score": 0.72, "baseline_score": 0.9}
     >>> no_regression(FieldContext("score", score)).reason
-    'score 0.9 -> 0.72: 20.0 % worse (higher is better)'
+    'score 0.9 -> 0.72: 20.0% worse (higher is better)'
     >>> no_regression(FieldContext("score", score), tolerance=0.25).passed
     True
     """
@@ -73,7 +74,7 @@ def no_regression(field_context: FieldContext, *, direction: Direction = "auto",
 def token_regression(field_context: FieldContext, *, max_pct: float = 10) -> Score:
     """Passes if token usage did not rise by more than `max_pct` percent of the baseline.
 
-    The value is 1 while it passes, then 1 - increase: 0.7 at +30 %, 0 from +100 % on. With a
+    The value is 1 while it passes, then 1 - increase: 0.7 at +30%, 0 at +100% or more. With a
     baseline of 0 only 0 passes; without a baseline it is skipped.
 
     >>> tokens = FieldContext("tokens", {"tokens": 650, "baseline_tokens": 500})
@@ -119,7 +120,7 @@ def _score_change(context: FieldContext, delta: Delta, is_higher_better: bool, t
         return Score(0.0, False, f"{change}: worse; from a baseline of 0 any change fails {note}", details)
     share = worsening / abs(previous)
     passed = bool(tolerance) and is_within(share, tolerance)
-    reason = f"{change}: {100 * share:.1f} % worse {note}"
+    reason = f"{change}: {100 * share:.1f}% worse {note}"
     return Score(1.0 if passed else max(0.0, 1.0 - share), passed, reason, details)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.core import resources
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_json_error, describe_os_error
 from proctor.core.yaml_text import InvalidYAML, SourceLines, read_lines, read_yaml
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.rubric import (
@@ -26,7 +26,7 @@ from proctor.records.rubric import (
 
 STARTER = "starter"
 SCHEMA_FILE = "rubrics.schema.json"
-ENDINGS = (".json", ".yaml", ".yml")
+FILE_EXTENSIONS = (".json", ".yaml", ".yml")
 _MAX_BYTES = 10_000_000
 
 
@@ -64,7 +64,7 @@ def load_rubric(source: Any, rubric_set: Any = None) -> Rubric:
         rubrics = load_rubrics(file)
         ids = [rubric.id for rubric in rubrics]
         if source not in ids:
-            raise ConfigError(f"there is no rubric {source!r}", where=str(file), fix=suggest_name(source, ids))
+            raise ConfigError(f"unknown rubric {source!r}", where=str(file), fix=suggest_name(source, ids))
         rubric = rubrics[source]
         return msgspec.structs.replace(rubric, scale=rubric.scale or rubrics.scale)
     data = _as_data(source)
@@ -77,11 +77,11 @@ def _as_data(rubric: Any) -> Any:
 
 
 def _load_file(path: Path) -> RubricSet:
-    if path.suffix.lower() not in ENDINGS:
+    if path.suffix.lower() not in FILE_EXTENSIONS:
         raise ConfigError(
-            f"rubric files end in {', '.join(ENDINGS)}, not {path.suffix!r}",
+            f"a rubric file must end in {', '.join(FILE_EXTENSIONS[:-1])} or {FILE_EXTENSIONS[-1]}",
             where=str(path),
-            fix=f"write {STARTER!r} for the built-in rubrics",
+            fix=f"rename the file, or write {STARTER!r} for the built-in rubrics",
         )
     text = _read_file(path)
     data, lines = _parse_json(text, path) if path.suffix.lower() == ".json" else _parse_yaml(text, path)
@@ -93,14 +93,14 @@ def _load_file(path: Path) -> RubricSet:
 def _read_file(path: Path) -> str:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise ConfigError(f"a rubric file has at most {_MAX_BYTES:,} bytes", where=str(path))
+            raise ConfigError(f"the rubric file is larger than {_MAX_BYTES:,} bytes", where=str(path))
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         fix = describe_conversion(file=str(path))
         raise ConfigError(describe_decode_error(error), where=str(path), fix=fix) from None
     except OSError as error:
         raise ConfigError(
-            f"the rubrics cannot be read: {error.strerror or error}",
+            describe_os_error(error, "the rubrics cannot be read"),
             where=str(path),
             fix=f"check the path, or write {STARTER!r} for the built-in rubrics",
         ) from None
@@ -111,11 +111,12 @@ def _parse_json(text: str, path: Path) -> tuple[Any, SourceLines]:
         return json.loads(text), read_lines(text)
     except json.JSONDecodeError as error:
         is_cut = error.pos >= len(text.rstrip())
-        what = f"not valid JSON: {'unexpected end of file' if is_cut else error.msg} at column {error.colno}"
+        reason = "unexpected end of file" if is_cut else describe_json_error(error)
+        what = f"not valid JSON: {reason} at column {error.colno}"
         fix = "complete the file, or write it as YAML" if is_cut else "correct this line"
         raise ConfigError(what, where=f"{path}:{error.lineno}", fix=fix) from None
     except RecursionError:
-        raise ConfigError("the JSON is nested too deeply", where=str(path)) from None
+        raise ConfigError("the JSON is too deeply nestedly", where=str(path)) from None
 
 
 def _parse_yaml(text: str, path: Path) -> tuple[Any, SourceLines]:
@@ -126,12 +127,12 @@ def _parse_yaml(text: str, path: Path) -> tuple[Any, SourceLines]:
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
 
 
-def _raise_problems(found: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
-    in_file_order = sorted(found, key=lambda problem: lines.find_line(problem[0]) or 0)
+def _raise_problems(rubric_problems: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
+    in_file_order = sorted(rubric_problems, key=lambda problem: lines.find_line(problem[0]) or 0)
     problems = [Problem(lines.describe(path, where), what) for path, what in in_file_order]
     if problems:
         what = f"the rubrics have {len(problems)} problem{'s' * (len(problems) > 1)}"
-        fix = "correct the places above; docs/rubrics.md describes rubric files"
+        fix = "correct the lines above; docs/rubrics.md describes rubric files"
         raise ConfigError(what, where=where, problems=problems, fix=fix)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from proctor.core.aliases import accept_aliases, use_common_names
 from proctor.errors import ConfigError, EvaluatorError, Problem, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.judges.judge import check_judge_options, create_judge_options, is_count
 from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, create_number_scale, is_scale
 from proctor.evaluators.judges.session_rubric import (
@@ -35,7 +35,7 @@ __all__ = ["rubric", "rubric_evaluators"]
 
 
 def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """An eval file entry without a rubric stands for all rubrics of the set."""
+    """Expand an eval file entry without a rubric into one entry for each rubric of the set."""
     if "rubric" in parameters:
         return [parameters]
     with _evaluator_errors("rubric"):
@@ -61,10 +61,10 @@ def rubric(
 ) -> BoundEvaluator:
     """A model scores the whole session by one rubric, on the rubric's scale.
 
-    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or the id of one in
-    `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval file without `rubric` stands for all
-    of them. Scores have the rubric's id as their name. The judge sees the turns, tool calls and results; long ones are
-    cut in the middle. `prompt` is your own prompt. A trial without a recorded session is skipped. An unreadable
+    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or the id of a rubric
+    in `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval file without `rubric` means all of
+    them. Scores have the rubric's id as their name. The judge sees the turns, tool calls and results, with the middle
+    of long ones left out. `prompt` is your own prompt. A trial without a recorded session is skipped. An unreadable
     answer is requested once more with a reminder of the format, unless `retry_on_parse_failure` is False; `timeout`
     covers both calls.
 
@@ -95,8 +95,10 @@ def rubric_evaluators(
     """
     where, defaults = "rubric_evaluators", _read_defaults()
     options = use_common_names(options, defaults)
-    if unknown := [name for name in options if name not in defaults]:
-        raise EvaluatorError(f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults))
+    if unknown_options := [name for name in options if name not in defaults]:
+        raise EvaluatorError(
+            f"unknown option {unknown_options[0]!r}", where=where, fix=suggest_name(unknown_options[0], defaults)
+        )
     with _evaluator_errors(where):
         rubric_set = load_rubrics(rubrics)
     values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "model": provider(model)}
@@ -119,36 +121,36 @@ def _attach_rubric(
             fix="write retry_on_parse_failure: false",
         )
     with _evaluator_errors(where):
-        resolved = load_rubric(source, values["rubrics"])
+        loaded_rubric = load_rubric(source, values["rubrics"])
     adapter = provider(values["model"])
     if timeout is not None and not (is_number(timeout) and timeout > 0):
-        raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
-    scale = create_number_scale(find_scale(resolved, values["scale"]), values["threshold"], where)
+        raise EvaluatorError(f"timeout must be a number of seconds greater than 0, got {timeout!r}", where=where)
+    scale = create_number_scale(find_scale(loaded_rubric, values["scale"]), values["threshold"], where)
     judge = SessionRubric(
         adapter,
-        fill_judge_template(values["prompt"], resolved, scale),
+        fill_judge_template(values["prompt"], loaded_rubric, scale),
         scale,
         create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
         transcripts,
         timeout,
         limit or ConcurrencyLimit(),
-        describe_unknown_keys(resolved),
+        describe_unknown_keys(loaded_rubric),
     )
 
     async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:
         return await judge.score(output, sample, session)
 
     # The stored options contain the rubric itself, so that the run can be read without its file, and the scale only
-    # once. They leave out the timeout, which changes no score, so a resumed run may have another one.
+    # once. They leave out the timeout, which does not affect scores, so a resumed run may change it.
     values = {**values, "scale": (float(scale.low), float(scale.high))}
-    resolved = msgspec.structs.replace(resolved, scale=None)
+    loaded_rubric = msgspec.structs.replace(loaded_rubric, scale=None)
     options = {
         name: values[name]
         for name, default in _read_defaults().items()
         if name not in ("rubrics", "timeout") and values[name] != default
     }
-    marked = mark_product(evaluate, by=rubric, model=adapter, rubric=resolved, **options)
-    return attach(marked, name=resolved.id)
+    marked = tag_evaluator(evaluate, factory=rubric, model=adapter, rubric=loaded_rubric, **options)
+    return attach(marked, name=loaded_rubric.id)
 
 
 @contextlib.contextmanager
@@ -166,9 +168,9 @@ def _read_defaults() -> dict[str, Any]:
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a scorer asks: concurrent calls, model settings, seconds per rubric, and the scale.
+    """The settings of a scorer: concurrent calls, model settings, seconds per rubric, and the scale.
 
-    Invalid settings raise one error that lists them all.
+    One error lists all invalid settings.
     """
 
     max_concurrent: int = 10
@@ -179,16 +181,16 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score_scale: tuple[float, float] = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
-        count, seconds = "an integer of 1 or more", self.timeout_per_rubric
+        count, seconds = "an integer, 1 or more", self.timeout_per_rubric
         has_timeout = seconds is None or (is_number(seconds) and seconds > 0)
         has_temperature = self.llm_temperature is None or (
             is_number(self.llm_temperature) and self.llm_temperature >= 0
         )
         checks = {
             "max_concurrent": (is_count(self.max_concurrent), count),
-            "llm_temperature": (has_temperature, "a number of 0 or more"),
+            "llm_temperature": (has_temperature, "a number, 0 or more"),
             "llm_max_tokens": (self.llm_max_tokens is None or is_count(self.llm_max_tokens), count),
-            "timeout_per_rubric": (has_timeout, "a number of seconds above 0, or None"),
+            "timeout_per_rubric": (has_timeout, "a number of seconds greater than 0, or None"),
             "retry_on_parse_failure": (isinstance(self.retry_on_parse_failure, bool), "True or False"),
             "score_scale": (is_scale(self.score_scale), "the lowest and the highest score, as in (1, 5)"),
         }
@@ -198,7 +200,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if not is_valid
         ]
         if problems:
-            raise EvaluatorError("the settings are not valid", where="EvaluationConfig", problems=problems)
+            raise EvaluatorError("the settings are invalid", where="EvaluationConfig", problems=problems)
 
 
 class RubricScorer:
@@ -222,7 +224,7 @@ class RubricScorer:
         self._cache: tuple[Sequence[Rubric], tuple[BoundEvaluator, ...]] = ((), ())
 
     async def score(self, rubric: Rubric, session: Session | ChatSession) -> Score:
-        """Score a session by one rubric; an answer without a verdict gives an error."""
+        """Score a session by one rubric; an answer without a verdict results in an error."""
         if not isinstance(rubric, Rubric):
             raise EvaluatorError(
                 f"rubric must be a Rubric, got {type(rubric).__name__!r}",

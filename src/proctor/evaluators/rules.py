@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from proctor.errors import EvaluatorError, MissingExtra, suggest_name
+from proctor.errors import EvaluatorError, MissingExtra
 from proctor.evaluators import tokenizer
 from proctor.evaluators.bounded_regex import find_all
-from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.language import is_unspaced
+from proctor.evaluators.decorator import evaluator, tag_evaluator
+from proctor.evaluators.identify_language import check_language, suggest_code
+from proctor.evaluators.language import explain_foreign, find_unknown_word, get_script, is_unspaced
 from proctor.evaluators.plain_values import normalize_unicode, score_other_than_text
 from proctor.evaluators.score_conversion import preview
 from proctor.records.score import Score
@@ -21,26 +22,37 @@ Unit = Literal[
 ]  # fmt: skip
 Case = Literal["lower", "upper", "title"]
 
-# A word may contain apostrophes, hyphens, points and commas ("don't", "3.14"), but not at its ends.
-_WORD = re.compile(r"\w+(?:['’.,\-‑]\w+)*")
+# A word may contain apostrophes, hyphens, points and commas ("don't", "3.14"), but not at the start or end.
+# The vowel signs and accents of many scripts are no letters for \w.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0963\u0966-\u0dff\u135d-\u135f\u200c\u200d"
+)
+_WORD = re.compile(rf"[\w{_MARKS}]+(?:['’.,\-‑][\w{_MARKS}]+)*")
 _FENCED = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[^\n]*+\n(.*?)(?:^ {0,3}\1[^\n]*$|\Z)", re.M | re.S)
 _BULLET = re.compile(r"^[ \t]*(?:[-+•–](?=[ \t]*[^\s\-])|\*(?=[ \t]*[^\s*]))", re.M)
 _NUMBERED = re.compile(r"^[ \t]*\d{1,9}[.)](?=[ \t]+\S)", re.M)
-# With `#` before it, or underlined; list items and table rows cannot be underlined.
+# A heading starts with `#` or is underlined; list items and table rows cannot be underlined.
 _HEADING = re.compile(
     r"^ {0,3}#{1,6}[ \t]+\S"
     r"|^(?![ \t]*(?:[-+*•>#|]|\d{1,9}[.)]))(?=[ \t]*\S)[^\n]+\n {0,3}(?:=+|-+)[ \t]*$",
     re.M,
 )
-# An asterisk before a space is a bullet and opens no highlight.
+# An asterisk before a space is a bullet, not a highlight.
 _HIGHLIGHT = re.compile(
     r"\*{1,3}(?=[^\s*])[^\n*]*(?<=[^\s*])\*{1,3}"
     r"|(?<!\w)_{1,3}(?=[^\s_])[^\n_]*(?<=[^\s_])_{1,3}(?!\w)"
 )
 _PLACEHOLDER = re.compile(r"\[[^\[\]\n]+\](?![(\[])")
 _LINK = re.compile(r"\[[^\[\]\n]+\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)|https?://[^\s<>()\[\]]+")
+# The signs that end sentences only in other scripts (Sentence_Terminal in Unicode), and the Greek question mark.
+_FOREIGN_END = re.compile(
+    "(?<=[\u0589\u061d-\u061f\u06d4\u0700-\u0702\u0964\u0965\u104a\u104b\u1362\u1367\u1368\u166e\u1735\u1736\u1803\u1809"
+    "\u1944\u1945\u3002\uff01\uff0e\uff1f\uff61])|(?<=[\u0370-\u03ff\u1f00-\u1fff];)\\s+"
+)
 _PARAGRAPH_GAP = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _WORD_CHARACTER = re.compile(r"\w")
+_WORD_END = rf"(?![\w{_MARKS}])"
 _SPACED_UNITS = ("words", "capital_words", "sentences")
 _QUOTES = "\"'“”‘’«»"
 
@@ -51,8 +63,12 @@ def split_words(text: str) -> list[str]:
 
 
 def list_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, split by a model of English; each list item is a sentence."""
-    return [sentence for sentence in tokenizer.split_sentences(text) if _WORD_CHARACTER.search(sentence)]
+    """Return the sentences of a text, split by a model of English and at the signs of other scripts.
+
+    Each list item is a sentence.
+    """
+    parts = (part for sentence in tokenizer.split_sentences(text) for part in _FOREIGN_END.split(sentence))
+    return [part for part in parts if _WORD_CHARACTER.search(part)]
 
 
 def split_paragraphs(text: str, separator: str | None = None) -> list[str]:
@@ -141,8 +157,9 @@ def text_count(
     `of` is one of characters, words, capital_words (all in capitals), sentences, lines (not empty), paragraphs,
     bullets, numbered_items, headings, highlights (*text* or **text**), placeholders ([text]), code_blocks and links.
     Paragraphs are separated by empty lines or by `separator`; with `distinct`, equal units count once. The value shows
-    how near the count is to the limits. Sentences are split by a model of English, words at spaces and punctuation; for
-    these, texts in scripts without spaces (Chinese, Japanese, Thai) are skipped.
+    how close the count is to the limits. Characters are Unicode code points: é is one, an emoji may be several.
+    Sentences are split by a model of English and at the signs of other scripts (। ؟ ።), words at spaces and
+    punctuation; for these, texts in scripts without spaces (Chinese, Japanese, Thai) are skipped.
 
     >>> text_count("One two three.", at_most=5).passed
     True
@@ -182,11 +199,12 @@ def occurrences(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Score:
-    """Passes if a text, or a regular expression, occurs the required number of times.
+    """Passes if a string, or a regular expression, occurs the required number of times.
 
-    `whole_words` finds the text only as whole words ("art" is not in "start"); an end of the text
-    that is a punctuation mark needs no word boundary. A pattern is a Python regular expression, for
-    which only `case_sensitive` matters; more than two seconds of CPU time is an error.
+    `whole_words` finds the string only as whole words ("art" is not in "start"); an end of the text
+    that is a punctuation mark needs no word boundary. An output in another language than English that has longer words
+    which may be forms of the text is skipped, as in `keywords`. A pattern is a Python regular expression, for which
+    only `case_sensitive` matters; more than two seconds of CPU time is an error.
 
     >>> occurrences("War and peace, war again, warfare", text="war", exactly=2).passed
     True
@@ -201,13 +219,15 @@ def occurrences(
         matches = find_all(compiled, output) if text is None else compiled.findall(normalize_unicode(output))
     except EvaluatorError as error:
         return Score.error(error.what, {"method": "count"})
+    if text is not None and whole_words and (forms := _find_forms(normalize_unicode(output), [text], case_sensitive)):
+        return _skip_for_forms(forms, {"method": "count", "count": len(matches)})
     return limits.score(len(matches), "time", f" {preview(pattern if text is None else text)}")
 
 
 def _check_keywords(options: Mapping[str, Any]) -> None:
     keywords = [*(options.get("include") or ()), *(options.get("exclude") or ())]
     if not keywords or not all(isinstance(word, str) and word for word in keywords):
-        raise EvaluatorError("there are no words to look for", where="keywords", fix='write include=["rain", "sun"]')
+        raise EvaluatorError("no words are given", where="keywords", fix='write include=["rain", "sun"]')
 
 
 @evaluator(category="rules", pure=True, check=_check_keywords)
@@ -223,7 +243,10 @@ def keywords(
     """Passes if the output has the words to include and none of the words to exclude.
 
     The output must have all words of `include`, or with `need="any"` one of them. The value is the share of the
-    requirements that are met. Words may be phrases or symbols.
+    requirements that are met. Words may be phrases or symbols. `whole_words` finds them only as whole words ("ass" is
+    not in "assistant"); a Korean word may have a particle after it. If an output in another language than English has
+    only a longer word that begins with the one to find, which may be a form of it ("talo" and "Talossa"), the score is
+    skipped.
 
     >>> keywords("Rain in Spain", include=["rain"], exclude=["sun"]).passed
     True
@@ -239,15 +262,39 @@ def keywords(
 
     missing = [word for word in include if not occurs(word)]
     unwanted = [word for word in exclude if occurs(word)]
+    details: dict[str, Any] = {"method": "search", "missing": missing, "unwanted": unwanted}
     requirements = len(include) + len(exclude)
+    if need == "any" and len(missing) < len(include):
+        missing = []
+    forms = _find_forms(text, [*missing, *exclude], case_sensitive) if whole_words and not unwanted else {}
+    may_be_met = any(map(forms.get, missing)) if need == "any" else all(map(forms.get, missing))
+    if forms and (may_be_met or not missing):
+        return _skip_for_forms(forms, details)
     if need == "any" and include:
         requirements = 1 + len(exclude)
-        missing = [" or ".join(include)] if len(missing) == len(include) else []
+        missing = [" or ".join(include)] if missing else []
     reasons = ["missing: " + ", ".join(map(preview, missing))] * bool(missing)
     reasons += ["unwanted: " + ", ".join(map(preview, unwanted))] * bool(unwanted)
-    details = {"method": "search", "missing": missing, "unwanted": unwanted}
+    details["missing"] = missing
     unmet = len(missing) + len(unwanted)
     return Score(1.0 - unmet / requirements, not unmet, "; ".join(reasons), details)
+
+
+def _skip_for_forms(forms: Mapping[str, str], details: dict[str, Any]) -> Score:
+    pairs = ", ".join(f"{form!r} may be a form of {word!r}" for word, form in forms.items())
+    return Score.skipped(f"{pairs}; to find parts of words, set whole_words=False", details)
+
+
+def _find_forms(text: str, words: Iterable[str], case_sensitive: bool) -> dict[str, str]:
+    """Return the longer words of a text that is not English which begin with one of the words."""
+    forms = {}
+    for word in words:
+        if word[-1].isalpha():
+            pattern = rf"{_compile(word, None, True, case_sensitive).pattern.removesuffix(_WORD_END)}\w+"
+            if match := re.search(pattern, text, 0 if case_sensitive else re.IGNORECASE):
+                forms[word] = match[0]
+    # The language of a text takes longer to tell than its words.
+    return forms if forms and (explain_foreign(text) or find_unknown_word(text)) else {}
 
 
 @evaluator(category="rules", pure=True, factory=True, needs=())
@@ -258,7 +305,7 @@ def starts_with(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Callable[[Any], Score]:
-    """Passes if the output starts with one of the phrases, ignoring leading white space.
+    """Passes if the output starts with one of the phrases, ignoring leading whitespace.
 
     `paragraph` selects a paragraph instead of the whole output (1 is the first, -1 the last); paragraphs are separated
     by empty lines or by `separator`. Quotation marks before a phrase are ignored, unless the phrase starts with one.
@@ -279,9 +326,9 @@ def ends_with(
     whole_words: bool = True,
     case_sensitive: bool = False,
 ) -> Callable[[Any], Score]:
-    """Passes if the output ends with one of the phrases, ignoring trailing white space.
+    """Passes if the output ends with one of the phrases, ignoring trailing whitespace.
 
-    The options are those of `starts_with`.
+    The options are the same as for `starts_with`.
 
     >>> ends_with("Kind regards")("… \\n\\nKind regards\\n").passed
     True
@@ -293,7 +340,7 @@ def ends_with(
 def letter_case(output: Any, *, case: Case = "lower") -> Score:
     """Passes if all letters of the output are lower case, upper case, or every word is capitalized.
 
-    The value is the share of letters (of words, for "title") in that case. Letters of scripts
+    The value is the fraction of letters (of words, for "title") in that case. Letters of scripts
     without case do not count.
 
     >>> letter_case("all is quiet", case="lower").passed
@@ -326,9 +373,10 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
 def output_language(language: str) -> Callable[[Any], Score]:
     """Passes if the output is written in a language, given by its ISO 639-1 code ("de").
 
-    It uses py3langid (`pip install "proctor[language]"`), a byte classifier for more than a hundred
-    languages, which names one language per text. It is unreliable for fewer than about twenty
-    letters, for mixed texts and for closely related languages.
+    It uses the script of the text where that decides (Korean, Thai, Greek), and otherwise py3langid
+    (`pip install "proctor[language]"`), a byte classifier for more than a hundred languages, which names one language
+    per text. The score is skipped if that is not reliable: for fewer than 12 letters (20 to fail), if another language
+    is about as likely (Danish and Norwegian, Croatian and Serbian), and for mixed scripts, names, numbers and code.
     """
     from proctor.core import optional as extras
 
@@ -339,37 +387,35 @@ def output_language(language: str) -> Callable[[Any], Score]:
     code = str(language).lower()
     codes = sorted(str(label) for label, _ in classifier.rank(""))
     if code not in codes:
-        fix = suggest_name(code, codes)
-        raise EvaluatorError(f"there is no language {language!r}", where="output_language", fix=fix)
+        what, fix = f"unknown language {language!r}", suggest_code(code, codes)
+        raise EvaluatorError(what, where="output_language", fix=fix)
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
             return score_other_than_text(output, "a rule")
-        details = {"method": "py3langid"}
-        if not any(letter.isalpha() for letter in output):
-            return Score(0.0, False, "it has no letters", details)
-        detected = str(classifier.classify(output)[0])
-        details["language"] = detected
-        passed = detected == code
-        return Score(float(passed), passed, "" if passed else f"it reads as {detected}", details)
+        verdict = check_language(output, code, classifier.rank)
+        details = {"method": verdict.method} | ({"language": verdict.language} if verdict.language else {})
+        if verdict.is_match is None:
+            return Score.skipped(verdict.reason, details)
+        return Score(float(verdict.is_match), verdict.is_match, verdict.reason, details)
 
-    return mark_product(evaluate, by=output_language, language=code)
+    return tag_evaluator(evaluate, factory=output_language, language=code)
 
 
 def _match_edge(
     side: Literal["start", "end"], factory: Callable[..., Any], options: dict[str, Any]
 ) -> Callable[[Any], Score]:
     phrases, paragraph, where = options["phrases"], options["paragraph"], f"{side}s_with"
-    listed = [phrases] if isinstance(phrases, str) else list(phrases)
-    if not listed or not all(isinstance(phrase, str) and phrase.strip() for phrase in listed):
-        what = f"phrases must be one or more texts, got {phrases!r}"
+    phrase_list = [phrases] if isinstance(phrases, str) else list(phrases)
+    if not phrase_list or not all(isinstance(phrase, str) and phrase.strip() for phrase in phrase_list):
+        what = f"phrases must be one or more strings, got {phrases!r}"
         raise EvaluatorError(what, where=where, fix='write phrases=["Dear", "Hello"]')
     if paragraph == 0:
         raise EvaluatorError("there is no paragraph 0", where=where, fix="write 1 for the first or -1 for the last")
     if options["separator"] is not None and paragraph is None:
         what = "separator applies only to a paragraph"
         raise EvaluatorError(what, where=where, fix="add paragraph=1, or leave out separator")
-    finders = [_make_edge_finder(normalize_unicode(phrase.strip()), side, options) for phrase in listed]
+    finders = [_make_edge_finder(normalize_unicode(phrase.strip()), side, options) for phrase in phrase_list]
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
@@ -386,7 +432,7 @@ def _match_edge(
         edge = text.strip()[:40] if side == "start" else text.strip()[-40:]
         return Score(0.0, False, f"it {side}s with {preview(edge)}", details)
 
-    return mark_product(evaluate, by=factory, **options)
+    return tag_evaluator(evaluate, factory=factory, **options)
 
 
 def _make_edge_finder(phrase: str, side: str, options: Mapping[str, Any]) -> Callable[[str], re.Match[str] | None]:
@@ -404,7 +450,9 @@ def _compile(text: str | None, pattern: str | None, whole_words: bool, case_sens
         text = normalize_unicode(text)
         pattern = r"\s+".join(map(re.escape, text.split())) if text.split() else re.escape(text)
         if whole_words:
-            pattern = r"(?<!\w)" * _is_word(text[0]) + pattern + r"(?!\w)" * _is_word(text[-1])
+            # Korean particles are attached to words.
+            has_end = _is_word(text[-1]) and get_script(text[-1]) != "HANGUL"
+            pattern = r"(?<!\w)" * _is_word(text[0]) + pattern + _WORD_END * has_end
     try:
         return re.compile(pattern or "", 0 if case_sensitive else re.IGNORECASE)
     except re.error as error:

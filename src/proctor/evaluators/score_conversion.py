@@ -30,7 +30,7 @@ _MAX_MESSAGE = 2_000
 
 
 def as_score(returned: Any, threshold: float = 0.5) -> Score:
-    """Convert the return value of an evaluator into a score; unsupported values give an error score."""
+    """Convert the return value of an evaluator into a score; unsupported values result in an error score."""
     if isinstance(returned, Score):
         return returned
     if returned is None:
@@ -82,14 +82,14 @@ def preview(value: Any) -> str:
 
 
 def _from_mapping(returned: Mapping[Any, Any], threshold: float) -> Score:
-    unknown = [str(key) for key in returned if key not in _KEYS]
+    unknown_keys = [str(key) for key in returned if key not in _KEYS]
     value = unbox(returned.get("score"))
     passed = unbox(returned.get("passed"))
     details = returned.get("details") or {}
     problem = ""
-    if unknown:
-        hint = "write 'score' instead" if unknown[0] == "value" else suggest_name(unknown[0], _KEYS)
-        problem = f"a mapping with the key {unknown[0]!r}. Fix: {hint}"
+    if unknown_keys:
+        hint = "write 'score' instead" if unknown_keys[0] == "value" else suggest_name(unknown_keys[0], _KEYS)
+        problem = f"a mapping with the key {unknown_keys[0]!r}. Fix: {hint}"
     elif value is None and passed is None:
         problem = f"a mapping without 'passed' and 'score'; {SUPPORTED_RETURNS}"
     elif value is not None and not is_fraction(value):

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from proctor.core import imports as importing
 from proctor.errors import EvaluatorError, UsageError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.matching import json_subset
 from proctor.evaluators.options import SESSION_OPTIONAL
 from proctor.evaluators.score_conversion import NO_SESSION, preview
@@ -54,7 +54,7 @@ def tool_called(name: str) -> SessionCheck:
         others = f"called: {', '.join(dict.fromkeys(names))}" if names else "no tool was called"
         return Score(0.0, False, f"{name!r} was not called; {others}")
 
-    return mark_product(require_session(evaluate), by=tool_called, name=name)
+    return tag_evaluator(require_session(evaluate), factory=tool_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -74,7 +74,7 @@ def tool_not_called(name: str) -> SessionCheck:
             return Score(1.0, True)
         return Score(0.0, False, f"{name!r} was called {_format_times(len(calls))}: {calls[0]}")
 
-    return mark_product(require_session(evaluate), by=tool_not_called, name=name)
+    return tag_evaluator(require_session(evaluate), factory=tool_not_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -109,8 +109,8 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
             return Score(0.0, False, f"{reason}, at most {max_count} allowed", {"count": count})
         return Score(1.0, True, reason, {"count": count})
 
-    return mark_product(
-        require_session(evaluate), by=tool_call_count, name=name, min_count=min_count, max_count=max_count
+    return tag_evaluator(
+        require_session(evaluate), factory=tool_call_count, name=name, min_count=min_count, max_count=max_count
     )
 
 
@@ -118,11 +118,11 @@ def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int 
 def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """Passes if no tool call failed, or if no tool was called.
 
-    A `ToolCall` failed if it has an `error`, or if its result (data or JSON text) says so:
-    `success` is False, `is_error` is True, or it has an `error`. A result text that starts like an
-    error ("Error:", a traceback) counts as a failure too; this is a convention and can be wrong,
-    and `words=False` turns it off. Tool calls of your own types, objects and mappings alike, are
-    read in the same way, and by their `status`. A call without any such information gives an error.
+    A `ToolCall` failed if it has an `error`, or if its result (data or JSON) shows it: `success` is False, `is_error`
+    is True, or it has an `error`. A result text that starts like an error ("Error:", a traceback) counts as a failure
+    too; this is a convention and can be wrong, and `words=False` turns it off. Tool calls of your own types, objects
+    and mappings alike, are read in the same way, and by their `status`. A call without any such information is an
+    error.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
@@ -133,24 +133,24 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         calls = read_calls(session, read_error_texts=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
-        unknown = [str(call) for call in calls if call.succeeded is None]
+        unknown_calls = [str(call) for call in calls if call.succeeded is None]
         if failed:
             reason = f"{len(failed)} of {len(calls)} tool calls failed: {', '.join(failed)}"
             return Score(0.0, False, reason, {"failed": failed})
-        if unknown:
-            return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown)}")
+        if unknown_calls:
+            return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown_calls)}")
         return Score(1.0, True, "" if calls else "no tool was called")
 
-    return mark_product(require_session(evaluate), by=all_tools_succeeded, words=words)
+    return tag_evaluator(require_session(evaluate), factory=all_tools_succeeded, words=words)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
 def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionCheck:
     """Passes if the models used at most `max_tokens` tokens, input and output together.
 
-    It counts the usage that the target reports, or else all model calls of the session. If no call was recorded, or one
-    has no usage, the total is unknown (unless the others exceed the limit); `unknown` decides the result: "error",
-    "skip", "fail" or "pass". Without a recorded session, "error" becomes "skip".
+    It counts the usage that the target reports, or else all model calls of the session. If no call was recorded, or a
+    call has no usage, the total is unknown (unless the other calls exceed the limit); `unknown` decides the result:
+    "error", "skip", "fail" or "pass". Without a recorded session, "error" becomes "skip".
 
     >>> from proctor.records.session import Session, Usage
     >>> session = Session([ModelCall("small-model", Usage(input_tokens=900, output_tokens=100))])
@@ -164,19 +164,19 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
 
     def evaluate(output: Any, expected: Any = None, session: SessionLike = None) -> Score:  # noqa: ARG001
         view = to_view(session)
-        used, calls = view.usage.total_tokens, view[ModelCall]
+        used_tokens, calls = view.usage.total_tokens, view[ModelCall]
         without_usage = sum(call.usage.total_tokens is None for call in calls)
-        reason = f"{used or 0:,} tokens were used, {max_tokens:,} are allowed"
-        if used is not None and used > max_tokens:
-            return Score(0.0, False, reason, {"tokens": used})
-        if used is None and not view.recorded and unknown in ("error", "skip"):
+        reason = f"{used_tokens or 0:,} tokens were used, {max_tokens:,} are allowed"
+        if used_tokens is not None and used_tokens > max_tokens:
+            return Score(0.0, False, reason, {"tokens": used_tokens})
+        if used_tokens is None and not view.recorded and unknown in ("error", "skip"):
             return Score.skipped(NO_SESSION)
-        if used is None or without_usage:
+        if used_tokens is None or without_usage:
             return _score_unknown_usage(unknown, without_usage, len(calls))
-        return Score(1.0, True, reason, {"tokens": used})
+        return Score(1.0, True, reason, {"tokens": used_tokens})
 
     setattr(evaluate, SESSION_OPTIONAL, True)
-    return mark_product(evaluate, by=token_usage_under, max_tokens=max_tokens, unknown=unknown)
+    return tag_evaluator(evaluate, factory=token_usage_under, max_tokens=max_tokens, unknown=unknown)
 
 
 def _score_unknown_usage(unknown: Unknown, without_usage: int, calls: int) -> Score:
@@ -224,8 +224,8 @@ def slice_contains(
             return Score.error(f"some events of type {name} cannot be read back from the file")
         return Score(0.0, False, f"{reason}, at least {min_count} must", details)
 
-    return mark_product(
-        require_session(evaluate), by=slice_contains, type=type, predicate=predicate, min_count=min_count
+    return tag_evaluator(
+        require_session(evaluate), factory=slice_contains, type=type, predicate=predicate, min_count=min_count
     )
 
 
@@ -241,11 +241,11 @@ def tool_sequence(
 
     `expected` lists names or {name, arguments}; without it, the sample's expected value (or its `tools`) does. `mode`
     is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
-    calls are not allowed; then, and with "exact", the value is the fraction of all calls. `arguments` are compared
-    "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An expected
-    argument may be a function that accepts or rejects the actual one; `compare` has functions of the actual and the
-    expected value by argument name (in a file `module:function`). `details["diff"]` shows expected against actual
-    calls, line by line.
+    calls are not allowed; in this case, and with "exact", the value is the fraction of all calls. `arguments` are
+    compared "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An
+    expected argument may be a function that accepts or rejects the actual argument; `compare` maps argument names to
+    functions of the actual and the expected value (in a file `module:function`). `details["diff"]` shows expected
+    against actual calls, line by line.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris"}), ToolCall("close")])
@@ -265,7 +265,7 @@ def tool_sequence(
     options = SequenceOptions(mode, arguments, allow_extra, comparators)
     if fixed_calls == [] and not options.is_complete:
         fix = 'name the tools, or use mode="exact" to allow none'
-        raise EvaluatorError("with an empty list of tools it would always pass", where=where, fix=fix)
+        raise EvaluatorError("expected is an empty list of tools, so it would always pass", where=where, fix=fix)
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         if fixed_calls is None and expected is None:
@@ -278,9 +278,9 @@ def tool_sequence(
             return Score.skipped("the sample expects no tool calls")
         return compare_calls(expected_calls, read_calls(session), options)
 
-    return mark_product(
+    return tag_evaluator(
         require_session(evaluate),
-        by=tool_sequence,
+        factory=tool_sequence,
         expected=expected,
         mode=mode,
         arguments=arguments,
@@ -298,7 +298,7 @@ def _find_custom_events(view: SessionView, name: str) -> tuple[Any, ...]:
 
 
 def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
-    # Events of the user's type may have been read from a file as something else.
+    # Events of the user's type may have another type after they were read from a file.
     if isinstance(event_type, str):
         events = _find_custom_events(view, event_type)
         return any(isinstance(data, Mapping) and "$repr" in data for data in events)
@@ -307,7 +307,7 @@ def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
 
 
 def _read_event_type(value: Any) -> Any:
-    # The name of a user's class that cannot be imported stays a name.
+    # The name of a user's class that cannot be imported stays a string.
     if isinstance(value, str) and ":" in value:
         value = _import_object(value, "type")
     event_type = _EVENT_TYPES.get(value, value) if isinstance(value, str) else value
@@ -354,17 +354,19 @@ def _import_object(address: str, label: str) -> Any:
 
 def _check_name(name: Any, label: str) -> None:
     if not (isinstance(name, str) and name.strip()):
-        raise EvaluatorError(f"the name of a tool must be a text, got {name!r}", where=label, fix='write name="search"')
+        raise EvaluatorError(
+            f"a tool name must be a non-empty string, got {name!r}", where=label, fix='write name="search"'
+        )
 
 
 def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        what = f"{field} must be an integer of {minimum} or more, got {value!r}"
+        what = f"{field} must be an integer, {minimum} or more, got {value!r}"
         raise EvaluatorError(what, where=label, fix=f"write {field}={max(minimum, 1)}, for example")
 
 
 def _check_choice(value: Any, choices: Any, field: str, label: str) -> None:
     if value not in get_args(choices):
-        listed = ", ".join(map(repr, get_args(choices)))
+        choice_list = ", ".join(map(repr, get_args(choices)))
         fix = f"write {field}={get_args(choices)[0]!r}, for example"
-        raise EvaluatorError(f"{field} must be one of {listed}, got {value!r}", where=label, fix=fix)
+        raise EvaluatorError(f"{field} must be one of {choice_list}, got {value!r}", where=label, fix=fix)

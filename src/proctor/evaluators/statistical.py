@@ -1,7 +1,7 @@
 """Evaluate the values of a field over all epochs of a sample, alone or against the baseline.
 
-With a single epoch whose value is a list, the items of the list count instead. Null values stand
-for failed epochs: they are left out and counted; in paired tests the whole pair is left out.
+With a single epoch whose value is a list, the items of the list are used instead. Null values mean failed epochs: they
+are left out and counted; in paired tests the whole pair is left out.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def statistical_significance(
 ) -> Score:
     """Passes if the field differs from the baseline by more than chance would explain.
 
-    It passes if p <= `p_value`, where p is the probability of such a difference by chance; the value is 1 - p.
+    It passes if p <= `p_value`, where p is the probability of a difference of this size by chance; the value is 1 - p.
     `direction` tests only for "higher" or "lower" than the baseline; `paired` pairs the epochs (or items) by position.
     With at least thirty values per side (or differences of pairs) besides the most common one, and similar sizes, it is
     Welch's (or the paired) t-test; otherwise a permutation test, exact or with up to 4,999 random permutations from
-    `seed`. `method` "t" or "permutation" selects one. Too few values for any outcome to pass (three against three at
-    0.05) are skipped. The details contain a 95 % interval: Newcombe's (for pairs Bonett and Price's) if all values are
-    0 or 1, otherwise Student's; None without spread.
+    `seed`. `method` "t" or "permutation" selects one. The score is skipped if there are too few values for any outcome
+    to pass (three against three at 0.05). The details contain a 95% interval: Newcombe's (for pairs Bonett and Price's)
+    if all values are 0 or 1, otherwise Student's; None without spread.
 
     >>> runs = FieldContext("score", {}, epochs=[0.9, 0.8, 0.9, 0.85], baseline_epochs=[0.6, 0.7, 0.65, 0.6])
     >>> statistical_significance(runs).reason
@@ -143,10 +143,10 @@ def effect_size(
     """Passes if the difference from the baseline is large compared with the spread of the values.
 
     The effect is Cohen's d with Hedges' correction for small groups: the difference of the means in pooled standard
-    deviations or, if `paired`, in standard deviations of the differences. It passes if it is at least `cohen_d` either
-    way, or in the given `direction`; the value is the fraction of `cohen_d` that it reaches, at most 1. The details
-    contain d, its corrected form g and a 95 % interval. Values without spread that equal the baseline have no effect;
-    if they differ from it, the score is skipped.
+    deviations or, if `paired`, in standard deviations of the differences. It passes if it is at least `cohen_d` in
+    either direction, or in the given `direction`; the value is the fraction of `cohen_d` that it reaches, at most 1.
+    The details contain d, its corrected form g and a 95% interval. Values without spread that equal the baseline have
+    no effect; if they differ from it, the score is skipped.
 
     >>> epochs = FieldContext("score", {}, epochs=[4, 5, 6], baseline_epochs=[1, 2, 3])
     >>> effect_size(epochs).reason

@@ -9,9 +9,9 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.formats.format_error import remove_fence
-from proctor.evaluators.formats.json_text import check_json, explain_unwritable
+from proctor.evaluators.decorator import evaluator, tag_evaluator
+from proctor.evaluators.formats.format_error import strip_allowed_fence
+from proctor.evaluators.formats.json_text import check_json, explain_unserializable
 from proctor.evaluators.formats.schema import (
     Draft,
     compile_schema,
@@ -32,10 +32,10 @@ _MAX_IN_DETAILS = 100
 def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     """Passes if the output is valid JSON according to RFC 8259.
 
-    A text, or bytes in UTF-8, must be JSON from start to end: no NaN or Infinity, no comments or
-    trailing commas, no byte order mark, no text around it. `allow_fences` accepts a Markdown code
-    fence around it. Duplicate keys are valid, and the details name them. An output that is already
-    data is valid if it can be written as JSON; None is invalid, the text "null" is valid.
+    A string, or UTF-8 bytes, must be JSON from start to end: no NaN or Infinity, no comments or trailing commas, no
+    byte order mark, no text around it. `allow_fences` accepts a Markdown code fence around it. Duplicate keys are
+    valid, and the details list them. An output that is already data is valid if it can be serialized as JSON; None is
+    invalid, the string "null" is valid.
 
     >>> json_validity('{"city": "Paris"}').passed
     True
@@ -46,16 +46,16 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     if output is None:
         return Score(0.0, False, NO_OUTPUT, details)
     if not isinstance(output, str | bytes | bytearray):
-        problem = explain_unwritable(output)
+        problem = explain_unserializable(output)
         return Score(0.0 if problem else 1.0, not problem, problem, details)
-    text, lines_before = remove_fence(output, allow_fences)
+    text, lines_before = strip_allowed_fence(output, allow_fences)
     error, duplicates = check_json(text)
     if duplicates:
         details["duplicate_keys"] = duplicates
     if error is not None:
         error = error.move_down(lines_before)
         return Score(0.0, False, str(error), {**details, **error.position})
-    reason = f"valid, but keys repeat: {', '.join(duplicates)}" if duplicates else ""
+    reason = f"valid, but has duplicate keys: {', '.join(duplicates)}" if duplicates else ""
     return Score(1.0, True, reason, details)
 
 
@@ -68,12 +68,13 @@ def schema_match(
     allow_fences: bool = False,
     schemas: Mapping[str, Any] | None = None,
 ) -> Callable[[Any], Score]:
-    """Passes if the output fits a JSON Schema; the details list all errors with their paths.
+    """Passes if the output is valid against a JSON Schema; the details list all errors with their paths.
 
     `schema` is a mapping, the path of a JSON or YAML file, a pydantic model, a struct or a dataclass, or the address of
-    one (`module:Class`). The draft comes from its `$schema`, then from `draft`, and is 2020-12 by default. `formats`
-    also validates "format". Nothing is downloaded: `schemas` contains the targets of `$ref` by address. A text is
-    parsed as JSON first (with `allow_fences` also inside a Markdown fence); with `parse=False` it is a plain string.
+    a class (`module:Class`). The draft comes from its `$schema`, then from `draft`, and is 2020-12 by default.
+    `formats` also validates "format". Nothing is downloaded: `schemas` contains the targets of `$ref` by address. A
+    string is parsed as JSON first (with `allow_fences` also inside a Markdown fence); with `parse=False` it is a plain
+    string.
 
     >>> adult = schema_match({"properties": {"age": {"type": "integer", "minimum": 18}}})
     >>> adult('{"age": 21}').passed
@@ -93,7 +94,7 @@ def schema_match(
             errors = list(islice(find_schema_errors(validator, data), _MAX_IN_DETAILS + 1))
         except UnicodeEncodeError:
             # JSON can escape half a surrogate pair; validators cannot read it.
-            return Score.error("it contains half of a surrogate pair, which cannot be validated", details)
+            return Score.error("the output contains a lone surrogate, which cannot be validated", details)
         if not errors:
             return Score(1.0, True, "", details)
         details |= {"error_count": len(errors), "errors": errors[:_MAX_IN_DETAILS]}
@@ -102,9 +103,9 @@ def schema_match(
         return Score(0.0, False, _summarize(errors), details)
 
     options = {"draft": draft, "formats": formats, "parse": parse, "allow_fences": allow_fences}
-    # The schema itself, so that a changed file changes the identity of the run.
+    # Store the schema itself, so that a changed file changes the identity of the run.
     others = {uri: load_schema(other) for uri, other in (schemas or {}).items()}
-    return mark_product(evaluate, by=schema_match, schema=plain, schemas=others or None, **options)
+    return tag_evaluator(evaluate, factory=schema_match, schema=plain, schemas=others or None, **options)
 
 
 @evaluator(category="structural", factory=True, needs=())
@@ -117,15 +118,15 @@ def format_compliance(
     schemes: Sequence[str] | None = None,
     allow_fences: bool = False,
 ) -> Callable[[Any], Score]:
-    """Passes if the output has a format, or any one of several formats.
+    """Passes if the output matches a format, or any of several formats.
 
     Formats: email, url, uri, hostname, ipv4, ipv6, phone (E.164: + and digits without spaces, as in +14155550123),
     uuid, date, time, datetime (ISO 8601), rfc3339, duration, number, integer, boolean, base64, base64url, hex, semver,
-    regex (`pattern` matches all of it, as in JSON Schema and with a time limit), json, yaml, toml, python, xml, html,
-    markdown, csv and tsv (`columns` is their number or their names, `header` says whether the first row contains the
-    names, `delimiter` replaces the comma of csv). For url, `schemes` lists the allowed schemes. White space around
-    single values is ignored. `allow_fences` accepts a Markdown code fence around it. Only the form is checked, not
-    whether an address exists.
+    regex (`pattern` must match the whole output, with JSON Schema syntax and a time limit), json, yaml, toml, python,
+    xml, html, markdown, csv and tsv (`columns` is their number or their names, `header` is True if the first row
+    contains the names, `delimiter` replaces the comma of csv). For url, `schemes` lists the allowed schemes. Whitespace
+    around single values is ignored. `allow_fences` accepts a Markdown code fence around it. Only the form is checked,
+    not whether an address exists.
 
     >>> format_compliance("date")("2023-02-29").reason
     '2023-02-29 is not a date: day is out of range for month'
@@ -148,14 +149,14 @@ def format_compliance(
     def evaluate(output: Any) -> Score:
         return score_formats(output, formats, checked_options, allow_fences)
 
-    return mark_product(evaluate, by=format_compliance, format=format, **options, allow_fences=allow_fences)
+    return tag_evaluator(evaluate, factory=format_compliance, format=format, **options, allow_fences=allow_fences)
 
 
 def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score | None]:
-    """Return the data to validate, or a score if there is none."""
+    """Return the data to validate, or a score if there is no data."""
     details: dict[str, Any] = {"method": "json_schema"}
     if isinstance(output, str | bytes | bytearray) and parse:
-        text, lines_before = remove_fence(output, allow_fences)
+        text, lines_before = strip_allowed_fence(output, allow_fences)
         error = check_json(text).error
         if error is not None:
             error = error.move_down(lines_before)
@@ -163,9 +164,9 @@ def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score
         try:
             return json.loads(text, parse_float=_parse_float), None
         except (RecursionError, ValueError) as exception:
-            problem = "it is nested too deep" if isinstance(exception, RecursionError) else str(exception)
+            problem = "it is too deeply nested" if isinstance(exception, RecursionError) else str(exception)
             return None, Score.error(f"the JSON cannot be read: {problem}", details)
-    if problem := explain_unwritable(output):
+    if problem := explain_unserializable(output):
         return None, Score(0.0, False, f"not JSON: {problem}", details)
     return codec.to_plain(output), None
 

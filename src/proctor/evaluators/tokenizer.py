@@ -25,7 +25,7 @@ _NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
 # Endings without meaning: "Norway's", "they're".
 _CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
 _UNIT_SYMBOL = re.compile(r"[%$€£¥₹]|[0-9]\s?[apAP]\.?\s?[mM]\b")
-_HALF_OF_DAY = re.compile(r"([0-9])\s?([apAP])\.?\s?[mM]\b\.?")
+_AM_PM = re.compile(r"([0-9])\s?([apAP])\.?\s?[mM]\b\.?")
 _CURRENCIES = {"$": "dollars", "€": "euros", "£": "pounds", "¥": "yen", "₹": "rupees"}
 # Acronyms that are function words in lower case.
 _ACRONYMS = frozenset({"WHO", "IT", "US"})
@@ -34,10 +34,10 @@ _MONTHS_AND_DAYS = frozenset({
     "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
 })  # fmt: skip
 _MAGNITUDES = frozenset({"thousand", "million", "billion", "trillion"})
-# After these a capital does not mark a name.
+# After these, a capital letter does not mark a name.
 _SENTENCE_START = re.compile(r"[:.!?][*_\"”)]*\s")
 _BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•#>|]|[0-9A-Za-z]{1,3}[.)])\s)")
-# Forms of a word share at least this many letters; more if the ending makes another word.
+# Forms of a word share at least this many letters, or more if the ending forms a different word.
 _MIN_STEM, _MIN_DERIVED_STEM = 4, 5
 
 
@@ -48,26 +48,26 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     speaker: frozenset[str]
     negation: frozenset[str]
     not_a_negation_before: frozenset[str]
-    denying: frozenset[str]
+    denial_verbs: frozenset[str]
     inflections: frozenset[str]
     after_e: frozenset[str]
     after_y: frozenset[str]
     derivations: frozenset[str]
     derivations_after_e: frozenset[str]
     derivations_after_forms: frozenset[str]
-    peoples: frozenset[str]
+    demonym_endings: frozenset[str]
     openings: tuple[str, ...]
     courtesies: tuple[str, ...]
-    elsewhere: frozenset[str]
+    deferral_words: frozenset[str]
     numbers: tuple[str, ...]
     articles: frozenset[str]
     never_after_an_article: frozenset[str]
-    refer_back: tuple[str, ...]
-    conclude: tuple[str, ...]
+    back_references: tuple[str, ...]
+    conclusions: tuple[str, ...]
     proper_names: frozenset[str]
-    goes_on: frozenset[str]
-    goes_on_but_in_clauses: frozenset[str]
-    begins_clauses: frozenset[str]
+    continuations: frozenset[str]
+    continuations_outside_clauses: frozenset[str]
+    clause_starters: frozenset[str]
     english_endings: tuple[str, ...]
     shared_function_words: frozenset[str]
     name_particles: frozenset[str]
@@ -82,7 +82,7 @@ def load_english() -> English:
 
 
 class Word(NamedTuple):
-    """A word: normalized for comparison, as in the text, and its kind."""
+    """A word: its normalized form, its original form, and its kind."""
 
     text: str
     original: str
@@ -91,7 +91,7 @@ class Word(NamedTuple):
 
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences and list items, each on one line."""
-    # Loads its data on import.
+    # The splitter loads its data on import.
     import nupunkt
 
     blocks = (" ".join(block.split()) for block in _BLOCK_END.split(text))
@@ -102,11 +102,11 @@ def split_words(sentence: str) -> list[Word]:
     """Split a sentence into words without punctuation, each with its kind.
 
     Case, accents and number formats are normalized. A capitalized word that does not start a
-    sentence is a name. Function words are those of English.
+    sentence is a name. Only English function words are recognized.
     """
     cleaned = _CLITIC.sub(" ", _NOT.sub(" not", sentence))
     if _UNIT_SYMBOL.search(cleaned):
-        cleaned = _HALF_OF_DAY.sub(r"\1 \2m", cleaned).replace("%", " percent ")
+        cleaned = _AM_PM.sub(r"\1 \2m", cleaned).replace("%", " percent ")
         for symbol, name in _CURRENCIES.items():
             cleaned = cleaned.replace(symbol, f" {name} ")
     result: list[Word] = []
@@ -124,7 +124,7 @@ def split_words(sentence: str) -> list[Word]:
 def are_related(left: str, right: str) -> bool:
     """Return True if two English words differ only in their endings.
 
-    It does not know irregular forms ("went"), and cannot tell different senses apart ("organ" and "organic").
+    It does not know irregular forms ("went"), and does not distinguish senses ("organ" and "organic").
     """
     if left == right:
         return True
@@ -143,16 +143,16 @@ def are_related(left: str, right: str) -> bool:
 
 
 def _are_endings(short: str, long: str, *, is_long: bool) -> bool:
-    known = load_english()
-    if len(short) < min(len(long), 3) and long in known.peoples:
+    english = load_english()
+    if len(short) < min(len(long), 3) and long in english.demonym_endings:
         return True
     if short == "y":
-        return long in known.after_y
+        return long in english.after_y
     if short == "e":
-        return long in known.after_e or (is_long and long in known.derivations_after_e)
+        return long in english.after_e or (is_long and long in english.derivations_after_e)
     if not short:
-        return long in known.inflections or (is_long and long in known.derivations)
-    forms = known.inflections | known.derivations_after_forms if is_long else known.inflections
+        return long in english.inflections or (is_long and long in english.derivations)
+    forms = english.inflections | english.derivations_after_forms if is_long else english.inflections
     return short in forms and long in forms
 
 
@@ -165,7 +165,7 @@ def fold_case(text: str) -> str:
 
 
 def collect_texts(value: Any) -> list[str]:
-    """Return all non-empty texts in a value, including those in lists and mappings."""
+    """Return all non-empty strings in a value, including those in lists and mappings."""
     if isinstance(value, str):
         return [value] if value.strip() else []
     value = to_plain(value)
@@ -179,14 +179,14 @@ def collect_texts(value: Any) -> list[str]:
 def is_complete_sentence(text: str) -> bool:
     """Return True if a text ends like a sentence, or with a closing bracket or markup."""
     stripped = text.rstrip("\"'”’» \n\t")
-    # Punctuation of all scripts, except marks that announce more.
+    # Punctuation of all scripts, except marks that signal a continuation.
     is_closed = unicodedata.category(stripped[-1]) in ("Po", "Pe", "Sk", "Sm", "So") if stripped else True
     return is_closed and stripped[-1:] not in (",", ";", "&", "/", "、", "，", "+", "=")
 
 
 @functools.lru_cache(maxsize=65536)
 def _make_word(original: str, *, is_first: bool) -> Word:
-    # A word of accents only stays unchanged.
+    # A word that consists only of accents stays unchanged.
     text, english = fold_case(original) or original, load_english()
     if text[0].isdigit():
         return Word(_normalize_number(text), original, "number")
@@ -214,7 +214,7 @@ def _normalize_number(text: str) -> str:
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
     elif text.count(",") == 1 and "." not in text:
-        # Not groups of three digits, so this is a decimal comma.
+        # The digits are not in groups of three, so this is a decimal comma.
         text = text.replace(",", ".")
     if text.count(".") == 1:
         text = text.rstrip("0").rstrip(".")

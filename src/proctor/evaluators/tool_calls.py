@@ -24,7 +24,7 @@ _STATUSES = {
     **dict.fromkeys(("ok", "success", "succeeded", "completed", "done"), True),
     **dict.fromkeys(("error", "failed", "failure", "cancelled", "timeout"), False),
 }
-# How result texts of failed tools start, in lower case.
+# The first words of the results of failed tools, in lower case.
 _FAILURES = (
     "error:", "error -", "error executing tool", "error invoking tool",
     "an error occurred while running the tool", "traceback (most recent call last)",
@@ -58,7 +58,7 @@ def require_session(evaluate: SessionCheck) -> SessionCheck:
 
 
 class RecordedCall(NamedTuple):
-    """A tool call; `succeeded` is None if its outcome is unknown, `reason` says why it failed."""
+    """A tool call; `succeeded` is None if its outcome is unknown, `reason` explains a failure."""
 
     name: str
     arguments: Mapping[str, Any] = {}
@@ -73,10 +73,10 @@ class RecordedCall(NamedTuple):
 def read_calls(session: SessionView, *, read_error_texts: bool = False) -> list[RecordedCall]:
     """Return the tool calls of a session, in order.
 
-    These are its `ToolCall` events, and the users' objects or mappings that look like one: with a
-    `tool_name` or `tool`, or with a `name` and arguments (`arguments`, `params`, `args`, `input`,
-    `tool_input`) or an outcome (`success`, `is_error`, `error`). If there are none, the calls that
-    the messages request count. With `read_error_texts`, a result that starts like an error is a failure.
+    These are its `ToolCall` events, and the users' objects or mappings that look like a tool call: with a `tool_name`
+    or `tool`, or with a `name` and arguments (`arguments`, `params`, `args`, `input`, `tool_input`) or an outcome
+    (`success`, `is_error`, `error`). If there are none, the calls that the messages request are returned. With
+    `read_error_texts`, a result that starts like an error is a failure.
     """
     calls = [call for event in session if (call := _read_call(event, read_error_texts)) is not None]
     return calls or [
@@ -134,7 +134,7 @@ def _read_custom_outcome(data: Any, read_error_texts: bool) -> tuple[bool | None
 
 
 def _read_result(result: Any, read_error_texts: bool) -> Iterator[Outcome]:
-    """Yield the outcomes that a result contains as data, as JSON, or as the start of a text."""
+    """Yield the outcomes that a result contains as data, as JSON, or as the start of a string."""
     if isinstance(result, list | tuple) and result and isinstance(result[0], Mapping):
         content = result[0].get("text")
     else:
@@ -173,7 +173,7 @@ def _read_outcomes(data: Any) -> Iterator[Outcome]:
 
 
 def _read_status(data: Any) -> Iterator[Outcome]:
-    # The status of an event only: the status in a result may be that of an order.
+    # Only the status of an event counts: a result may have a status of its data, such as an order.
     status = get_field(data, "status")
     text = getattr(status, "value", status)
     succeeded = _STATUSES.get(text.casefold()) if isinstance(text, str) else None
@@ -190,7 +190,7 @@ def _get_message(data: Any, default: str) -> str:
 
 
 class ExpectedCall(NamedTuple):
-    """An expected tool call; `arguments` None matches any arguments."""
+    """An expected tool call; if `arguments` is None, any arguments match."""
 
     name: str
     arguments: Mapping[str, Any] | None = None
@@ -237,14 +237,14 @@ def _check_item(item: Any) -> Iterator[str]:
     if isinstance(item, ToolCall | ExpectedCall):
         return
     if isinstance(item, Mapping):
-        unknown = [str(key) for key in item if key not in ("name", "arguments")]
-        if unknown:
-            yield f"unknown keys: {', '.join(map(repr, unknown))}; the keys are name and arguments"
+        unknown_keys = [str(key) for key in item if key not in ("name", "arguments")]
+        if unknown_keys:
+            yield f"unknown keys: {', '.join(map(repr, unknown_keys))}; the keys are name and arguments"
         if not isinstance(item.get("arguments"), Mapping | None):
             yield f"arguments must be a mapping, got {type_name(item['arguments'])}"
         item = item.get("name")
     if not (isinstance(item, str) and item):
-        yield f"the name of a tool must be a text, got {preview(item)}"
+        yield f"a tool name must be a non-empty string, got {preview(item)}"
 
 
 def _read_expected_call(item: Any) -> ExpectedCall:
@@ -256,7 +256,7 @@ def _read_expected_call(item: Any) -> ExpectedCall:
 
 
 def compare_calls(expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], options: SequenceOptions) -> Score:
-    """Score the share of expected calls that happened; the details contain a diff."""
+    """Score the fraction of expected calls that happened; the details contain a diff."""
     matches = [
         [item.name == call.name and not _find_argument_errors(item, call, options) for call in calls]
         for item in expected
@@ -305,7 +305,7 @@ def _find_argument_error(name: str, expected: Any, arguments: Mapping[str, Any],
     elif compare is not None:
         matches = bool(compare(actual, expected))
     else:
-        # Wrapped in mappings, because a bare list of texts means that any of them matches.
+        # Wrapped in mappings, because a bare list of strings means that any of them matches.
         evaluate = json_subset if options.arguments == "subset" else exact_match
         matches = evaluate({name: actual}, {name: expected}).passed is True
     return "" if matches else f"wrong: {name} (expected {_format_argument(expected)}, got {preview(actual)})"
@@ -316,8 +316,8 @@ def _match_in_order(matches: MatchTable, calls: int) -> Pairs:
     longest = [[0] * (calls + 1) for _ in range(len(matches) + 1)]
     for i in range(len(matches) - 1, -1, -1):
         for j in range(calls - 1, -1, -1):
-            without = max(longest[i + 1][j], longest[i][j + 1])
-            longest[i][j] = longest[i + 1][j + 1] + 1 if matches[i][j] else without
+            length_without_match = max(longest[i + 1][j], longest[i][j + 1])
+            longest[i][j] = longest[i + 1][j + 1] + 1 if matches[i][j] else length_without_match
     pairs: Pairs = {}
     i = j = 0
     while i < len(matches) and j < calls:

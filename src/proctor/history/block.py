@@ -1,6 +1,6 @@
-"""Pack several hundred results into one row: figures as packed columns, the rest as lines of JSON.
+"""Pack several hundred results into one row: numbers as packed columns, the rest as lines of JSON.
 
-One row per result would cost more than a fast target, and reading one number would read whole results.
+One row per result would cost more time than a fast target, and reading one number would read whole results.
 """
 
 from __future__ import annotations
@@ -8,19 +8,20 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import compress
 from typing import Any
 
 import msgspec
 
-from proctor.history.payload import encode_result
+from proctor.history.payload import encode_result, encode_text_results
 from proctor.records.results import ModelUsage, find_model_usage
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.session import Usage
-from proctor.records.trial import OUTCOMES, EvalResult, Outcome, Verdict
+from proctor.records.trial import OUTCOMES, EvalResult, Outcome, PositionedResult, Verdict
 
 RESULTS_PER_BLOCK = 256
 STORED_COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results")
@@ -31,7 +32,7 @@ _CHECKSUMS = struct.Struct(f"<{len(CHECKSUM_COLUMNS)}I")
 _COUNTS = struct.Struct(f"<{len(OUTCOMES)}Q")
 NAN = float("nan")
 MAX_FLOAT = sys.float_info.max
-# The fastest level makes JSON eight times smaller; higher levels take twice the time for a tenth more.
+# The fastest level makes JSON eight times smaller; higher levels take twice the time to save another tenth.
 # Shorter content is not compressed.
 COMPRESSION_LEVEL, MIN_COMPRESSED_LENGTH = 1, 300
 COMPRESSED_PREFIX = zlib.compress(b"")[:1]
@@ -39,6 +40,7 @@ OUTCOME_BYTE = struct.calcsize("<IHI")
 FIRST_MARK = OUTCOME_BYTE + 1
 DOUBLE = struct.calcsize("<d")
 
+OUTCOME_INDEXES = {outcome: index for index, outcome in enumerate(OUTCOMES)}
 # One letter per evaluator: passed, failed, evaluator error, skipped, the target failed.
 PASSED, FAILED, ERROR, SKIPPED, NO_OUTPUT = "pfesx"
 _PASSED, _FAILED = ord(PASSED), ord(FAILED)
@@ -69,28 +71,40 @@ def make_record_layout(evaluators: int) -> struct.Struct:
     return struct.Struct(f"<IHIB{evaluators}s{3 + evaluators}d")
 
 
-def make_packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
-    """Return the function that packs a run's results."""
-    names = tuple(spec.name for spec in run.evaluators)
-    configurations = {c.name: index for index, c in enumerate(run.configurations)}
-    outcomes = {outcome: index for index, outcome in enumerate(OUTCOMES)}
-    pack = make_record_layout(len(names)).pack
-    no_marks, no_numbers = (NO_OUTPUT * len(names)).encode(), [NAN] * len(names)
+class ResultPacker:
+    """Packs the results of a run."""
 
-    def pack_result(position: int, result: EvalResult, verdict: Verdict) -> Packed:
+    def __init__(self, run: RunMetadata) -> None:
+        self._names = names = tuple(spec.name for spec in run.evaluators)
+        self._configurations = {c.name: index for index, c in enumerate(run.configurations)}
+        self._pack_figures = make_record_layout(len(names)).pack
+        self._no_marks, self._no_numbers = (NO_OUTPUT * len(names)).encode(), [NAN] * len(names)
+
+    def pack(self, position: int, result: EvalResult, verdict: Verdict) -> Packed:
+        """Pack one result."""
         json, result = encode_result(result)
+        return self._pack(position, result, verdict, json)
+
+    def pack_batch(self, batch: Sequence[PositionedResult]) -> list[Packed]:
+        """Pack several results; those that hold only text are encoded together, which is faster."""
+        lines = encode_text_results([result for _, result, _ in batch])
+        if lines is None:
+            return [self.pack(*item) for item in batch]
+        return [self._pack(*item, line) for item, line in zip(batch, lines, strict=True)]
+
+    def _pack(self, position: int, result: EvalResult, verdict: Verdict, json: bytes) -> Packed:
         trial = result.trial
         sample = trial.sample
         error_kind = None
         if trial.error is None:
-            marks, numbers = _mark_scores(names, result.scores)
+            marks, numbers = _mark_scores(self._names, result.scores)
         else:
-            marks, numbers, error_kind = no_marks, no_numbers, trial.error.kind
+            marks, numbers, error_kind = self._no_marks, self._no_numbers, trial.error.kind
         outcome, value = verdict
-        outcome_index = outcomes[outcome]
-        figures = pack(
+        outcome_index = OUTCOME_INDEXES[outcome]
+        figures = self._pack_figures(
             position,
-            configurations[trial.configuration],
+            self._configurations[trial.configuration],
             trial.epoch,
             outcome_index,
             marks,
@@ -102,8 +116,6 @@ def make_packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed
         cluster = sample.cluster or None if sample.metadata else None
         spent = find_model_usage(result) if trial.usage is not None or result.sessions else None
         return outcome_index, figures, sample.id, cluster, error_kind, spent, json
-
-    return pack_result
 
 
 def make_rows(run_key: int, results: Sequence[Packed]) -> Iterator[tuple[Any, ...]]:
@@ -131,14 +143,14 @@ def is_intact(checksums: Any, name: str, value: Any) -> bool:
     if not isinstance(checksums, bytes) or len(checksums) != _CHECKSUMS.size:
         return False
     if value == b"":
-        # No column is stored empty, and an empty column has the checksum of a missing one.
+        # No column is stored empty; an empty column has the checksum of a missing column.
         return False
     written: int = _CHECKSUMS.unpack(checksums)[CHECKSUM_COLUMNS.index(name)]
     return written == _checksum(value)
 
 
 def pack_counts(counts: Sequence[int]) -> bytes:
-    """Return the counts of a block in the form that their checksum covers."""
+    """Return the counts of a block in the format that their checksum covers."""
     return _COUNTS.pack(*counts)
 
 
@@ -147,7 +159,7 @@ def _checksum(value: bytes | None) -> int:
 
 
 def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]:
-    """Return the packed results of a stored row in which nothing failed."""
+    """Return the packed results of a stored row, without failed results."""
     size = make_record_layout(evaluators).size
     figures, sample_ids, clusters, error_kinds, spent, lines = row
     ids = _decode_list(sample_ids)
@@ -159,7 +171,7 @@ def select_complete_results(row: Sequence[Any], evaluators: int) -> list[Packed]
         ids,
         decode_list(clusters, len(ids)),
         decode_list(error_kinds, len(ids)),
-        [each and ModelUsage(*each) for each in decode_list(spent, len(ids))],
+        [usage and ModelUsage(*usage) for usage in decode_list(spent, len(ids))],
         split_lines(lines),
         strict=True,
     )
@@ -171,21 +183,22 @@ def _has_no_errors(record: bytes, evaluators: int) -> bool:
     return not failed and ord(ERROR) not in record[FIRST_MARK : FIRST_MARK + evaluators]
 
 
-def list_numbers(figures: bytes, evaluators: int, index: int) -> tuple[float, ...]:
+def read_numbers(figures: bytes, evaluators: int, index: int) -> array[float]:
     """Return one number of each result without unpacking the other figures."""
     size = make_record_layout(evaluators).size
-    return _make_column_layout(evaluators, index, len(figures) // size).unpack(figures)
-
-
-@lru_cache(maxsize=64)
-def _make_column_layout(evaluators: int, index: int, results: int) -> struct.Struct:
-    before = FIRST_MARK + evaluators + DOUBLE * (index - VALUE)
-    after = make_record_layout(evaluators).size - before - DOUBLE
-    return struct.Struct("<" + f"{before}xd{after}x" * results)
+    first = FIRST_MARK + evaluators + DOUBLE * (index - VALUE)
+    # Eight strided copies, one per byte of a double, are ten times as fast as unpacking.
+    column = bytearray(len(figures) // size * DOUBLE)
+    for offset in range(DOUBLE):
+        column[offset::DOUBLE] = figures[first + offset :: size]
+    numbers = array("d", bytes(column))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
 
 
 def split_lines(stored: bytes) -> list[bytes]:
-    """Return stored results as lines of JSON; the first byte tells whether they are compressed."""
+    """Return stored results as lines of JSON; the first byte shows whether they are compressed."""
     return (zlib.decompress(stored) if stored.startswith(COMPRESSED_PREFIX) else stored).split(b"\n")
 
 
@@ -196,7 +209,7 @@ def _compress_lines(lines: bytes) -> bytes:
 
 
 def decode_list(data: bytes | None, length: int) -> list[Any]:
-    """Decode a stored list, or return as many Nones if nothing was stored."""
+    """Decode a stored list, or return a list of `length` Nones if nothing was stored."""
     return [None] * length if data is None else _decode_list(data)
 
 

@@ -1,4 +1,4 @@
-"""Check what is read from a history before it is used, and explain what is damaged."""
+"""Check stored data before it is used, and explain damage."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def damage_error(run_id: str, reason: str) -> HistoryError:
 
 
 def decode_stored(run_id: str, what: str, decode: Callable[[], T]) -> T:
-    """Call `decode`; an error becomes a `HistoryError` that names `what` is damaged."""
+    """Call `decode`; an error becomes a `HistoryError` that names the damaged part (`what`)."""
     try:
         return decode()
     except DECODE_ERRORS as error:
@@ -54,7 +54,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class BlockChecker:
-    """Check the columns of a run's blocks as they are read."""
+    """Checks the columns of a run's blocks as they are read."""
 
     def __init__(self, run: RunMetadata) -> None:
         self._run_id = run.run_id
@@ -105,7 +105,7 @@ class BlockChecker:
         return lines
 
     def _count_entries(self, name: str, value: Any) -> int | None:
-        """Return the number of results in a column; None if the column alone does not show it."""
+        """Return the number of results in a column; None if it cannot be determined from the column alone."""
         if name == "id":
             return None
         if not isinstance(value, bytes):
@@ -138,7 +138,7 @@ def _has_valid_type(name: str, entry: Any) -> bool:
         return True
     if name == "spent":
         numbers = isinstance(entry, list) and len(entry) == 3
-        return numbers and all(each is None or _is_number(each) for each in entry)
+        return numbers and all(number is None or _is_number(number) for number in entry)
     return isinstance(entry, str)
 
 

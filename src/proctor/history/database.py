@@ -1,7 +1,7 @@
 """The database interface of a history, and schema migrations.
 
-The SQL uses `?` for values and works on SQLite and PostgreSQL; where they differ, there are separate SQL
-files (`migrations/`) or methods.
+The SQL uses `?` for values and works on SQLite and PostgreSQL; separate SQL files (`migrations/`) or methods cover the
+differences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Rows(Protocol):
 
 
 class Connection(Protocol):
-    """A connection that one thread uses at a time; every statement is its own transaction."""
+    """A connection for one thread at a time; every statement is a separate transaction."""
 
     @property
     def usable(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.records import codec
 from proctor.records.codec import ENCODE_ERRORS
-from proctor.records.lossless import MARK, restore_result, restore_sample, tag_result, tag_session, tag_value
+from proctor.records.lossless import TAG_START, restore_result, restore_sample, tag_result, tag_session, tag_value
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Session, Usage
@@ -27,7 +27,7 @@ _read_tagged = msgspec.json.Decoder(EvalResult).decode
 def decode_result(data: bytes) -> EvalResult:
     """Decode a stored result with its original values."""
     result = _read_tagged(data)
-    return restore_result(result) if MARK in data else result
+    return restore_result(result) if TAG_START in data else result
 
 
 class _Trial(msgspec.Struct):
@@ -44,14 +44,14 @@ _decode_partially = msgspec.json.Decoder(_Result).decode
 def decode_sample(data: bytes) -> Sample[Any, Any]:
     """Decode only the sample of a stored result."""
     sample = _decode_partially(data).trial.sample
-    return restore_sample(sample) if MARK in data else sample
+    return restore_sample(sample) if TAG_START in data else sample
 
 
 def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
-    """Return a result as JSON, and the result that this JSON holds.
+    """Return a result as JSON, and the result that this JSON represents.
 
-    They differ only if JSON cannot hold a value or a value has the wrong type: such an output is stored as
-    its repr, such a session event too (with a warning), and such a usage is omitted.
+    They differ only if JSON cannot represent a value or a value has the wrong type: an output or a session event is
+    then stored as its repr (an event with a warning), and a usage is omitted.
     """
     try:
         trial = result.trial
@@ -66,6 +66,31 @@ def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
         result = _replace_unstorable(result)
         return codec.encode(tag_result(result)), result
     return data, result
+
+
+def encode_text_results(results: Sequence[EvalResult]) -> list[bytes] | None:
+    """Return results that hold only strings as lines of JSON, or None if one holds anything else."""
+    if not all(map(_is_text, results)):
+        return None
+    try:
+        return codec.encode_lines(results).splitlines()
+    except ENCODE_ERRORS:
+        # A string with a lone surrogate; `encode_result` tags it.
+        return None
+
+
+def _is_text(result: EvalResult) -> bool:
+    trial = result.trial
+    sample = trial.sample
+    return (
+        type(sample.input) is type(trial.output) is str
+        and (type(sample.expected) is str or sample.expected is None)
+        and type(trial.latency_ms) is float
+        and isfinite(trial.latency_ms)
+        and trial.raw_output is None
+        and trial.usage is None
+        and not (trial.session or sample.metadata or result.sessions)
+    )
 
 
 def _replace_unstorable(result: EvalResult) -> EvalResult:
@@ -142,7 +167,7 @@ def _value(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a detail of a score if JSON can hold it without tags, else its repr."""
+    """Return a detail of a score if JSON can represent it without tags, else its repr."""
     return _keep_if_storable(value, lambda each: each)
 
 
@@ -162,5 +187,5 @@ def _repr(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Replace the surrogates of a text, which UTF-8 cannot hold."""
+    """Replace the surrogates in a string, which UTF-8 cannot encode."""
     return str(value).encode(errors="backslashreplace").decode()

@@ -16,7 +16,7 @@ from proctor.history.stored_runs import StoredRuns
 SCHEMA = "proctor"
 CONNECT_SECONDS = 10
 FIX = "check that the server is reachable and that the user may create and write the schema `proctor`"
-# When a machine disappears, its locks are freed after about a minute, not after the default two hours.
+# If a machine disappears, its locks are released after about a minute, not after the default of two hours.
 KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 # The lock for migrations; the lock of a run is a digest of its id.
 SCHEMA_LOCK = 0x70726F63746F72
@@ -73,7 +73,7 @@ class PostgresDatabase:
     reading_fix = FIX
 
     def __init__(self, url: str) -> None:
-        self._psycopg = extras.require("psycopg", extra="postgres", why="a history on PostgreSQL")
+        self._psycopg = extras.require("psycopg", extra="postgres", why="a PostgreSQL history")
         self._parameters = _parse_url(self._psycopg, url)
         self._exists = False
         self._claims: dict[str, PostgresConnection] = {}
@@ -160,7 +160,7 @@ class PostgresDatabase:
         return int(query(SIZE_QUERY, ())[0][0]), int(version[0][0])
 
     def scrub(self, connection: Connection) -> None:
-        """Do nothing: the server reuses the space of deleted rows on its own."""
+        """Do nothing: the server reuses the space of deleted rows."""
 
     def _connect(self) -> PostgresConnection:
         psycopg, parameters = self._psycopg, self._parameters
@@ -192,8 +192,8 @@ def display_url(parameters: Mapping[str, Any] | None) -> str:
 def _parse_url(psycopg: Any, url: str) -> dict[str, Any] | None:
     """Return the connection parameters in a URL, or None if it is not valid.
 
-    An invalid user, host, port or database may be the end of a password with an unescaped @ or /, which an
-    error must not show.
+    An invalid user, host, port or database may be the end of a password with an unescaped @ or /, which an error
+    message must not show.
     """
     try:
         parameters: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)

@@ -23,7 +23,7 @@ NEWEST_FIRST = "ORDER BY began DESC, id DESC"
 INDEXED_CHARACTERS = 200
 # The number of recent runs searched for a suggestion.
 SEARCHED_RUNS = 500
-# Ids sort by their bytes, so ids with a prefix lie between the prefix and the prefix plus this.
+# Ids sort by their bytes, so ids with a prefix lie between the prefix and the prefix plus this character.
 LAST_CHARACTER = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -106,16 +106,16 @@ class RunFinder:
         rows = self._query(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
         newer: Counter[str] = Counter()
         expired = []
-        for run_id, run_name, began in rows:
-            started_at = EPOCH + timedelta(microseconds=began)
+        for run_id, run_name, start_time in rows:
+            started_at = EPOCH + timedelta(microseconds=start_time)
             if not retention.keeps(newer[run_name], started_at, now):
-                # Another process may have deleted the run meanwhile.
+                # Another process may have deleted the run in the meantime.
                 expired += self._query("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
             newer[run_name] += 1
         return [decode_run(row[0]) for row in expired]
 
     def find(self, reference: str) -> RunMetadata:
-        """Find a run by its id, its name (the newest), its baseline, "latest", or a prefix of its id."""
+        """Find a run by its id, a prefix of its id, its name (the newest run), a baseline, or "latest"."""
         rows = self._query("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
         if not rows and reference == LATEST:
             rows = self._query(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1")
@@ -142,21 +142,21 @@ class RunFinder:
         if not recent:
             where = self._database.where
             raise RunNotFound(
-                f"there is no run {reference!r}: the history is empty", where=where, fix="proctor run eval.yaml"
+                f"unknown run {reference!r}: the history is empty", where=where, fix="proctor run eval.yaml"
             )
         # People remember names; an id is suggested only if it is very similar.
         names = {LATEST, *(name for name, _ in recent)}
         names |= {row[0] for row in self._query("SELECT name FROM baselines")}
         likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
-        raise RunNotFound(f"there is no run {reference!r}", fix=suggest_name(reference, likely or names))
+        raise RunNotFound(f"unknown run {reference!r}", fix=suggest_name(reference, likely or names))
 
     def baseline(self, name: str) -> RunMetadata:
         """Return the run of a baseline."""
         rows = self._query(BASELINE_QUERY, (name,))
         if not rows:
-            known = [row[0] for row in self._query("SELECT name FROM baselines")]
-            fix = suggest_name(name, known) if known else "set one: proctor baseline set NAME RUN"
-            raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
+            baseline_names = [row[0] for row in self._query("SELECT name FROM baselines")]
+            fix = suggest_name(name, baseline_names) if baseline_names else "set one: proctor baseline set NAME RUN"
+            raise RunNotFound(f"unknown baseline {name!r}", fix=fix)
         return decode_run(rows[0][0])
 
     def baselines(self) -> dict[str, RunMetadata]:
@@ -174,10 +174,10 @@ def check_baseline_name(name: str) -> None:
         )
 
 
-def to_microseconds(when: datetime) -> int:
-    """Return a time in microseconds since 1970, by which runs are sorted."""
-    if when.tzinfo is None:
+def to_microseconds(time: datetime) -> int:
+    """Return a time in microseconds since 1970; runs are sorted by this number."""
+    if time.tzinfo is None:
         raise UsageError(
-            f"the date {when.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"
+            f"the date {time.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"
         )
-    return (when - EPOCH) // timedelta(microseconds=1)
+    return (time - EPOCH) // timedelta(microseconds=1)

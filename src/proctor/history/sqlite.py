@@ -16,12 +16,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
 
+from proctor.core.resources import describe_os_error
 from proctor.errors import HistoryError
 from proctor.history.database import Connection, Query, claimed_error, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 BUSY_SECONDS = 30.0
-OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history, or move this one away"
+OTHER_FILE = "choose another file with PROCTOR_HISTORY or --history"
 _READ_ONLY_ERRORS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_IOERR)
 
 
@@ -59,7 +60,7 @@ def open_read_only(path: Path) -> SQLiteConnection:
     """Open a read-only connection.
 
     SQLite needs files next to the database for its write-ahead log. If it cannot create them, a database
-    without a log is read directly, and one with a log or an older schema is read as a copy.
+    without a log is read directly, and a database with a log or an older schema is read as a copy.
     """
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
@@ -92,11 +93,11 @@ def _open(path: Path | str, *, uri: bool = False) -> SQLiteConnection:
 
 
 def shown_path(path: Path) -> str:
-    """Return a path relative to the current folder if it is inside, else the absolute path."""
+    """Return a path relative to the working directory if it is inside, else the absolute path."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):
-        # The path is elsewhere, or the current folder was deleted.
+        # The path is elsewhere, or the working directory was deleted.
         return str(path)
 
 
@@ -135,7 +136,7 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HistoryError(
-            f"the history cannot be written: {error.strerror or error}",
+            describe_os_error(error, "the history cannot be written"),
             where=shown_path(folder.parent),
             fix="name a file in a writable folder: --history FILE",
         ) from None
@@ -166,7 +167,7 @@ def is_claimed(folder: Path, run_id: str) -> bool:
 
 
 def _lock_file(path: Path) -> int | None:
-    """Return the locked file, or None if another process has it."""
+    """Return the locked file, or None if another process holds the lock."""
     for _ in range(ATTEMPTS):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         if _lock(handle) and _still_exists(handle, path):
@@ -196,7 +197,7 @@ def _lock(handle: int, *, shared: bool = False) -> bool:
 
 
 RETRY_SECONDS = 0.01
-# After this time a deletion stops waiting for readers; a later one, or the last process, empties the log.
+# After this time a deletion stops waiting for readers; a later deletion, or the last process, truncates the log.
 SCRUB_SECONDS = 2.0
 
 
@@ -275,7 +276,8 @@ def open_database(path: Path) -> SQLiteConnection:
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         if may_be_read_only(error, path):
             return open_read_only(path)
-        raise HistoryError(f"the history cannot be opened: {error}", where=shown_path(path), fix=OTHER_FILE) from error
+        reason = "this is a folder, not a file" if path.is_dir() else f"the history cannot be opened: {error}"
+        raise HistoryError(reason, where=shown_path(path), fix=OTHER_FILE) from error
     return connection
 
 
@@ -326,16 +328,16 @@ class SQLiteHistory(StoredRuns):
     """
 
     def __init__(self, path: str | Path) -> None:
-        # Absolute: a target may change the current folder while its run is written.
+        # Absolute, because a target may change the working directory while its run is written.
         self.path = Path(path).absolute()
         super().__init__(SQLiteDatabase(self.path))
 
-    # False where the caller cannot reach the history after the run (`history=False`).
+    # False if the caller cannot access the history after the run (`history=False`).
     is_reachable = True
 
     @classmethod
     def temporary(cls) -> SQLiteHistory:
-        """Return a history that is deleted with its last reference."""
+        """Return a history that is deleted when its last reference is gone."""
         folder = tempfile.mkdtemp(prefix="proctor-")
         history = cls(Path(folder) / "history.db")
         weakref.finalize(history, shutil.rmtree, folder, ignore_errors=True)

@@ -34,10 +34,10 @@ from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
-# The value of each mark in a pass rate.
+# The value of each outcome letter in a pass rate.
 _MARK_VALUES = {block.MARKS_BY_OUTCOME[outcome]: value for outcome, value in PASS_VALUES.items()}
 
-# A place on disk is the id of a block and, in the last bits, the index of a result in the block.
+# A location on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
 OFFSET = (1 << OFFSET_BITS) - 1
 MAX_CACHED_BLOCKS = 16
@@ -48,7 +48,7 @@ MAX_GATHERED_RESULTS, MAX_GATHERED_BYTES = 65_536, 64_000_000
 
 
 class ResultReader:
-    """Reads the results of one run by their places on disk; the last blocks are cached."""
+    """Reads the results of one run by their locations on disk; the last blocks are cached."""
 
     def __init__(self, query: Query, run_id: str) -> None:
         self._query = query
@@ -56,7 +56,7 @@ class ResultReader:
         self._cached_blocks: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def read(self, place: int) -> EvalResult:
-        """Return the result at a place."""
+        """Return the result at a location."""
         key = place >> OFFSET_BITS
         lines = self._cached_blocks.get(key)
         if lines is None:
@@ -67,7 +67,7 @@ class ResultReader:
         return self._decode(self._line(lines, place))
 
     def all(self, places: array[int]) -> Iterator[EvalResult]:
-        """Yield the results at some places, in that order."""
+        """Yield the results at some locations, in the same order."""
         start = 0
         while start < len(places):
             part: Sequence[int] = places[start : start + WINDOW]
@@ -81,29 +81,29 @@ class ResultReader:
             start += len(part)
 
     def _gather_lines(self, places: Sequence[int]) -> dict[int, bytes]:
-        """Return the lines of the first places, as many as fit in memory and at least one."""
+        """Return the lines of the first locations: as many as fit in memory, and at least one."""
         by_block: dict[int, list[int]] = {}
         for place in places:
             by_block.setdefault(place >> OFFSET_BITS, []).append(place)
-        gathered: dict[int, bytes] = {}
+        lines_by_place: dict[int, bytes] = {}
         size, ranks = 0, {place: rank for rank, place in enumerate(places)}
         end = len(places)
         for key, lines in self._lines(sorted(by_block)):
             for place in by_block[key]:
                 if ranks[place] < end:
-                    gathered[place] = self._line(lines, place)
-                    size += len(gathered[place])
+                    lines_by_place[place] = self._line(lines, place)
+                    size += len(lines_by_place[place])
             while size > MAX_GATHERED_BYTES and end > 1:
                 end //= 2
-                gathered = {place: line for place, line in gathered.items() if ranks[place] < end}
-                size = sum(map(len, gathered.values()))
-        return {place: gathered[place] for place in places[:end]}
+                lines_by_place = {place: line for place, line in lines_by_place.items() if ranks[place] < end}
+                size = sum(map(len, lines_by_place.values()))
+        return {place: lines_by_place[place] for place in places[:end]}
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
         for start in range(0, len(keys), MAX_CACHED_BLOCKS):
             part = keys[start : start + MAX_CACHED_BLOCKS]
-            marks = ", ".join("?" * len(part))
-            sql = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
+            placeholders = ", ".join("?" * len(part))
+            sql = f"SELECT id, results, checksums FROM blocks WHERE id IN ({placeholders})"
             rows = self._query(sql, part)
             if len(rows) < len(part):
                 raise HistoryError(
@@ -126,28 +126,28 @@ class ResultReader:
 
 
 def _is_scattered(places: Sequence[int]) -> bool:
-    """Return whether reading the places one by one would decompress blocks repeatedly."""
+    """Return whether reading the locations one by one would decompress blocks repeatedly."""
     cached: dict[int, None] = {}
-    unpacked, blocks = 0, set()
+    unpacked_count, blocks = 0, set()
     for place in places:
         key = place >> OFFSET_BITS
         if key not in cached:
-            unpacked += 1
+            unpacked_count += 1
             blocks.add(key)
             cached[key] = None
             if len(cached) > MAX_CACHED_BLOCKS:
                 del cached[next(iter(cached))]
-    return unpacked > 2 * len(blocks)
+    return unpacked_count > 2 * len(blocks)
 
 
 # Up to this many results, columns stay in memory after the first read.
 MAX_CACHED_RESULTS = 100_000
-BLOCKS_PER_QUERY = 512
+BLOCKS_PER_QUERY = 64
 # These values stay in memory for runs of any size, because they are small.
 ALWAYS_CACHED = ("small", "outcomes")
 NO_CONFIGURATION = -1
 
-# The marks of results by their index in OUTCOMES, and the marks of an evaluator that the run lacks.
+# The letters of outcomes by their index in OUTCOMES, and the letters for an evaluator that the run lacks.
 OUTCOME_MARKS = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in OUTCOMES).ljust(256)
 UNKNOWN_EVALUATOR = bytes(block.MARKS_BY_OUTCOME["error" if o == "error" else "skipped"] for o in OUTCOMES)
 MARKS_WITHOUT_VERDICT = bytes(block.MARKS_BY_OUTCOME[outcome] for outcome in ("error", "unscored", "skipped"))
@@ -214,7 +214,7 @@ class StoredResults:
         name = ("column", evaluator)
         if name not in self._cache:
             self._forget_large()
-        # Several metrics use the same column in succession, so the last one stays in memory.
+        # Several metrics use the same column in succession, so the last column stays in memory.
         return self._cached(name, lambda: self._read_column(evaluator), any_size=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
@@ -240,22 +240,24 @@ class StoredResults:
         return self._number_column(block.TOKENS)
 
     def _number_column(self, place: int) -> Column:
-        """Return a number of each trial; trials without it count as skipped."""
+        """Return a number for each trial; trials without the number count as skipped."""
         self._forget_large()
-        parts = (self._numbers(figures, place) for figures in self._packed())
-        return make_number_column(array("d", chain.from_iterable(parts)), self.clusters())
+        numbers = array("d")
+        for figures in self._packed():
+            numbers.extend(self._numbers(figures, place))
+        return make_number_column(numbers, self.clusters())
 
     def model_usage(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
-        usages = [each and ModelUsage(*each) for _, _, each in self._entries("spent")]
+        usages = [usage and ModelUsage(*usage) for _, _, usage in self._entries("spent")]
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
         entries = list(zip(*self._entries("sample_ids, clusters, spent"), strict=True))
         _, figures, ids, clusters, spent = entries or [()] * 5
         columns = list(zip(*figures, strict=True)) or [()] * (block.FIRST_NUMBER + len(self._evaluators))
-        costs = [each[0] if each else None for each in spent]
+        costs = [usage[0] if usage else None for usage in spent]
         return Figures(
             list(ids),
             bytes(columns[block.OUTCOME]),
@@ -321,7 +323,7 @@ class StoredResults:
         return lambda figure: figure[block.MARKS][index] == mark
 
     def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
-        """Return the marks and numbers of an evaluator, or of the results; NaN for missing numbers."""
+        """Return the outcome letters and numbers of an evaluator, or of the results; NaN for missing numbers."""
         if evaluator is not None and evaluator not in self._evaluators:
             return bytes(UNKNOWN_EVALUATOR[outcome] for outcome in self.outcomes()), array("d")
         mark_offset, place = block.OUTCOME_BYTE, block.VALUE
@@ -337,8 +339,9 @@ class StoredResults:
     def _marks(self, figures: bytes, mark_offset: int = block.OUTCOME_BYTE) -> Iterable[int]:
         return self._select(figures, figures[mark_offset :: self._record.size])
 
-    def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
-        return self._select(figures, block.list_numbers(figures, len(self._evaluators), place))
+    def _numbers(self, figures: bytes, place: int) -> array[float]:
+        numbers = block.read_numbers(figures, len(self._evaluators), place)
+        return numbers if self._configuration is None else array("d", self._select(figures, numbers))
 
     def _select(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
         """Select the entries of a column that belong to the selected configuration."""
@@ -351,13 +354,13 @@ class StoredResults:
         return (self._cached("packed", lambda: b"".join(parts)),) if self._may_cache() else parts
 
     def _placed(self) -> Iterable[tuple[int, tuple[Any, ...]]]:
-        """Return every result's place on disk (block and offset) and its figures."""
+        """Return every result's location on disk (block and offset) and its figures."""
         if self._may_cache():
             return self._cached("placed", lambda: list(self._entries()))
         return self._entries()
 
     def _entries(self, columns: str = "", condition: str = "TRUE") -> Iterator[Any]:
-        """Yield the place, the figures and other columns of each result that is selected."""
+        """Yield the location, the figures and other columns of each selected result."""
         names = ("id, figures, " + columns).removesuffix(", ")
         for key, figures, *stored in self._blocks(names, condition):
             first, count = key << OFFSET_BITS, len(figures) // self._record.size
@@ -413,7 +416,7 @@ class StoredResults:
         return self._check.sum_counts(self._query(sql, (self._run_key,)))
 
     def _cached(self, name: object, read: Callable[[], T], *, any_size: bool = False) -> T:
-        """Return a cached value, or read it and cache it if the run has ended and is not too large."""
+        """Return a cached value, or read it; cache it if the run has ended and is not too large."""
         if name in self._cache:
             cached: T = self._cache[name]
             return cached
@@ -423,7 +426,7 @@ class StoredResults:
         return value
 
     def _forget_large(self) -> None:
-        """Free memory: of a large run only one column is in memory at a time."""
+        """Free memory: only one column of a large run is in memory at a time."""
         if not self._may_cache():
             self._cache = {key: value for key, value in self._cache.items() if key in ALWAYS_CACHED}
 

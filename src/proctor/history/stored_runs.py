@@ -20,7 +20,7 @@ from proctor.history.block import (
     RESULTS_PER_BLOCK,
     STORED_COLUMNS,
     Packed,
-    make_packer,
+    ResultPacker,
     make_record_layout,
     make_rows,
     select_complete_results,
@@ -42,12 +42,12 @@ class RunImporter:
     def __init__(self, connection: Connection, run_key: int, run: RunMetadata) -> None:
         self._connection = connection
         self._run_key = run_key
-        self._pack = make_packer(run)
+        self._packer = ResultPacker(run)
         self._pending: list[Packed] = []
 
     def add(self, position: int, result: EvalResult) -> None:
         """Store a result at its position in the plan."""
-        self._pending.append(self._pack(position, result, result.verdict()))
+        self._pending.append(self._packer.pack(position, result, result.verdict()))
         if len(self._pending) >= RESULTS_PER_BLOCK:
             self.write()
 
@@ -99,13 +99,13 @@ def store_properties(connection: Connection, run_key: int, run: RunMetadata) -> 
     _insert(connection, "configurations (run, name)", ((run_key, name) for name in configurations))
 
 
-def _insert(connection: Connection, into: str, values: Iterable[tuple[Any, ...]]) -> None:
-    marks = ", ".join("?" * (into.count(",") + 1))
-    connection.executemany(f"INSERT INTO {into} VALUES ({marks})", values)
+def _insert(connection: Connection, table: str, values: Iterable[tuple[Any, ...]]) -> None:
+    marks = ", ".join("?" * (table.count(",") + 1))
+    connection.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
 
 
 def encode_run(metadata: RunMetadata) -> bytes:
-    """Encode a run's metadata and check that it can be decoded, because one bad value would hide the run."""
+    """Encode a run's metadata and check that it can be decoded, because one invalid value would hide the run."""
     data = codec.encode(metadata)
     codec.decode(data, RunMetadata, where=metadata.run_id)
     return data
@@ -122,7 +122,7 @@ class StoredRuns(run_finder.RunFinder):
     def __init__(self, database: Database) -> None:
         self._database = database
         # Threads may share a history, but not the transaction of a connection.
-        self._opened: dict[int, Connection] = {}
+        self._open_connections: dict[int, Connection] = {}
         self._pending_outputs: dict[str, bytes] = {}
 
     def begin(self, metadata: RunMetadata) -> None:
@@ -166,7 +166,7 @@ class StoredRuns(run_finder.RunFinder):
         with self._changing() as connection:
             row = connection.execute("SELECT id, metadata FROM runs WHERE run_id = ?", (metadata.run_id,)).fetchone()
             if row is None:
-                raise RunNotFound(f"there is no run {metadata.run_id!r}: it was deleted meanwhile")
+                raise RunNotFound(f"unknown run {metadata.run_id!r}: it was deleted meanwhile")
             connection.execute(
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE id = ?",
                 (metadata.status, data, metrics, row[0]),
@@ -207,7 +207,7 @@ class StoredRuns(run_finder.RunFinder):
         metadata = self.find(run_id)
         stored = self._query("SELECT metrics FROM runs WHERE run_id = ?", (metadata.run_id,))
         if not stored:
-            raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
+            raise RunNotFound(f"unknown run {run_id!r}: it was deleted meanwhile")
         results = self.results(metadata.run_id)
         is_complete = metadata.status == "completed" and metadata.stopped_early is None
         if is_complete and metadata.total and not len(results):
@@ -254,7 +254,8 @@ class StoredRuns(run_finder.RunFinder):
                     connection.executemany(INSERT, make_rows(run_key, remaining))
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
-        """Make a run a baseline, by any reference that `find` accepts; an existing name moves to it."""
+        """Make a run a baseline; `run_id` is any reference that `find` accepts. An existing baseline moves to this
+        run."""
         run_finder.check_baseline_name(name)
         run = self.find(run_id)
         with self._changing() as connection:
@@ -264,7 +265,7 @@ class StoredRuns(run_finder.RunFinder):
                 (name, run.run_id),
             )
             if not changed.rowcount:
-                raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
+                raise RunNotFound(f"unknown run {run_id!r}: it was deleted meanwhile")
         return run
 
     def drop_baseline(self, name: str) -> None:
@@ -287,13 +288,13 @@ class StoredRuns(run_finder.RunFinder):
         dry_run: bool = False,
         only: Collection[str] | None = None,
     ) -> PruneResult:
-        """Delete the runs beyond the retention limits, with one name or all; return them.
+        """Delete the runs outside the retention limits, of one name or of all names; return them.
 
-        Baselines and runs that a process works on stay. A dry run deletes nothing. `only` restricts the
+        Baselines and runs that a process works on are not deleted. A dry run deletes nothing. `only` restricts the
         deletion to these ids.
         """
         expired = self._expired_runs(retention, now, name)
-        baselines = {run.run_id: each for each, run in self.baselines().items()} if expired else {}
+        baselines = {run.run_id: baseline for baseline, run in self.baselines().items()} if expired else {}
         deleted, exempt = [], {}
         for run in expired:
             if run.run_id in baselines:
@@ -338,9 +339,9 @@ class StoredRuns(run_finder.RunFinder):
         return sorted(row[0] for row in rows)
 
     def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
-        """Delete cached outputs and answers, or those older than a time; return their number.
+        """Delete cached outputs and responses, or only those older than a time; return their number.
 
-        A dry run only counts.
+        A dry run only counts them.
         """
         condition, values = "", []
         if before is not None:
@@ -377,11 +378,11 @@ class StoredRuns(run_finder.RunFinder):
 
     def close(self) -> None:
         """Close the connections; they reopen when needed."""
-        while self._opened:
-            self._opened.popitem()[1].close()
+        while self._open_connections:
+            self._open_connections.popitem()[1].close()
 
     def _query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a query; a history that does not exist yet has no rows."""
+        """Run a query; a history that does not exist yet returns no rows."""
         if not self._database.exists():
             return []
         connection = self._connection
@@ -418,15 +419,15 @@ class StoredRuns(run_finder.RunFinder):
     @property
     def _connection(self) -> Connection:
         thread = threading.get_ident()
-        connection = self._opened.get(thread)
+        connection = self._open_connections.get(thread)
         if connection is None or not connection.usable:
-            connection = self._opened[thread] = self._database.connect()
-            # A history that is not closed closes its connections with its last reference.
+            connection = self._open_connections[thread] = self._database.connect()
+            # A history that was not closed closes its connections when its last reference is gone.
             weakref.finalize(self, connection.close)
         return connection
 
     def _row(self, run_id: str) -> tuple[int, RunMetadata]:
         rows = self._query("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
-            raise RunNotFound(f"there is no run {run_id!r}")
+            raise RunNotFound(f"unknown run {run_id!r}")
         return rows[0][0], run_finder.decode_run(rows[0][1])

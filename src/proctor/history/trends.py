@@ -13,7 +13,7 @@ from proctor.records.run import RunMetadata
 __all__ = ["Trend", "TrendPoint", "trend"]
 
 NO_LIMIT = 2**31
-FIELD = "field."
+FIELD_PREFIX = "field."
 
 MetricTable = Mapping[str, MetricValue]
 # A run, the name of a configuration, and the metrics of that configuration.
@@ -65,8 +65,8 @@ def trend(
 
 
 def _find_metric(metric: str, table: MetricTable) -> MetricValue | None:
-    """Return a metric by its name; the name of a field or evaluator means its mean."""
-    for name in (FIELD + metric, metric, f"{metric}.mean", f"{FIELD}{metric}.mean"):
+    """Return a metric by its name; the name of a field or evaluator selects its mean."""
+    for name in (FIELD_PREFIX + metric, metric, f"{metric}.mean", f"{FIELD_PREFIX}{metric}.mean"):
         if name in table:
             return table[name]
     return None
@@ -92,15 +92,17 @@ def _configuration_metrics(
 def _check_names(
     metric: str, configurations: Sequence[str] | None, tables: Sequence[ConfigurationMetrics], *, has_metric: bool
 ) -> None:
-    """Raise `ConfigError` for an unknown name, which would otherwise give an empty trend."""
+    """Raise `ConfigError` for an unknown name, which would otherwise result in an empty trend."""
     if not tables:
         return
-    known = {configuration for _, configuration, _ in tables}
+    known_configurations = {configuration for _, configuration, _ in tables}
     for configuration in configurations or ():
-        if configuration not in known:
+        if configuration not in known_configurations:
             raise ConfigError(
-                f"no run has a configuration {configuration!r}", where="trend", fix=suggest_name(configuration, known)
+                f"no run has a configuration {configuration!r}",
+                where="trend",
+                fix=suggest_name(configuration, known_configurations),
             )
     if not has_metric:
-        names = {name.removeprefix(FIELD) for _, _, table in tables for name in table}
+        names = {name.removeprefix(FIELD_PREFIX) for _, _, table in tables for name in table}
         raise ConfigError(f"no run has a metric {metric!r}", where="trend", fix=suggest_name(metric, names))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from proctor.errors import HistoryError
-from proctor.history.block import COLUMNS, Packed, make_packer, make_rows
+from proctor.history.block import COLUMNS, Packed, ResultPacker, make_rows
 from proctor.history.database import Connection, first_line
 from proctor.records.order import Positions
 from proctor.records.run import RunMetadata
-from proctor.records.trial import EvalResult, Verdict
+from proctor.records.trial import EvalResult, PositionedResult, Verdict
 
 # The writer collects results for a short time before it commits, and longer if there are many.
 FEW_SECONDS, MANY_SECONDS, MANY_RESULTS = 0.0005, 0.05, 256
-MAX_QUEUED_RESULTS = 5_000
+MAX_QUEUED_RESULTS = 2_500
 
 INSERT = f"INSERT INTO blocks ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
 STORE_OUTPUT = "INSERT INTO outputs (key, created_at, reply) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -37,7 +37,7 @@ class GroupWriter:
     ) -> None:
         self._connection = connection
         self._run_key = run_key
-        self._pack = make_packer(run)
+        self._packer = ResultPacker(run)
         self._positions = positions or Positions()
         self._check_claim = check_claim
         self._pending: deque[Packed] = deque()
@@ -59,9 +59,17 @@ class GroupWriter:
             self._raise()
         if not self._positions.add(position):
             return
-        self._pending.append(self._pack(position, result, verdict or result.verdict()))
+        self._pending.append(self._packer.pack(position, result, verdict or result.verdict()))
         if not self._wake.is_set():
             self._wake.set()
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Queue several finished results; the same as `add` for each of them, but faster."""
+        if self._failure is not None:
+            self._raise()
+        is_new = self._positions.add
+        self._pending.extend(self._packer.pack_batch([item for item in batch if is_new(item[0])]))
+        self._wake.set()
 
     def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Queue an output for the cache under its key.
@@ -125,13 +133,13 @@ class GroupWriter:
         results = [self._pending.popleft() for _ in range(len(self._pending))]
         outputs = [self._outputs.popleft() for _ in range(len(self._outputs))]
         if results or outputs:
-            # If another process has claimed the run, these results must not count twice.
+            # If another process has claimed the run, it writes these results again.
             self._check_claim()
             with self._connection.transaction():
                 self._connection.executemany(INSERT, make_rows(self._run_key, results))
                 self._store(outputs)
             for key, _, reply in outputs:
-                # A newer output may have arrived meanwhile.
+                # A newer output may have arrived in the meantime.
                 if self._pending_outputs.get(key) is reply:
                     self._pending_outputs.pop(key, None)
         return len(results)

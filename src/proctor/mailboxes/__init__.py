@@ -1,4 +1,4 @@
-"""Mailboxes: queues that carry requests to workers and results back, with one contract."""
+"""Mailboxes: queues that carry requests to workers and results back, all with the same interface."""
 
 from __future__ import annotations
 

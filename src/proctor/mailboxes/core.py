@@ -1,4 +1,4 @@
-"""Shared by all mailboxes: argument checks, body encoding, leased messages and errors."""
+"""The shared parts of all mailboxes: argument checks, body encoding, leased messages and errors."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from proctor.records import codec
 from proctor.records.lossless import KIND, restore_result, tag_result
 from proctor.records.mail import DeadLetter
 from proctor.records.trial import EvalResult
+from proctor.records.validation import explain
 
 BodyT = TypeVar("BodyT")
 ItemT = TypeVar("ItemT")
@@ -44,17 +45,15 @@ _NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 LEASE_EXPIRED = "its lease expired"
 RETURNED = "it was returned"
-# As in scripts/mailbox.lua.
+# The same limit as in scripts/mailbox.lua.
 BAD_HEADER = "unreadable: its record has no valid header"
 
 
 def check_receive(max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = "") -> None:
-    """Raise `ConfigError` for invalid arguments of `receive`, all errors at once."""
+    """Raise one `ConfigError` for all invalid arguments of `receive`."""
     problems = []
     if not (_is_integer(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
-        problems.append(
-            Problem("max_messages", f"must be a whole number from 1 to {MAX_MESSAGES}, got {max_messages!r}")
-        )
+        problems.append(Problem("max_messages", f"must be an integer from 1 to {MAX_MESSAGES}, got {max_messages!r}"))
     for name, seconds, maximum in (
         ("visibility_timeout", visibility_timeout, MAX_LEASE_SECONDS),
         ("wait_time_seconds", wait_time_seconds, math.inf),
@@ -75,7 +74,7 @@ def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS,
 
 def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
     if bound is not None and not (_is_integer(bound) and bound >= 1):
-        fix = "pass a whole number of 1 or more, or None for no limit"
+        fix = "pass an integer, 1 or more, or None for no limit"
         raise ConfigError(f"invalid {name}: {bound!r}", where=where, fix=fix)
 
 
@@ -138,7 +137,7 @@ def format_history_line(delivery: int, reason: str) -> str:
 
 
 def describe_deliveries(deliveries: int) -> str:
-    """Return the reason of a dead letter that was delivered too often."""
+    """Return the reason for a dead letter that was delivered too often."""
     times = "once" if deliveries == 1 else f"{deliveries} times"
     return f"it was delivered {times} and never acknowledged"
 
@@ -151,7 +150,8 @@ class BodyCodec(Generic[BodyT]):
     """Encodes bodies as JSON and decodes them into their type; None accepts any JSON.
 
     The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list, mapping or union of
-    them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they are tagged as in the history.
+    them. Evaluation results preserve values that JSON cannot represent (tuples, sets, NaN): they are tagged as in the
+    history.
     """
 
     __slots__ = ("_decoder", "body_type")
@@ -180,7 +180,7 @@ class BodyCodec(Generic[BodyT]):
         try:
             body: Any = self._decoder.decode(data)
         except (ValueError, msgspec.DecodeError) as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(explain(error)) from None
         except Exception as error:
             # User-defined types may raise anything (deep nesting a RecursionError), and an invalid
             # message must not stop its receiver.
@@ -210,12 +210,12 @@ def _is_valid_time(seconds: object, maximum: float) -> bool:
 
 
 def _describe_range(maximum: float) -> str:
-    return "a number of seconds of 0 or more" if maximum == math.inf else f"a number of seconds from 0 to {maximum}"
+    return "a number of seconds, 0 or more" if maximum == math.inf else f"a number of seconds from 0 to {maximum}"
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class LeasedMessage(Generic[BodyT]):
-    """One delivery of a message. `lease` identifies the delivery for its mailbox."""
+    """One delivery of a message; `lease` identifies the delivery to its mailbox."""
 
     mailbox: StoredMailbox[Any]
     lease: Any
@@ -263,7 +263,7 @@ class LeasedMessage(Generic[BodyT]):
 
 
 class StoredMailbox(Generic[BodyT]):
-    """The shared part of all mailboxes: checks, encoding, closing. Subclasses store the messages."""
+    """The base class of mailboxes: checks, encoding and closing. Subclasses store the messages."""
 
     max_delay_seconds: ClassVar[float] = MAX_LEASE_SECONDS
 

@@ -28,7 +28,7 @@ _NOT_SCHEDULED = 0
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A message from sending until it is acknowledged or rejected.
+    """A message, from the time it is sent until it is acknowledged or rejected.
 
     `is_uncounted` is True if losing the latest delivery does not count towards `max_deliveries`.
     """
@@ -68,7 +68,8 @@ class Queue:
         self.changed = threading.Condition()
         self._entries: set[Entry] = set()
         self._waiting: deque[Entry] = deque()
-        # Delayed and leased entries by due time. An item whose turn differs from its entry's is outdated and ignored.
+        # Delayed and leased entries by due time. An item whose turn differs from the turn of its entry is outdated and
+        # ignored.
         self._scheduled: list[tuple[float, int, Entry]] = []
         self._turns = itertools.count(1)
         self._dead: deque[DeadLetter] = deque(maxlen=core.MAX_DEAD_LETTERS)
@@ -93,7 +94,7 @@ class Queue:
                 self._schedule(entry, due)
 
     def take(self, limit: int, seconds: float, max_deliveries: int | None, *, provisional: bool = False) -> list[Lease]:
-        """Lease waiting messages; those that were delivered too often become dead letters.
+        """Lease waiting messages; messages that were delivered too often become dead letters.
 
         Losing a `provisional` delivery does not count until it is confirmed.
         """
@@ -111,7 +112,7 @@ class Queue:
                     continue
                 entry.count += 1
                 entry.is_uncounted = provisional
-                # A counter of its own, because the delivery count may decrease.
+                # A separate counter, because the delivery count may decrease.
                 entry.receipt = f"{entry.id}.{next(self._turns)}"
                 self._schedule(entry, now + seconds)
                 leases.append(Lease(entry, entry.receipt, entry.count))
@@ -124,7 +125,7 @@ class Queue:
         with self.changed:
             self._drop(self._leased_entry(message.lease))
 
-    def give_back(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
+    def release(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
         with self.changed:
             entry = self._leased_entry(message.lease)
             entry.record_return(reason)
@@ -186,12 +187,12 @@ class Queue:
             self.changed.notify_all()
         active = len(self._entries) - len(self._waiting)
         if len(self._scheduled) > 2 * active + 64:
-            # Remove outdated items, or acknowledged messages would stay until their leases expire.
+            # Remove outdated items; otherwise acknowledged messages would stay until their leases expire.
             self._scheduled = [item for item in self._scheduled if item[2].turn == item[1]]
             heapq.heapify(self._scheduled)
 
     def _release_due(self, now: float) -> None:
-        """Move due messages behind the waiting ones."""
+        """Move due messages to the end of the waiting messages."""
         while self._scheduled and self._scheduled[0][0] <= now:
             _, turn, entry = heapq.heappop(self._scheduled)
             if entry.turn != turn:
@@ -275,9 +276,9 @@ _PROCESS_BROKER = MemoryBroker(encodes=True)
 class InMemoryMailbox(StoredMailbox[BodyT]):
     """A mailbox within this process.
 
-    With a `body_type`, bodies are stored as JSON, as on a server; without one, objects are passed on
-    unchanged. A message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the same
-    `broker` find each other by name; each is a separate handle, so closing one leaves the others open.
+    With a `body_type`, bodies are stored as JSON, as on a server; without a type, objects are passed on unchanged. A
+    message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the same `broker` find each other
+    by name; each is a separate handle, so closing one handle leaves the others open.
 
     >>> requests = InMemoryMailbox("requests")
     >>> _ = requests.send("2 + 2", reply_to="results")
@@ -303,7 +304,7 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         self._capacity = capacity
         self._broker = broker or MemoryBroker(encodes=body_type is not None, clock=clock)
         self._queue = queue = self._broker.queue(name)
-        self._acknowledge, self._give_back, self._extend = queue.acknowledge, queue.give_back, queue.extend
+        self._acknowledge, self._give_back, self._extend = queue.acknowledge, queue.release, queue.extend
         self._confirm, self._reject, self._read_dead_letters = queue.confirm, queue.reject, queue.dead_letters
         self._wakes = 0
 
@@ -323,7 +324,7 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         return len(self._queue)
 
     def open_mailbox(self, name: str, body_type: type[Any] | None) -> InMemoryMailbox[Any]:
-        """Open another mailbox by name, or a second handle of this one."""
+        """Open another mailbox by name, or a second handle of this mailbox."""
         self.check_open()
         return InMemoryMailbox(name, body_type, broker=self._broker)
 

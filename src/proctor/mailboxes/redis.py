@@ -51,7 +51,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
     """A mailbox on a Redis server or cluster, for processes on many machines.
 
     Pass a redis-py client (`redis.Redis` or `redis.cluster.RedisCluster`), which you close yourself, or the
-    `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data without one. A
+    `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data without a type. A
     message that returns after `max_deliveries` becomes a dead letter; only the newest 10,000 dead letters are
     stored. Messages do not expire.
 
@@ -80,7 +80,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         core.check_bound("max_body_bytes", max_body_bytes, where=name)
         if (client is None) == (url is None):
             raise ConfigError(
-                "a mailbox on Redis needs either a client or a url",
+                "a Redis mailbox needs either a client or a URL",
                 where=name,
                 fix="write RedisMailbox(name, client=redis.Redis(…)) or RedisMailbox(name, url=…)",
             )
@@ -97,7 +97,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         self._own_wake_key = self._tag + b"wake:" + os.urandom(8).hex().encode()
         self._lock = threading.Lock()
         self._waiting = 0
-        # Counts wake() and close(), so that waiting receivers notice them.
+        # The number of wake() and close() calls, so that waiting receivers notice them.
         self._wakes = 0
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
     def open_mailbox(self, name: str, body_type: type[Any] | None) -> RedisMailbox[Any]:
         """Open another mailbox on the same server, with the same client.
 
-        Its own name opens this mailbox again, with its limits, for bodies of another type.
+        This mailbox's name opens it again, with the same limits, for bodies of another type.
         """
         self.check_open()
         is_same = name == self._name
@@ -172,7 +172,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
             return self._connection.run(load_script(name), keys, args, retry)
 
     def _repair(self) -> None:
-        """Rename keys that another program has overwritten with another type."""
+        """Rename keys that another program has overwritten with a different type."""
         self._connection.run(load_script("repair"), self._keys + self._moved_keys, [])
 
     def _encode(self, body: BodyT) -> bytes:
@@ -192,15 +192,15 @@ class RedisMailbox(StoredMailbox[BodyT]):
         capacity, name = self._capacity or 0, core.get_reply_name(reply_to) or ""
         encoded = ((data, len(data)) for data in map(self._encode, bodies))
         for chunk in core.split_batches(encoded, CHUNK, CHUNK_BYTES):
-            mark = os.urandom(_MARK_BYTES).hex()
-            done = self._run("send", (capacity, to_milliseconds(delay), name, mark, *chunk))
+            batch_id = os.urandom(_MARK_BYTES).hex()
+            done = self._run("send", (capacity, to_milliseconds(delay), name, batch_id, *chunk))
             if done != SENT:
                 raise core.full_error(self._name, capacity) if done == 0 else core.removed_error(self._name)
-            ids += [f"{mark}{number:02d}" for number in range(len(chunk))]
+            ids += [f"{batch_id}{number:02d}" for number in range(len(chunk))]
         return ids
 
     def _receive(self, limit: int, lease_seconds: float, wait: float, provisional: bool) -> Sequence[Message[BodyT]]:
-        """Lease messages; a wait survives a restart of the server."""
+        """Lease messages; waiting continues after a restart of the server."""
         wakes = self._wakes
         deadline = time.monotonic() + wait
         lease = _Lease(to_milliseconds(lease_seconds), provisional)
@@ -220,7 +220,8 @@ class RedisMailbox(StoredMailbox[BodyT]):
     def _poll(
         self, limit: int, lease: _Lease, *, leaving: bool = False, retry: RetryLimit = DEFAULT_RETRY
     ) -> tuple[list[LeasedMessage[BodyT]], int]:
-        """Lease available messages; also return in how many ms the next is due (-1: none is)."""
+        """Lease available messages; also return in how many milliseconds the next message is due (-1 if there is
+        none)."""
         max_deliveries = self._max_deliveries or 0
         while True:
             receipt = os.urandom(8).hex()
@@ -259,7 +260,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         return []
 
     def _wake_another(self) -> None:
-        """Wake another receiver, because this one may have taken the wake item for a message."""
+        """Wake another receiver, because this receiver may have consumed the wake item of a message."""
         with contextlib.suppress(MailboxError):
             self._run("receive", (0, 0, "", 0, 1, 0), NO_RETRY)
 
@@ -269,7 +270,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         try:
             body = self._bodies.read(stored.body)
         except ValueError as error:
-            # If this fails, the message is delivered again; the other messages must not be lost.
+            # If this fails, the message is redelivered; the other messages must not be lost.
             with contextlib.suppress(MailboxError):
                 self._run("reject", [stored.id, receipt, replace_invalid(core.describe_unreadable(error)), 0])
             return None
@@ -285,7 +286,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         )
 
     def _read_dead_letters(self, limit: int) -> Sequence[DeadLetter]:
-        return [read_dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
+        return [read_dead_letter(entry_id, fields or ()) for entry_id, fields in self._run("letters", [limit])]
 
     def _acknowledge(self, message: LeasedMessage[Any]) -> None:
         self._run_leased("acknowledge", [message.receipt_handle])
@@ -326,7 +327,7 @@ def connect(
 ) -> RedisMailbox[BodyT]:
     """Open the mailbox at `redis://[user:password@]host:port/db/NAME`, or `rediss://` for TLS.
 
-    Options of redis-py follow a question mark, and `cluster=true` for a Redis cluster.
+    Options of redis-py follow a question mark; add `cluster=true` for a Redis cluster.
     """
     parsed = read_address(address)
     return RedisMailbox(

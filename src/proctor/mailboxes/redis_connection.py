@@ -19,7 +19,7 @@ from proctor.mailboxes import core
 from proctor.models.connect import hide_credentials
 from proctor.records.mail import DeadLetter
 
-# The limits of one command, so that it does not block other clients for long.
+# Limits for one command, so that it does not block other clients for long.
 CHUNK = 100
 CHUNK_BYTES = 1024 * 1024
 _MAX_LINE_LENGTH = 1000
@@ -29,7 +29,7 @@ _MAX_MILLISECONDS = 253_402_300_799_999
 
 
 class StoredMessage(NamedTuple):
-    """A message as it is stored, with its encoded body."""
+    """A stored message, with its encoded body."""
 
     id: str
     sent_ms: int
@@ -43,10 +43,10 @@ class StoredMessage(NamedTuple):
         return cls(key, int(sent), reply_to or None, body)
 
 
-def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
+def read_dead_letter(entry_id: bytes, fields: Sequence[bytes]) -> DeadLetter:
     """Read an entry of the stream of dead letters; its key contains the time at which it was added."""
     entry = dict(zip(fields[::2], fields[1::2], strict=False))
-    died_ms = min(int(died.partition(b"-")[0]), _MAX_MILLISECONDS)
+    died_ms = min(int(entry_id.partition(b"-")[0]), _MAX_MILLISECONDS)
     record = entry.get(b"letter", b"")
     # Unreadable messages become dead letters, and other programs may write to the stream.
     default_reason = ""
@@ -54,7 +54,7 @@ def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
         letter = StoredMessage.read(record)
         enqueued_at = core.to_datetime(letter.sent_ms)
     except (ValueError, OverflowError, OSError):
-        key = _decode_text(entry.get(b"id", b"")) or died.decode()
+        key = _decode_text(entry.get(b"id", b"")) or entry_id.decode()
         letter, enqueued_at = StoredMessage(key, died_ms, None, record), core.to_datetime(died_ms)
         default_reason = core.BAD_HEADER
     deliveries = _parse_number(entry.get(b"count", b""))
@@ -88,12 +88,12 @@ def _read_history_line(line: str) -> str:
 
 
 def to_milliseconds(seconds: float) -> int:
-    """Convert seconds, rounded up."""
+    """Convert seconds to milliseconds, rounded up."""
     return math.ceil(seconds * 1000)
 
 
 def to_one_line(reason: str) -> str:
-    """Shorten a reason to one line of a history."""
+    """Shorten a reason to one line for the history of a message."""
     return replace_invalid(" ".join(reason.split())[:_MAX_LINE_LENGTH])
 
 
@@ -104,8 +104,8 @@ def replace_invalid(reason: str) -> str:
 
 # Pauses between attempts. The first is 0, because an idle connection may just have been closed.
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
-# The longest wait before the next check (WATCH in mailbox.lua); shorter if the client would take
-# the silence for a lost connection.
+# The longest wait before the next check (WATCH in mailbox.lua); shorter if the client would treat the silence as a lost
+# connection.
 _MAX_LISTEN_SECONDS = 5.0
 _SOCKET_TIMEOUT = 10.0
 _CONNECT_TIMEOUT = 5.0
@@ -114,7 +114,7 @@ _HEALTH_CHECK = 15
 _DEFAULT_TIMEOUT = 5.0
 # Prefixes of transient errors for which redis-py has no class.
 _TRANSIENT = ("BUSY ", "UNBLOCKED ", "MASTERDOWN ", "NOREPLICAS ", "LOADING ", "CLUSTERDOWN ")
-_FEATURE = "a mailbox on Redis"
+_FEATURE = "a Redis mailbox"
 
 
 class Script(NamedTuple):
@@ -133,7 +133,7 @@ def load_script(name: str, *, standalone: bool = False) -> Script:
 
 
 class RetryLimit(NamedTuple):
-    """How long a call is retried while the server is down; `is_cancelled` can end it earlier."""
+    """How long a call is retried while the server is down; `is_cancelled` can end the retries earlier."""
 
     seconds: float = 2.5
     is_cancelled: Callable[[], bool] = lambda: False
@@ -144,7 +144,7 @@ NO_RETRY = RetryLimit(0)
 
 
 class WrongType(MailboxError):
-    """A key of the mailbox has a value of another type."""
+    """A key of the mailbox has a value of the wrong type."""
 
 
 class Address(NamedTuple):
@@ -175,7 +175,7 @@ def read_address(address: str) -> Address:
 class RedisConnection:
     """A client with retries, shared by the mailboxes of one server.
 
-    It counts its users; a client that was created here is closed with the last one.
+    It counts its users; a client that was created here is closed with the last user.
     """
 
     def __init__(self, client: Any, *, owned: bool) -> None:
@@ -202,7 +202,7 @@ class RedisConnection:
 
     def run(self, script: Script, keys: Sequence[bytes], args: Sequence[Any], retry: RetryLimit = DEFAULT_RETRY) -> Any:
         """Run a script; retry while the server is down."""
-        # Retries of the client itself count towards the same limit.
+        # The client's own retries count towards the same limit.
         deadline = time.monotonic() + retry.seconds
         attempts = 0
         while True:
@@ -217,7 +217,7 @@ class RedisConnection:
             attempts += 1
 
     def listen(self, keys: Sequence[bytes], seconds: float) -> None:
-        """Wait until a wake key gets an item, at most `seconds`; a lost connection ends it early."""
+        """Wait until a wake key gets an item, at most `seconds`; a lost connection ends the wait early."""
         # 0 would wait forever.
         rounded = max(round(seconds, 3), 0.001)
         try:
@@ -235,7 +235,7 @@ class RedisConnection:
             return self._execute("EVAL", script.text, len(keys), *keys, *args, NEVER_DECODE=True)
 
     def _raise_if_permanent(self, error: Exception) -> None:
-        """Raise errors that a retry does not fix; translate those of Redis."""
+        """Raise errors that a retry does not fix; translate errors of Redis."""
         errors = self._errors
         if not isinstance(error, errors.RedisError | errors.RedisClusterException):
             raise error
@@ -265,7 +265,8 @@ class RedisConnection:
         elif isinstance(error, errors.OutOfMemoryError):
             what, fix = "the server is out of memory", "raise its maxmemory, or wait until workers have caught up"
         elif isinstance(error, errors.ConnectionError | errors.TimeoutError | errors.RedisClusterException):
-            what = f"the server cannot be reached: {error}"
+            reason = re.sub(r"Error -?\d+ connecting to \S+?\. (.*?)\.?$", lambda match: match[1].lower(), str(error))
+            what = f"the server cannot be reached: {reason}"
             fix = "check that it is running and that the address is correct"
         elif str(error).startswith("WRONGTYPE "):
             return WrongType(f"a key has the wrong type: {error}", where=self.where)
@@ -295,7 +296,7 @@ def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
     try:
         if cluster:
             return RedisConnection(redis.cluster.RedisCluster.from_url(url, **timeouts), owned=True)
-        # `RedisConnection` retries itself.
+        # `RedisConnection` does its own retries.
         no_retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         client = redis.Redis.from_url(url, retry=no_retry, **timeouts)
         # This does not connect yet, but rejects unknown options.
@@ -332,7 +333,7 @@ def _describe_client(client: Any) -> tuple[str, float]:
 
 def _bad_address(address: str) -> ConfigError:
     return ConfigError(
-        f"{hide_credentials(address)!r} is not a valid address of a mailbox on Redis",
+        f"{hide_credentials(address)!r} is not a valid Redis mailbox address",
         fix="write it as redis://host:6379/0/NAME, or rediss://… for TLS; write @, / and # in a "
         "password as %40, %2F and %23",
     )

@@ -53,7 +53,7 @@ class WakeSignal:
             return self._condition.wait_for(lambda: self.turn != turn, timeout=seconds)
 
     def run(self, turn: int, call: Callable[[], T], on_late_result: Callable[[T], object]) -> T | None:
-        """Run a call in a thread; return None if `ring` comes first, and then pass the result to `on_late_result`."""
+        """Run a call in a thread; if `ring` comes first, return None and later pass the result to `on_late_result`."""
         outcome: list[T | Exception] = []
         is_abandoned = False
 
@@ -75,7 +75,7 @@ class WakeSignal:
             try:
                 self._condition.wait_for(lambda: outcome or self.turn != turn)
             finally:
-                # Also after Ctrl-C during the wait.
+                # This also runs after Ctrl-C during the wait.
                 is_abandoned = not outcome
         if is_abandoned:
             return None
@@ -86,24 +86,24 @@ class WakeSignal:
 
 DEAD_SUFFIX = "-dead"
 _MAX_NAME_LENGTH = 80 - len(DEAD_SUFFIX)
-# SQS counts every delivery, so provisional receivers get this many more.
+# SQS counts every delivery, so provisional receivers get this many extra deliveries.
 SPARE_DELIVERIES = 3
-# SQS waits whole seconds; the rest of a wait polls this often.
+# SQS waits whole seconds; the rest of a wait polls at this interval.
 _POLL_SECONDS = 0.1
 
 
 class SQSMailbox(StoredMailbox[BodyT]):
     """A mailbox on a standard SQS queue, which is created if it does not exist.
 
-    `name` is the name of the queue, or the URL of an existing one. `client` is a boto3 client; without one,
-    boto3 finds the endpoint, the region and the credentials. A message that returns after `max_deliveries`
-    becomes a dead letter, in the queue NAME-dead.
+    `name` is the name of the queue, or the URL of an existing queue. `client` is a boto3 client; without a client,
+    boto3 finds the endpoint, the region and the credentials. A message that returns after `max_deliveries` becomes a
+    dead letter, in the queue NAME-dead.
 
     Differences of SQS: the order is approximate; leases and delays are whole seconds, rounded up; a delay is at most
-    900 seconds; `receive` without a wait queries only some servers and may miss messages; the reason of a `nack` is not
-    stored, so dead letters have no history; there is no capacity. A message that arrives while a wait is interrupted is
-    returned, and counts as one more delivery. SQS counts every delivery, so provisional receivers get a message up to
-    three times more than `max_deliveries`; then SQS itself moves it.
+    900 seconds; `receive` without a wait queries only some servers and may miss messages; the reason for a `nack` is
+    not stored, so dead letters have no history; there is no capacity. A message that arrives while a wait is
+    interrupted is returned, and counts as one more delivery. SQS counts every delivery, so provisional receivers get a
+    message up to three times more than `max_deliveries`; then SQS itself moves it.
 
     SQSMailbox("eval-requests", boto3.client("sqs"), EvalRequest, max_deliveries=5)
     """
@@ -172,7 +172,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return self._queue.count()
 
     def open_mailbox(self, name: str, body_type: type[Any] | None) -> SQSMailbox[Any]:
-        """Open another mailbox with the same client, or a second handle of this one."""
+        """Open another mailbox with the same client, or a second handle of this mailbox."""
         self.check_open()
         is_same = name == self._name
         return SQSMailbox(
@@ -212,8 +212,9 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return ids
 
     def _receive(self, limit: int, lease_seconds: float, wait: float, provisional: bool) -> Sequence[Message[BodyT]]:
-        """Lease messages; provisional receivers get one up to three times more than `max_deliveries`."""
-        # Before the queue is opened, which takes a while the first time: a `wake` during that time must end this wait.
+        """Lease messages; provisional receivers get a message up to three times more than `max_deliveries`."""
+        # Read before the queue is opened, which takes a while the first time: a `wake` during that time must end this
+        # wait.
         turn = self._wake_signal.turn
         self._open()
         lease = math.ceil(lease_seconds)
@@ -224,10 +225,10 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return []
 
     def _read_dead_letters(self, limit: int) -> Sequence[DeadLetter]:
-        """Return the newest, except those that another process reads just now.
+        """Return the newest dead letters, except letters that another process is reading.
 
-        SQS has no order, so up to 10,000 are read, ten at a time. For those that SQS itself moved, `died_at`
-        is the time of the first receipt.
+        SQS has no order, so up to 10,000 are read, ten at a time. For letters that SQS itself moved, `died_at` is the
+        time of the first receipt.
         """
         return self._dead.read(limit, self._open().deliveries)
 
@@ -243,19 +244,19 @@ class SQSMailbox(StoredMailbox[BodyT]):
         counts: bool,  # noqa: ARG002 - SQS counts every delivery
     ) -> None:
         with message.lease.claimed():
-            self._queue.hide(message.receipt_handle, math.ceil(delay))
+            self._queue.set_visibility(message.receipt_handle, math.ceil(delay))
 
     def _extend(self, message: LeasedMessage[Any], seconds: float) -> None:
         """Extend the lease; SQS allows 12 hours in total."""
-        # Within the lock, because an extension after a return would hide the message again.
+        # The lock is held, because an extension after a return would hide the message again.
         with message.lease.locked():
-            # Before the request: the new lease begins while SQS handles it.
+            # Computed before the request, because the new lease starts while SQS handles it.
             started = self._clock.monotonic()
-            self._queue.hide(message.receipt_handle, math.ceil(seconds))
+            self._queue.set_visibility(message.receipt_handle, math.ceil(seconds))
             message.lease.expires_at = started + math.ceil(seconds)
 
     def _confirm(self, message: LeasedMessage[Any]) -> None:
-        """Check the lease; SQS counts every delivery anyway."""
+        """Check only the lease, because SQS counts every delivery."""
         with message.lease.locked():
             pass
 
@@ -292,7 +293,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
 
     def _encode(self, body: BodyT, reply_to: str | None, attributes: QueueAttributes) -> tuple[Entry, int]:
         text = self._bodies.write(body).decode()
-        # JSON allows these two characters and SQS does not; as escapes they are equivalent.
+        # JSON allows these two characters, but SQS does not; their escapes are equivalent.
         text = text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
         entry, size = encode_entry(text, {} if reply_to is None else {REPLY_TO: reply_to})
         limit = attributes.max_bytes - min(RESERVED_BYTES, attributes.max_bytes // 2)
@@ -300,7 +301,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
             raise MessageTooLarge(
                 f"the message has {size} bytes, the limit is {limit}",
                 where=self.where,
-                fix="send less, or a reference to the data, or use a mailbox on Redis, which accepts more",
+                fix="send less, or a reference to the data, or use a Redis mailbox, which accepts more",
             )
         return entry, size
 
@@ -313,7 +314,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
             rest = deadline - started
             if rest >= 1:
                 batch = self._long_poll(turn, limit, lease, min(MAX_POLL_SECONDS, int(rest)))
-                # A long poll waits at the server: the leases begin with its response.
+                # A long poll waits at the server, so the leases start with its response.
                 started = self._clock.monotonic()
             else:
                 batch = self._queue.receive(limit, lease)
@@ -329,14 +330,14 @@ class SQSMailbox(StoredMailbox[BodyT]):
         def return_batch(batch: list[RawMessage]) -> None:
             # If that fails, the messages return when their leases expire.
             with contextlib.suppress(MailboxError):
-                self._queue.give_back(raw["ReceiptHandle"] for raw in batch)
+                self._queue.release(raw["ReceiptHandle"] for raw in batch)
 
         return self._wake_signal.run(turn, lambda: self._queue.receive(limit, lease, wait), return_batch)
 
     def _decode(
         self, batch: Sequence[RawMessage], expires_at: float, max_deliveries: int | None
     ) -> list[LeasedMessage[BodyT]]:
-        """Decode messages; reject those that are unreadable or were delivered too often."""
+        """Decode messages; reject messages that are unreadable or were delivered too often."""
         messages: list[LeasedMessage[BodyT]] = []
         failure: MailboxError | None = None
         for delivery in map(Delivery.read, batch):
@@ -401,7 +402,7 @@ def _parse_name(name: str) -> tuple[str, str | None]:
 
 
 def _parse_url(url: str) -> tuple[str | None, str | None]:
-    """Return the endpoint in the URL of a queue, or its region if the endpoint is Amazon's."""
+    """Return the endpoint in the URL of a queue, or the region if the endpoint is Amazon's."""
     parts = urlsplit(url)
     host = parts.netloc.split(".")
     if "amazonaws" in host:

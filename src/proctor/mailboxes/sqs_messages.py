@@ -22,7 +22,7 @@ REPLY_TO = "reply_to"
 
 
 class Delivery(NamedTuple):
-    """The data of one delivery from SQS; `attributes` are those of the sender."""
+    """The data of one delivery from SQS; `attributes` are the sender's attributes."""
 
     id: str
     text: str
@@ -64,7 +64,7 @@ class SQSLease:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Check the lease, and let no other caller use it meanwhile."""
+        """Check the lease, and keep other callers from using it during the block."""
         with self._lock:
             if self._is_claimed or self._clock.monotonic() >= self.expires_at:
                 raise core.expired_error(self._where)
@@ -76,7 +76,7 @@ class SQSLease:
             self._is_claimed = True
 
     def unclaim(self) -> None:
-        """Release the claim, because the call of SQS failed."""
+        """Release the claim, because the call to SQS failed."""
         with self._lock:
             self._is_claimed = False
 
@@ -94,9 +94,9 @@ class SQSLease:
 RESERVED_BYTES = 4096
 _MAX_REASON_LENGTH = 500
 _RECORD_ATTRIBUTE = "proctor"
-# Long enough to read all letters before the first one returns.
+# Long enough to read all letters before the first lease expires.
 _READ_LEASE = 120
-# How long an unchanged number of letters is taken for the same letters.
+# Reuse the letters for this long while their number is unchanged.
 _CACHE_SECONDS = 30.0
 _TRUNCATED_NOTE = " (its body is too large for a dead letter, so the end is missing)"
 
@@ -111,13 +111,13 @@ class _DeadLetterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeadLetters:
-    """The dead letters of a mailbox; the queue is created with the first one."""
+    """The dead letters of a mailbox; the queue is created for the first letter."""
 
     def __init__(self, queue: Queue, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.queue = queue
         self._monotonic = monotonic
         self._attributes: QueueAttributes | None = None
-        # By id, in the order in which they were first read.
+        # Letters by id, in the order in which they were first read.
         self._letters: dict[str, DeadLetter] = {}
         self._count = 0
         self._valid_until = 0.0
@@ -136,39 +136,39 @@ class DeadLetters:
             entry, size = _encode_letter(delivery, reason + _TRUNCATED_NOTE, count, cut=excess + len(_TRUNCATED_NOTE))
         self.queue.send(entry)
 
-    def read(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
-        """Read the dead letters, newest first; they are leased for a moment and returned.
+    def read(self, limit: int, max_deliveries: int | None) -> list[DeadLetter]:
+        """Read the dead letters, newest first; they are leased briefly, then released.
 
-        `deliveries` is the number of deliveries after which SQS itself moves a message. While the number of
-        letters is unchanged, those of the last read are returned.
+        After `max_deliveries`, SQS itself moves a message. While the number of letters is unchanged, the letters of the
+        last read are returned.
         """
         if not self.queue.exists():
             return []
         now = self._monotonic()
         if self.queue.count() != self._count or now > self._valid_until:
             self._valid_until = now + _CACHE_SECONDS
-            self._update(deliveries)
+            self._update(max_deliveries)
         return list(itertools.islice(reversed(self._letters.values()), limit))
 
-    def _update(self, deliveries: int | None) -> None:
-        """Read all letters; new ones go to the end, by their time of death."""
+    def _update(self, max_deliveries: int | None) -> None:
+        """Read all letters; append new ones, ordered by the time at which they became dead letters."""
         receipts: dict[str, str] = {}
         try:
-            letters = [_decode_letter(delivery, deliveries) for delivery in self._receive_all(receipts)]
+            letters = [_decode_letter(delivery, max_deliveries) for delivery in self._receive_all(receipts)]
         finally:
-            # If that fails, they return when their leases expire.
+            # If the release fails, the letters return when their leases expire.
             with contextlib.suppress(MailboxError):
-                self.queue.give_back(receipts.values())
+                self.queue.release(receipts.values())
         # A message that could not be deleted may have two letters: the first counts.
         current: dict[str, DeadLetter] = {}
         for letter in sorted(letters, key=lambda letter: letter.died_at):
             current.setdefault(letter.id, letter)
         self._count = len(receipts)
-        known = {key: current.pop(key) for key in self._letters if key in current}
-        self._letters = known | current
+        known_letters = {key: current.pop(key) for key in self._letters if key in current}
+        self._letters = known_letters | current
 
     def _receive_all(self, receipts: dict[str, str]) -> Iterator[Delivery]:
-        """Receive each letter once, in any order; `receipts` collects those to return."""
+        """Receive each letter once, in any order; `receipts` collects the receipts to release."""
         limit = min(core.MAX_DEAD_LETTERS, self.queue.count())
         while len(receipts) < limit:
             # With a wait of a second, SQS queries all of its servers.
@@ -197,16 +197,16 @@ def _encode_letter(delivery: Delivery, reason: str, count: int, cut: int = 0) ->
     return encode_entry(body, attributes)
 
 
-def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
+def _decode_letter(delivery: Delivery, max_deliveries: int | None) -> DeadLetter:
     text, record = delivery.attributes.get(_RECORD_ATTRIBUTE), None
     if text is not None:
-        # Other programs may write into the queue: their messages are shown like those SQS moved.
+        # Other programs may write into the queue: their messages are shown like messages that SQS moved.
         with contextlib.suppress(msgspec.DecodeError, ValueError):
             record = msgspec.json.decode(text, type=_DeadLetterRecord)
-    # SQS does not report when it moved a message; the first receipt is its last known time.
+    # SQS does not report when it moved a message; use the time of the first receipt instead.
     died_at = delivery.first_received_at if record is None else delivery.enqueued_at
     if record is None:
-        count = delivery.delivery_count if deliveries is None else deliveries
+        count = delivery.delivery_count if max_deliveries is None else max_deliveries
         reason = core.describe_deliveries(count)
         record = _DeadLetterRecord(delivery.id, reason, count, delivery.enqueued_at)
     return DeadLetter(

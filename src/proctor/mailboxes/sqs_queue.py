@@ -66,7 +66,7 @@ def _find_fix(code: str) -> str:
 
 
 def _strip_prefix(code: str) -> str:
-    # Older services return AWS.SimpleQueueService.NonExistentQueue, newer ones QueueDoesNotExist.
+    # Older services return AWS.SimpleQueueService.NonExistentQueue, newer services QueueDoesNotExist.
     return code.rpartition(".")[2]
 
 
@@ -76,7 +76,7 @@ MAX_DELAY_SECONDS = 900
 MAX_DELIVERIES = 1000
 # The maximum that SQS allows, so that unread messages do not disappear.
 _RETENTION = 14 * 24 * 3600
-# A new queue is not visible at once on all servers of SQS.
+# A new queue is not immediately visible on all servers of SQS.
 _NEW_QUEUE_PAUSES = (0.2, 0.4, 0.8, 1.6)
 # Pauses before the failed part of a batch is sent again.
 _RETRY_PAUSES = (0.05, 0.2)
@@ -89,7 +89,7 @@ RawMessage = Mapping[str, Any]
 class QueueAttributes(msgspec.Struct, frozen=True):
     """Attributes of a queue; `deliveries` is None if SQS moves no messages to dead letters.
 
-    `dead` is the name of the queue to which SQS moves messages after that many deliveries.
+    `dead` is the name of the queue to which SQS then moves messages.
     """
 
     arn: str
@@ -137,7 +137,7 @@ class SqsClient:
 
 
 class Queue:
-    """A queue by its name, created when it is first needed, or an existing one by its URL."""
+    """A queue by its name, created when it is first needed, or an existing queue by its URL."""
 
     def __init__(self, client: SqsClient, name: str, url: str | None = None) -> None:
         self._client = client
@@ -166,7 +166,7 @@ class Queue:
         )
 
     def set_redrive_policy(self, deliveries: int, dead_arn: str) -> None:
-        """Make SQS move messages to another queue after that many deliveries."""
+        """Make SQS move messages to another queue after this many deliveries."""
         policy = {"deadLetterTargetArn": dead_arn, "maxReceiveCount": str(deliveries)}
         text = msgspec.json.encode(policy).decode()
         self._call("set_queue_attributes", Attributes={"RedrivePolicy": text})
@@ -186,7 +186,7 @@ class Queue:
     def receive(self, limit: int, lease: int, wait: int = 0) -> list[RawMessage]:
         response = self._call(
             "receive_message",
-            # The old name of MessageSystemAttributeNames, which older boto3 does not know.
+            # The old name of MessageSystemAttributeNames, for older versions of boto3.
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
             MaxNumberOfMessages=limit,
@@ -212,12 +212,12 @@ class Queue:
             raise self._batch_error(failed, len(entries), "deleted")
         return [str(index) in done for index in range(len(entries))]
 
-    def hide(self, receipt: str, seconds: int) -> None:
+    def set_visibility(self, receipt: str, seconds: int) -> None:
         """Make a message visible again in `seconds`."""
         self._call("change_message_visibility", ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
-    def give_back(self, receipts: Iterable[str]) -> None:
-        """Make messages visible again at once, as far as possible."""
+    def release(self, receipts: Iterable[str]) -> None:
+        """Make messages visible again immediately, as far as possible."""
         entries = [{"ReceiptHandle": receipt, "VisibilityTimeout": 0} for receipt in receipts]
         for start in range(0, len(entries), BATCH):
             self._run_batch("change_message_visibility_batch", entries[start : start + BATCH])
@@ -255,7 +255,7 @@ class Queue:
         return self._url
 
     def _run_batch(self, operation: str, entries: Sequence[Entry]) -> tuple[dict[str, Entry], dict[str, Entry]]:
-        """Return the successful and the refused entries by index; retry errors of SQS itself."""
+        """Return the successful and the refused entries by index; retry internal errors of SQS."""
         remaining = {str(index): {"Id": str(index), **entry} for index, entry in enumerate(entries)}
         done: dict[str, Entry] = {}
         refused: dict[str, Entry] = {}
@@ -299,8 +299,8 @@ def encode_entry(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:
 
 
 def _create_client(endpoint_url: str | None, region: str | None) -> Any:
-    boto3 = extras.require("boto3", extra="sqs", why="a mailbox on SQS")
-    config = extras.require("botocore.config", extra="sqs", why="a mailbox on SQS").Config(
+    boto3 = extras.require("boto3", extra="sqs", why="an SQS mailbox")
+    config = extras.require("botocore.config", extra="sqs", why="an SQS mailbox").Config(
         retries={"mode": "standard", "total_max_attempts": 3},
         connect_timeout=5,
         read_timeout=MAX_POLL_SECONDS + 10,
@@ -308,11 +308,11 @@ def _create_client(endpoint_url: str | None, region: str | None) -> Any:
     )
     errors = _botocore_errors()
     try:
-        # A new session, because two threads must not use the default one of boto3.
+        # A new session, because two threads must not share boto3's default session.
         return boto3.session.Session().client("sqs", region_name=region, endpoint_url=endpoint_url, config=config)
     except (errors.BotoCoreError, ValueError) as error:
         raise translate_error(error, "SQS") from error
 
 
 def _botocore_errors() -> Any:
-    return extras.require("botocore.exceptions", extra="sqs", why="a mailbox on SQS")
+    return extras.require("botocore.exceptions", extra="sqs", why="an SQS mailbox")

@@ -1,4 +1,4 @@
-"""Metrics: numbers over many results, each with its n, what is missing and an interval."""
+"""Metrics: numbers computed over many results, each with its sample size, missing values and confidence interval."""
 
 from __future__ import annotations
 

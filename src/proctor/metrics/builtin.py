@@ -30,8 +30,8 @@ _ERROR = OUTCOMES.index("error")
 class TrialNumbers(NamedTuple):
     """A metric as a statistic of one number per trial, in the order of `Results.figures`; NaN is a missing number.
 
-    `statistic` is "mean", "total", or the share of a quantile. A metric that has `trial_numbers` is compared by paired
-    methods, or faster; any other metric is computed for every resample of a bootstrap.
+    `statistic` is "mean", "total", or the fraction of a quantile. A metric with `trial_numbers` is compared with paired
+    methods, or with a faster bootstrap; any other metric is computed for every resample of a bootstrap.
     """
 
     values: Sequence[float]
@@ -74,7 +74,7 @@ class PassRateMetric:
 
 
 class StrictPassRateMetric:
-    """The share that passed, with errors counted as not passed. Gates use this one.
+    """The share that passed, with errors counted as not passed. Gates use this metric.
 
     Only skipped results are left out.
     """
@@ -92,7 +92,7 @@ PERCENTILES = (25, 50, 75, 95)
 
 
 class MeanScoreMetric:
-    """The mean score of one evaluator, or of all combined if none is named."""
+    """The mean score of one evaluator, or of all evaluators combined if `evaluator` is None."""
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
@@ -110,7 +110,7 @@ class AccuracyMetric:
     def __init__(self, evaluator_name: str, threshold: float = 0.5) -> None:
         if not 0 <= threshold <= 1:
             raise EvaluatorError(
-                f"the threshold of an accuracy must be from 0 to 1, got {threshold!r}",
+                f"the threshold of an accuracy must be between 0 and 1, got {threshold!r}",
                 where=f"{evaluator_name}.accuracy",
                 fix="write a threshold from 0 to 1, such as 0.5",
             )
@@ -158,7 +158,7 @@ DOLLARS = "USD"
 
 
 def read_answer_latencies(figures: Figures) -> array[float]:
-    """Return the latency of each trial; NaN for failed calls, which say nothing about the latency of answers."""
+    """Return the latency of each trial; NaN for failed calls, because they are not answers."""
     pairs = zip(figures.latencies, figures.outcomes, strict=True)
     return array("d", (NAN if outcome == _ERROR else latency for latency, outcome in pairs))
 
@@ -166,7 +166,7 @@ def read_answer_latencies(figures: Figures) -> array[float]:
 class LatencyMetric:
     """The latency of the target's answers in milliseconds: mean, p50, p95 and max.
 
-    Failed calls count as errors: a timeout or a refused connection says nothing about the latency of answers. Trials
+    Failed calls count as errors, because a timeout or a refused connection is not an answer. Trials
     without a measured latency, such as a request that no worker answered, count as skipped.
     """
 
@@ -193,7 +193,7 @@ def _answer_latency_column(results: Results) -> Column:
     errors = outcomes.count(_ERROR)
     if not errors:
         return column
-    # Figures hold all numbers of a run, so they are read only if some latencies are missing.
+    # Reading the figures of a run is slow, so they are read only if some latencies are missing.
     latencies = read_answer_latencies(results.figures()) if column.skipped else column.values
     answered = [latency == latency and o != _ERROR for latency, o in zip(latencies, outcomes, strict=True)]
     clusters = results.clusters()
@@ -234,11 +234,13 @@ class CostMetric:
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
         spent = results.model_usage() or [None] * len(results)
-        known = [each is not None and each.cost is not None for each in spent]
-        costs = array("d", (each.cost for each in spent if each and each.cost is not None))
+        is_known = [usage is not None and usage.cost is not None for usage in spent]
+        costs = array("d", (usage.cost for usage in spent if usage and usage.cost is not None))
         clusters = results.clusters()
         column = Column(
-            costs, skipped=known.count(False), clusters=None if clusters is None else list(compress(clusters, known))
+            costs,
+            skipped=is_known.count(False),
+            clusters=None if clusters is None else list(compress(clusters, is_known)),
         )
         return {
             "mean": estimate_mean(column, unit=DOLLARS),
@@ -256,17 +258,17 @@ class JudgesMetric:
     name = "judges"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        known = [each for each in results.model_usage() or () if each is not None]
-        tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
-        costs = [each.judge_cost for each in known if each.judge_cost is not None]
+        known_usage = [usage for usage in results.model_usage() or () if usage is not None]
+        tokens = [usage.judge_tokens for usage in known_usage if usage.judge_tokens is not None]
+        costs = [usage.judge_cost for usage in known_usage if usage.judge_cost is not None]
         unpriced = max(0, len(tokens) - len(costs))
         return {"tokens": _total(tokens, unit="tokens"), "cost": _total(costs, unit=DOLLARS, skipped=unpriced)}
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
         spent = results.model_usage() or ()
         numbers = {
-            "judges.tokens": to_array(None if each is None else each.judge_tokens for each in spent),
-            "judges.cost": to_array(None if each is None else each.judge_cost for each in spent),
+            "judges.tokens": to_array(None if usage is None else usage.judge_tokens for usage in spent),
+            "judges.cost": to_array(None if usage is None else usage.judge_cost for usage in spent),
         }
         return {name: TrialNumbers(values, "total") for name, values in numbers.items() if values}
 
@@ -297,12 +299,12 @@ class RubricTotalMetric:
             partial += total is not None and is_partial(result.scores, self._columns)
             # A session whose rubrics were all skipped is not missing.
             skipped += total is None and result.success and not failed
-        known = array("d", (total.score for total in totals if total is not None))
+        known_scores = array("d", (total.score for total in totals if total is not None))
         clusters = results.clusters()
         if clusters is not None:
             clusters = list(compress(clusters, (total is not None for total in totals)))
-        missing = len(totals) - len(known) - skipped
-        column = Column(known, errors=missing, skipped=skipped, clusters=clusters)
+        missing = len(totals) - len(known_scores) - skipped
+        column = Column(known_scores, errors=missing, skipped=skipped, clusters=clusters)
         value = estimate_unbounded_mean(column)
         low, high = self._columns.scale
         interval = value.interval and (max(low, value.interval[0]), min(high, value.interval[1]))

@@ -44,7 +44,7 @@ def estimate_rate(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> 
 def estimate_clustered_rate(flags: Column) -> MetricValue:
     """Return the rate of clustered results, from a column of 1 and 0.
 
-    If the clusters do not differ, each counts as one result in Wilson's interval.
+    If the clusters do not differ, each cluster counts as one result in Wilson's interval.
     """
     interval, note = _estimate_clustered_interval(flags)
     share = mean(flags.values)
@@ -58,13 +58,13 @@ def estimate_clustered_rate(flags: Column) -> MetricValue:
 
 
 def estimate_mean(column: Column, unit: str = "") -> MetricValue:
-    """Return the mean of a column; its interval has no numbers below 0, and no scores above 1."""
+    """Return the mean of a column; its interval is limited to numbers of at least 0, and scores of at most 1."""
     interval, note = _estimate_mean_interval(column, is_score=not unit)
     if interval is not None:
         interval = max(0.0, interval[0]), interval[1] if unit else min(1.0, interval[1])
     n = len(column.values)
-    known = (mean(column.values), n, column.errors, column.skipped, interval)
-    return MetricValue(*known, kind="mean", unit=unit, note=note)
+    estimate_fields = (mean(column.values), n, column.errors, column.skipped, interval)
+    return MetricValue(*estimate_fields, kind="mean", unit=unit, note=note)
 
 
 def estimate_unbounded_mean(column: Column) -> MetricValue:
@@ -77,8 +77,8 @@ def estimate_unbounded_mean(column: Column) -> MetricValue:
 def _estimate_mean_interval(column: Column, *, is_score: bool) -> tuple[Interval | None, str]:
     """Return the interval of a mean, and a note.
 
-    Equal values have no spread. Scores that are all 0 or all 1 are binary and get Wilson's interval,
-    other equal values get none.
+    Scores that are all 0 or all 1 are binary and get Wilson's interval; other equal values have no spread and get no
+    interval.
     """
     values, clusters = column.values, column.clusters
     if len(values) > 1 and _are_equal(values):
@@ -125,9 +125,9 @@ def compute_outcome_rate(results: Results, counted: Mapping[Outcome, float], *, 
 class FieldsMetric:
     """The mean of every selected field that has numbers, and of each of its evaluators' scores.
 
-    `field.tokens` is the mean of a field, `field.output.coherence` that of an evaluator's score.
-    Booleans count as 0 and 1, so their mean is the share that is true. Results without such a number
-    count as skipped, failed results as errors.
+    `field.tokens` is the mean of a field, `field.output.coherence` the mean of an evaluator's score. Booleans count as
+    0 and 1, so their mean is the fraction that is true. Results without the number count as skipped, failed results as
+    errors.
     """
 
     name = FIELD_PREFIX
@@ -149,8 +149,11 @@ class FieldsMetric:
             for name, score in self._read_scores(result):
                 scores.setdefault(name, _Numbers()).add_score(score, cluster)
         return {
-            **{name: estimate_unbounded_mean(each.column(total, errors)) for name, each in numbers.items()},
-            **{name: estimate_mean(each.column(total, errors)) for name, each in scores.items()},
+            **{
+                name: estimate_unbounded_mean(field_numbers.column(total, errors))
+                for name, field_numbers in numbers.items()
+            },
+            **{name: estimate_mean(field_numbers.column(total, errors)) for name, field_numbers in scores.items()},
         }
 
     def _read_numbers(self, result: EvalResult) -> Iterator[tuple[str, float]]:

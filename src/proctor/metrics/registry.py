@@ -41,7 +41,7 @@ class FunctionMetric:
 
 
 class MetricRegistry:
-    """The metrics to compute over results, each under its own name: the built-in ones, unless others are given.
+    """The metrics to compute over results, by name: the built-in metrics, unless others are passed.
 
     >>> from proctor.records.results import ResultList
     >>> registry = MetricRegistry()
@@ -67,9 +67,9 @@ class MetricRegistry:
         >>> MetricRegistry.standard(["exact_match"]).get("exact_match.pass_rate").name
         'exact_match.pass_rate'
         """
-        named: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
-        named += [(name, f"{FIELD_PREFIX}.{name}") for name in fields]
-        return cls(_make_builtins(named))
+        evaluators: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
+        evaluators += [(name, f"{FIELD_PREFIX}.{name}") for name in fields]
+        return cls(_make_builtins(evaluators))
 
     @classmethod
     def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]) -> MetricRegistry:
@@ -95,21 +95,21 @@ class MetricRegistry:
         self._metrics[checked.name] = checked
 
     def find_owners(self, name: str) -> list[Metric]:
-        """Return the metrics that may give a number of this name, such as latency_ms for latency_ms.p95."""
-        owners = [each for each in self._metrics if f"{name}.".startswith(f"{each}.")]
-        return [self._metrics[each] for each in sorted(owners, key=len, reverse=True)]
+        """Return the metrics that may return a number with this name, such as latency_ms for latency_ms.p95."""
+        owners = [owner for owner in self._metrics if f"{name}.".startswith(f"{owner}.")]
+        return [self._metrics[owner] for owner in sorted(owners, key=len, reverse=True)]
 
     def get(self, name: str) -> Metric:
-        """Return the metric of this name."""
+        """Return the metric with this name."""
         if name not in self._metrics:
-            raise EvaluatorError(f"there is no metric {name!r}", where=name, fix=suggest_name(name, self._metrics))
+            raise EvaluatorError(f"unknown metric {name!r}", where=name, fix=suggest_name(name, self._metrics))
         return self._metrics[name]
 
     def compute_all(self, results: Results) -> dict[str, MetricValue]:
         """Compute every metric over the results; a metric with several numbers is flattened as `name.p50`.
 
         A metric that fails, or returns something that is not a number, has no value and a note with
-        the reason; it does not affect the others.
+        the reason; it does not affect other metrics.
         """
         computed: dict[str, MetricValue] = {}
         owners: dict[str, str] = {}
@@ -126,9 +126,9 @@ class MetricRegistry:
         return computed
 
 
-def _make_builtins(named: Iterable[tuple[str, str | None]] = ()) -> Iterator[Metric]:
+def _make_builtins(evaluators: Iterable[tuple[str, str | None]] = ()) -> Iterator[Metric]:
     yield from (PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric())
-    for name, label in named:
+    for name, label in evaluators:
         yield from (PassRateMetric(name, label), MeanScoreMetric(name, label), ScoreDistributionMetric(name, label))
     yield from (LatencyMetric(), TokensMetric(), CostMetric(), JudgesMetric())
 
@@ -159,7 +159,7 @@ def make_metric(value: Any, where: str) -> Any:
 
 
 def _require_free_names(spec: EvaluatorSpec) -> None:
-    """Raise an error for an evaluator of a field that has the name of a field metric."""
+    """Raise an error for a field's evaluator with the same name as a field metric."""
     for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD_PREFIX else ():
         if part["name"] in ("pass_rate", "score", *(f"p{percent}" for percent in PERCENTILES)):
             raise EvaluatorError(

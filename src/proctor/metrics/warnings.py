@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -21,8 +22,8 @@ LOCAL = "local:"
 class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Verdicts of `llm_judge` on answers that people labelled right or wrong, half of each.
 
-    A verdict that could not be read counts as a disagreement. A constant verdict agrees with people
-    on half of the answers. `planned` is set if the run was stopped before that many answers.
+    A verdict that could not be read counts as a disagreement. A constant verdict agrees with people on half of the
+    answers. `planned` is the planned number of answers if the run was stopped early.
     """
 
     data: str
@@ -51,17 +52,17 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def interval(self) -> Interval:
-        """The 95 % interval of the agreement."""
+        """The 95% interval of the agreement."""
         return wilson_interval(self.agreed, self.n) or (0.0, 1.0)
 
     @property
     def beats_constant(self) -> bool:
-        """True if the agreement is significantly above that of a constant verdict."""
+        """True if the agreement is significantly higher than for a constant verdict."""
         return self.interval[0] > 0.5
 
     @property
     def summary(self) -> str:
-        """The figures in a sentence, with a conclusion from the interval."""
+        """One sentence with the numbers and a conclusion from the interval."""
         low, high = (100 * end for end in self.interval)
         conclusion = (
             "better than a constant verdict"
@@ -70,8 +71,8 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         return (
             f"agrees with people on {self.agreed} of {self.n} answers of {self.data} "
-            f"({100 * self.agreed / self.n:.0f} %, 95 % interval {low:.0f}–{high:.0f} %; "
-            f"a constant verdict: 50 %): {conclusion}. "
+            f"({100 * self.agreed / self.n:.0f}%, 95% interval {low:.0f}–{high:.0f}%; "
+            f"a constant verdict: 50%): {conclusion}. "
             f"It passed {self.right_passed} of {self.right} right answers and {self.wrong_passed} "
             f"of {self.wrong} wrong ones; {self.unread} of {self.n} verdicts could not be read{self._caveat}"
         )
@@ -99,7 +100,7 @@ def describe_judge(address: str) -> str:
     return "" if measurement is None or not address.startswith(LOCAL) else measurement.summary
 
 
-# A judge that gives this many equal scores may ignore its input.
+# A judge that returns this many equal scores may ignore its input.
 MIN_CONSTANT_SCORES = 10
 MAX_CANARIES_READ = 100
 
@@ -107,7 +108,7 @@ MAX_CANARIES_READ = 100
 def warn_constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
     """Warn about every judge that gave the same score to all results.
 
-    Rules such as `exact_match` correctly give 1 to every right output; a constant score of a judge or
+    Rules such as `exact_match` correctly return 1 for every right output; a constant score of a judge or
     a rubric is suspicious at any value.
     """
     for spec in run.evaluators:
@@ -149,7 +150,7 @@ def warn_local_judges(run: RunMetadata) -> Iterator[str]:
 
 # Metrics over all evaluators of a result.
 COMBINED = ("pass_rate", "strict_pass_rate", "mean_score")
-# An evaluator without a verdict on a larger share of the results gets a warning.
+# An evaluator without a verdict on a larger fraction of the results gets a warning.
 MAX_MISSING_SHARE = 0.1
 MAX_REASONS_READ = 1_000
 MAX_REASON_LENGTH = 200
@@ -164,15 +165,15 @@ class MissingVerdicts(NamedTuple):
 
     @property
     def exceeds_limit(self) -> bool:
-        """True if more than a tenth is missing."""
+        """True if more than a tenth of the verdicts is missing."""
         return self.number > MAX_MISSING_SHARE * self.total + 1e-9
 
 
 def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | None) -> MissingVerdicts:
     """Count the results that an evaluator skipped; without an evaluator, the skipped results.
 
-    Scores that are left out by design are not counted: an evaluator of repeats scores only the last
-    epoch, and an evaluator that compares does not score the baseline.
+    Scores that are left out by design are not counted: an evaluator of all epochs scores only the last epoch, and an
+    evaluator that compares with the baseline does not score the baseline.
     """
     column = results.column(evaluator)
     missing = MissingVerdicts(column.skipped, len(column.values) + column.errors + column.skipped)
@@ -188,7 +189,7 @@ def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | No
 
 
 def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
-    """Count the results on which an evaluator failed, among those whose target returned an output."""
+    """Count the results with an output on which an evaluator failed."""
     counts = results.counts()
     total = counts.total - counts.error
     column = results.column(evaluator)
@@ -205,8 +206,8 @@ def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | No
         return True, None
     specs = run.evaluators if run is not None else ()
     labels = {f"{FIELD_PREFIX}.{s.name}" if s.uses == FIELD_PREFIX else s.name: s.name for s in specs}
-    known = [label for label in labels if metric == label or metric.startswith(f"{label}.")]
-    return (True, labels[max(known, key=len)]) if known else (False, None)
+    matching_labels = [label for label in labels if metric == label or metric.startswith(f"{label}.")]
+    return (True, labels[max(matching_labels, key=len)]) if matching_labels else (False, None)
 
 
 def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
@@ -221,6 +222,41 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
                     f"{spec.name} {verb} {missing.number:,} of {missing.total:,} results; "
                     f"most frequent reason: {missing.reason or 'none was given'}"
                 )
+
+
+# The errors of evaluators that return a number above 1: bare, in a mapping, or in a Score.
+_NUMBER_ABOVE_1 = re.compile(
+    r"(?:the evaluator returned (?:the score )?|Score\.value must be a number from 0 to 1, got )(\d+(?:\.\d+)?)\b"
+)
+# Not far above 1 is a rounding error.
+_LOWEST_RATING = 1.01
+
+
+def find_highest_rating(results: Results, evaluator: str) -> float | None:
+    """Return the highest number above 1 that an evaluator returned; None if it returned none.
+
+    Such an evaluator rates on a scale. A rating of 1, the worst on most scales, was read as a full score.
+    """
+    if results.column(evaluator).errors <= results.counts().error:
+        return None
+    page = results.page(outcome="unscored", evaluator=evaluator, limit=MAX_REASONS_READ)
+    reasons = (result.scores[evaluator].reason for result in page if evaluator in result.scores)
+    ratings = (float(match[1]) for reason in reasons if (match := _NUMBER_ABOVE_1.search(reason)))
+    return max((rating for rating in ratings if rating > _LOWEST_RATING), default=None)
+
+
+def describe_rating(rating: float) -> str:
+    return f"it returned {rating:g}, so it seems to rate on a scale and a 1 is no full score"
+
+
+def warn_ratings(results: Results, run: RunMetadata) -> Iterator[str]:
+    """Warn about every evaluator that rates on a scale."""
+    for spec in run.evaluators:
+        if (rating := find_highest_rating(results, spec.name)) is not None:
+            yield (
+                f"the scores of {spec.name} are not reliable: {describe_rating(rating)}. "
+                f"Fix: convert its ratings to numbers from 0 to 1, such as (rating - 1) / {max(1, rating - 1):g}"
+            )
 
 
 def _count_reasons(results: Results, evaluator: str | None, outcome: Outcome, limit: int) -> Counter[str]:

@@ -10,6 +10,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.errors import ModelError
 from proctor.records import codec
+from proctor.records.validation import explain
 
 # The last block counts: earlier blocks may belong to the model's reasoning.
 _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
@@ -18,8 +19,8 @@ _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 class JsonFormat:
     """Answers in JSON of one type: a struct, dataclass, pydantic model, list, Literal, ….
 
-    A model without structured outputs may put the JSON into a code block. Any other text is an error; nothing
-    is repaired by guessing.
+    A model without structured outputs may put the JSON into a code block. Any other text is an error; answers are never
+    repaired by guessing.
     """
 
     def __init__(self, output_type: Any) -> None:
@@ -49,22 +50,22 @@ class JsonFormat:
         try:
             return msgspec.json.decode(text, type=self._type)
         except msgspec.DecodeError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(explain(error)) from None
 
 
 def decode_pydantic(value_type: Any, value: Any) -> Any:
-    """Decode a pydantic model inside of another type: a `dec_hook` of msgspec."""
+    """Decode a pydantic model inside another type: a `dec_hook` of msgspec."""
     if not extras.is_pydantic_model(value_type):
         raise TypeError(f"{value_type.__qualname__} cannot be read from JSON")
     try:
-        # Through JSON, because strict mode then accepts dates and enums as strings.
+        # Validate as JSON, because strict mode then accepts dates and enums as strings.
         return value_type.model_validate_json(codec.encode(value), strict=True)
     except ValueError as error:
         raise ValueError(describe_error(error)) from None
 
 
 def describe_error(error: ValueError) -> str:
-    """Describe an error in one line; pydantic reports several at once."""
+    """Describe an error in one line; pydantic may report several errors together."""
     errors = getattr(error, "errors", None)
     if not callable(errors):
         return str(error)

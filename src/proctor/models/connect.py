@@ -1,7 +1,7 @@
 """Connect the addresses of models, embedders and mailboxes; the scheme selects the plugin.
 
-Plugins are entry points (`proctor.providers`, `proctor.embedders`, `proctor.mailboxes`), the built-in ones
-too, so judges, targets and workers do not depend on any of them.
+All plugins, including the built-in ones, are entry points (`proctor.providers`, `proctor.embedders`,
+`proctor.mailboxes`), so judges, targets and workers do not depend on any of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proctor.ports import Embedder, Mailbox, ProviderAdapter
 
 # The plugin name for functions, chat models and clients that users pass in.
 PYTHON = "python"
-# The user and password of an address, also of a malformed one.
+# The user and password of an address, even of a malformed address.
 _CREDENTIALS = re.compile(r"^(\w*:?/*).*@", re.DOTALL)
 # The names of each provider's models.
 _MODEL_NAMES = {
@@ -61,17 +61,17 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
     scheme, colon, _ = address.partition(":")
     connect = plugins.load_plugin(plugins.MAILBOXES, scheme) if colon else None
     if connect is None:
-        known = plugins.plugin_names(plugins.MAILBOXES)
-        hint = "" if scheme in known else suggest_name(scheme, known)
+        known_schemes = plugins.plugin_names(plugins.MAILBOXES)
+        hint = "" if scheme in known_schemes else suggest_name(scheme, known_schemes)
         raise ConfigError(
-            f"{hide_credentials(address)!r} is not the address of a mailbox",
+            f"{hide_credentials(address)!r} is not a mailbox address",
             fix=hint if hint.startswith("did you mean") else "write it as redis://host:6379/0/NAME or sqs://NAME",
         )
     parameters = inspect.signature(connect).parameters
-    unknown = sorted(options.keys() - parameters.keys())
-    if unknown and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+    unknown_options = sorted(options.keys() - parameters.keys())
+    if unknown_options and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         raise ConfigError(
-            f"unknown options: {', '.join(map(repr, unknown))}",
+            f"unknown options: {', '.join(map(repr, unknown_options))}",
             where=hide_credentials(address),
             fix=f"use {', '.join(list(parameters)[2:])}",
         )
@@ -85,7 +85,7 @@ def hide_credentials(address: str) -> str:
 
 
 def display_name(model: str) -> str:
-    """Return the name of a model for messages: of a function, without the functions around it.
+    """Return the name of a model for messages; for a function, without the enclosing functions.
 
     >>> display_name("python:test_tone.<locals>.judge")
     'python:judge'
@@ -95,13 +95,13 @@ def display_name(model: str) -> str:
 
 
 def is_model_address(address: str) -> bool:
-    """Return True if a text names a model, not a Python object, by the scheme before its colon."""
+    """Return True if a string is the address of a model, not of a Python object, judging by its scheme."""
     scheme, colon, _ = address.partition(":")
     return bool(colon) and scheme != PYTHON and scheme in plugins.plugin_names(plugins.PROVIDERS)
 
 
 def suggest_address(address: str) -> str:
-    """Return how to write the address of a model; empty if its scheme resembles no provider."""
+    """Suggest the address of a model; return "" if the scheme resembles no provider."""
     scheme, colon, _ = address.partition(":")
     if colon:
         hint = suggest_name(scheme, (name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON))
@@ -117,8 +117,8 @@ def _connect(model: Any, options: Mapping[str, Any], group: str, noun: str, port
         config = {str(key): value for key, value in model.items()}
         if "model" not in config:
             example = "openai:gpt-4o-mini" if noun == "model" else "local:minilm"
-            fix = f'write {{"model": "{example}", …}}, or only the address'
-            raise ModelError(f"the mapping has no key 'model' that names the {noun}", fix=fix)
+            fix = f'write {{"model": "{example}", …}}, or pass the address alone'
+            raise ModelError(f"the mapping has no 'model' key for the {noun}", fix=fix)
         return _connect(config.pop("model"), {**config, **options}, group, noun, port)
     if isinstance(model, str):
         return _connect_address(model, options, group, noun, port)
@@ -140,58 +140,58 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
         connect = plugins.load_plugin(group, scheme)
         if connect is not None:
             return _call_plugin(connect, address, options, address)
-    known = [name for name in plugins.plugin_names(group) if name != PYTHON]
+    known_schemes = [name for name in plugins.plugin_names(group) if name != PYTHON]
     if not colon:
         hint = suggest_address(address) if noun == "model" else f"write {_with_article(noun)} as PROVIDER:NAME"
         raise ModelError(
-            f"{address!r} is not the address of {_with_article(noun)}",
-            fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known)}",
+            f"{address!r} is not {_with_article(noun)} address",
+            fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known_schemes)}",
         )
     try:
         target = plugins.import_object(rest if scheme == PYTHON else address)
     except UsageError as error:
-        fix = suggest_name(scheme, known)
+        fix = suggest_name(scheme, known_schemes)
         if not fix.startswith("did you mean"):
-            fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known)}) or module:attribute"
-        raise ModelError(f"there is no provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
+            fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known_schemes)}) or module:attribute"
+        raise ModelError(f"unknown provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
     if isinstance(target, str) and target == address:
         raise ModelError("the address refers to itself", where=address)
     return _connect(target, options, group, noun, port)
 
 
-def unknown_options_error(options: Iterable[str], known: Sequence[str], where: str) -> ModelError | None:
+def unknown_options_error(options: Iterable[str], known_options: Sequence[str], where: str) -> ModelError | None:
     """Return the error for unknown options, or None if all are known."""
-    unknown = [name for name in options if name not in known]
-    if not unknown:
+    unknown_options = [name for name in options if name not in known_options]
+    if not unknown_options:
         return None
-    fix = suggest_name(unknown[0], known) if known else "leave out all options"
-    if misplaced := [name for name in unknown if name in _REQUEST_OPTIONS]:
+    fix = suggest_name(unknown_options[0], known_options) if known_options else "leave out all options"
+    if misplaced := [name for name in unknown_options if name in _REQUEST_OPTIONS]:
         fix = f"set {' and '.join(misplaced)} in the judge or target that uses the model"
-    nouns = "options" if len(unknown) > 1 else "option"
-    return ModelError(f"unknown {nouns} {', '.join(map(repr, unknown))}", where=where, fix=fix)
+    nouns = "options" if len(unknown_options) > 1 else "option"
+    return ModelError(f"unknown {nouns} {', '.join(map(repr, unknown_options))}", where=where, fix=fix)
 
 
 def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: str) -> Any:
     signature = inspect.signature(connect)
-    known = list(signature.parameters)[1:]
-    arguments = use_common_names(options, known)
-    if "of" in arguments and "source_model" in known:
-        # The earlier name of the option.
+    known_options = list(signature.parameters)[1:]
+    arguments = use_common_names(options, known_options)
+    if "of" in arguments and "source_model" in known_options:
+        # An earlier name of the option.
         arguments["source_model"] = arguments.pop("of")
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    if not takes_any and (error := unknown_options_error(arguments, known, where)):
+    if not takes_any and (error := unknown_options_error(arguments, known_options, where)):
         raise error
     try:
         signature.bind(model, **arguments)
     except TypeError as error:
-        fix = f"choose from the options {', '.join(known)}"
-        raise ModelError(f"its options are not valid: {error}", where=where, fix=fix) from None
+        fix = f"choose from the options {', '.join(known_options)}"
+        raise ModelError(f"its options are invalid: {error}", where=where, fix=fix) from None
     try:
         return connect(model, **arguments)
     except TypeError as error:
         if not arguments:
             raise  # a bug in the plugin, not wrong options
-        raise ModelError(f"its options are not valid: {error}", where=where) from error
+        raise ModelError(f"its options are invalid: {error}", where=where) from error
 
 
 def _with_article(noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Embed each text once: concurrent texts go in batches, and vectors are cached."""
+"""Embed each text once: concurrent texts are sent in batches, and vectors are cached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from proctor.core import lifetimes, stopwatch
+from proctor.core import resource_scope, stopwatch
 from proctor.errors import CallFailed
 from proctor.models.model_calls import CallContext, call_context
 from proctor.ports import Embedder
@@ -28,7 +28,7 @@ Vector = Sequence[float]
 
 
 class CachedEmbedder:
-    """Wraps an embedder: it batches texts and caches vectors.
+    """Wraps an embedder: batches texts and caches vectors.
 
     Texts of the same moment, or of the time while a batch runs, share a batch of at most `batch_size` texts and
     about `batch_characters`; up to `concurrency` batches run at once. The time limit of a caller starts with the
@@ -47,13 +47,13 @@ class CachedEmbedder:
     ) -> None:
         self._embedder = embedder
         self.name, self.method = embedder.name, embedder.method
-        # None: the embedder does not say which languages it supports.
+        # None if the embedder does not declare its languages.
         self.languages: tuple[str, ...] | None = getattr(embedder, "languages", None)
         self._batch_size, self._batch_characters = batch_size, batch_characters
         self._concurrency = concurrency
         self._cache = _VectorCache(max_numbers)
         self._length = 0
-        # Weak, so that a closed loop leaves nothing behind.
+        # Weak references, so that a closed loop leaves nothing behind.
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _TextQueue] = WeakKeyDictionary()
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
@@ -86,9 +86,9 @@ class CachedEmbedder:
 
     async def _work(self, queue: _TextQueue) -> None:
         task = asyncio.current_task()
-        # One turn of the loop, in which other callers add their texts.
+        # Wait one iteration of the loop, so that other callers can add their texts.
         await asyncio.sleep(0)
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             try:
                 while batch := queue.take(self._batch_size, self._batch_characters):
                     try:
@@ -96,7 +96,7 @@ class CachedEmbedder:
                     finally:
                         queue.cancel(batch)
             finally:
-                # Now, not at the end of the task: a text that arrives while connections close needs a new worker.
+                # Done here, not at the end of the task: a text that arrives while connections close needs a new worker.
                 queue.workers.discard(task)
 
     async def _embed_batch(self, queue: _TextQueue, batch: Sequence[str]) -> None:
@@ -104,7 +104,7 @@ class CachedEmbedder:
             vectors = await self._checked_vectors(batch)
         except Exception as error:
             if len(batch) > 1 and not getattr(error, "retryable", False):
-                # One text may have failed the whole batch.
+                # One text may have made the whole batch fail.
                 for text in batch:
                     await self._embed_batch(queue, [text])
             else:
@@ -127,7 +127,7 @@ class CachedEmbedder:
         return vectors
 
 
-# Weak, so that an embedder and its cache end with the last user.
+# Weak references, so that an embedder and its cache are freed with the last user.
 _SHARED: WeakValueDictionary[Hashable, CachedEmbedder] = WeakValueDictionary()
 _SHARED_LOCK = threading.Lock()
 

@@ -17,7 +17,7 @@ from proctor.models.prices import load_prices
 from proctor.records.session import Usage
 from proctor.sessions.current import check_usage
 
-# How many batches may run at once, as far as the endpoint's limiter allows.
+# The maximum number of concurrent batches; the endpoint's limiter may allow fewer.
 CONCURRENCY = 4
 
 
@@ -47,7 +47,7 @@ class EmbedderOptions(ConnectionOptions, total=False):
 class EndpointEmbedder:
     """Embeds texts at an endpoint, with the limiter and the retries of its models.
 
-    `dimensions` asks for shorter vectors, if the model supports them. Requests count against the budget of
+    `dimensions` requests shorter vectors, if the model supports them. Requests count against the budget of
     the run that needs the vectors.
     """
 
@@ -57,9 +57,9 @@ class EndpointEmbedder:
         where = f"openai:{model}"
         dimensions = options.get("dimensions")
         if isinstance(dimensions, bool) or not isinstance(dimensions, int | None):
-            raise ModelError(f"dimensions must be a whole number, not {dimensions!r}", where=where)
+            raise ModelError(f"dimensions must be an integer, got {dimensions!r}", where=where)
         access = resolve_access(OPENAI, options, EmbedderOptions, where)
-        # Embedders have no identity besides their name, so the name includes any other server.
+        # An embedder's name is its only identity, so the name includes any other server.
         address = where if access.is_official else f"{access.base}#{model}"
         self.name = address if dimensions is None else f"{address} ({dimensions} dimensions)"
         self._model, self._dimensions = model, dimensions
@@ -73,7 +73,7 @@ class EndpointEmbedder:
 
     @property
     def sharing_key(self) -> Hashable:
-        """Equal for embedders with the same model, server, key and retry policy."""
+        """A key that is equal for embedders with the same model, server, API key and retry policy."""
         return self.name, self._endpoint, self._policy
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:

@@ -36,7 +36,7 @@ _SCHEMA_NAMES = ("responseJsonSchema", "response_json_schema", "responseSchema",
 
 
 class GeminiAdapter(HttpAdapter):
-    """A Gemini model. The options are those of `OpenAIAdapter`.
+    """A Gemini model. The options are the same as for `OpenAIAdapter`.
 
     GEMINI_API_KEY and GOOGLE_API_KEY are sent to Google, or to the gateway in GEMINI_BASE_URL, but never to a
     server that is set with `base_url`.
@@ -66,7 +66,7 @@ class GeminiWire:
     def __init__(self) -> None:
         self._encode_schema = wire.cache_schemas(lambda schema: wire.fit_schema(schema, wire.GEMINI))
 
-    def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:  # noqa: ARG002 - the URL names it
+    def write(self, model: str, request: ModelRequest, omitted_settings: frozenset[str]) -> bytes:  # noqa: ARG002 - the URL names it
         ids = wire.CallIds()
         contents = [
             {
@@ -76,16 +76,16 @@ class GeminiWire:
             for is_assistant, turn in wire.turns(request.messages)
         ]
         body: dict[str, Any] = {"contents": contents}
-        if system := wire.system_text(request, with_instructions="schema" in without):
+        if system := wire.system_text(request, with_instructions="schema" in omitted_settings):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if request.tools:
             body["tools"] = [{"functionDeclarations": [_write_tool(tool) for tool in request.tools]}]
-        if config := self._write_config(request, without):
+        if config := self._write_config(request, omitted_settings):
             body["generationConfig"] = config
         return codec.encode(body)
 
-    def _write_config(self, request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
-        top_logprobs = None if "top_logprobs" in without else request.top_logprobs
+    def _write_config(self, request: ModelRequest, omitted_settings: frozenset[str]) -> dict[str, Any]:
+        top_logprobs = None if "top_logprobs" in omitted_settings else request.top_logprobs
         settings: dict[str, Any] = {
             "temperature": request.temperature,
             "maxOutputTokens": request.max_tokens,
@@ -93,7 +93,7 @@ class GeminiWire:
             "responseLogprobs": True if top_logprobs else None,
             "logprobs": top_logprobs,
         }
-        if request.schema is not None and "schema" not in without:
+        if request.schema is not None and "schema" not in omitted_settings:
             settings["responseMimeType"] = "application/json"
             settings["responseJsonSchema"] = self._encode_schema(request.schema)
         return {name: value for name, value in settings.items() if value is not None}
@@ -210,7 +210,7 @@ class _Feedback(msgspec.Struct, rename="camel"):
 class _Response(msgspec.Struct):
     candidates: list[_Candidate] | None = None
     feedback: _Feedback | None = msgspec.field(default=None, name="promptFeedback")
-    # Untyped: servers differ here, and a response must not fail because of it.
+    # Untyped, because servers differ here, and that must not make a response fail.
     usage: Any = msgspec.field(default=None, name="usageMetadata")
     model: str | None = msgspec.field(default=None, name="modelVersion")
 

@@ -52,7 +52,7 @@ def main(args: list[str]) -> NoReturn:
     parser.add_argument("file")
     parser.add_argument("--context", type=int, default=4096)
     parser.add_argument("--parallel", type=int, default=1)
-    # Half of the processors: the run itself needs some too.
+    # Half of the processors, because the run needs some too.
     parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
     options = parser.parse_args(args)
     try:
@@ -68,7 +68,7 @@ def main(args: list[str]) -> NoReturn:
 
 
 def _exit(code: int) -> NoReturn:
-    """Exit at once: the server's threads may still be busy, and waiting for them may not end."""
+    """Exit immediately: the server's threads may still be busy, and waiting for them may never end."""
     sys.stderr.flush()
     os._exit(code)
 
@@ -96,11 +96,10 @@ def connect(
 ) -> LocalAdapter:
     """Connect a model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
-    `context` is the number of tokens that a prompt and its answer may have together, `max_tokens` the length
-    limit of answers whose request sets none. `concurrency` is the number of concurrent requests. They share the
-    processor, so each takes longer; waiting for another request does not count towards a time limit. `timeout`
-    limits one request in seconds and is at least 120 by default. The time limit of the target or the evaluator
-    applies as well.
+    `context` is the maximum number of tokens of a prompt and its answer together, `max_tokens` the length limit of
+    answers whose request sets no limit. `concurrency` is the number of concurrent requests. They share the processor,
+    so each takes longer; waiting for another request does not count towards a time limit. `timeout` limits one request
+    in seconds and is at least 120 by default. The time limit of the target or the evaluator applies as well.
     """
     name = address.partition(":")[2]
     if name in EMBEDDERS:
@@ -128,7 +127,7 @@ class LocalAdapter:
 
     def __init__(self, address: str, server: LocalServer, timeout: float | None, max_tokens: int) -> None:
         self.model = address
-        # Another limit may cut off the answer, so it is another identity.
+        # A different limit may truncate the answer, so it changes the identity.
         self.identity = "" if max_tokens == MAX_TOKENS else f"max_tokens={max_tokens}"
         self._max_tokens = max_tokens
         self._server = server
@@ -163,7 +162,7 @@ class LocalAdapter:
                     url: str = await run_in_thread(self._server.start)
                     return url
         except TimeoutError:
-            # The start continues, and the next request uses it.
+            # The start continues, and the next request uses the server.
             raise CallFailed(
                 f"{self.model}: its server process did not start within {timeout:g} s", retryable=True
             ) from None
@@ -172,10 +171,10 @@ class LocalAdapter:
         adapter = OpenAIAdapter(
             "local",
             base_url=f"{url}/v1",
-            # Not a key from the environment: this server needs none.
+            # No key from the environment, because this server needs none.
             api_key="none",
             timeout=self._timeout,
-            # A server that has ended does not come back.
+            # A server that has ended does not restart.
             retries=1,
             prices=Prices.free(),
             name=self.model,
@@ -206,12 +205,12 @@ class LocalServer:
         return _START_LOCKS.setdefault(self._key, threading.Lock())
 
     def find_url(self) -> str | None:
-        """Return the URL of the server, or None if it does not run."""
+        """Return the URL of the server, or None if it is not running."""
         server = _SERVERS.get(self._key)
         return server.url if server is not None and server.process.poll() is None else None
 
     def start(self) -> str:
-        """Start the server unless it runs, and return its URL. This blocks."""
+        """Start the server unless it is running, and return its URL. This blocks."""
         with self._start_lock:
             url = self.find_url()
             if url is None:
@@ -222,7 +221,7 @@ class LocalServer:
             return url
 
     def describe_exit(self) -> str | None:
-        """Return the end of the log of a server that has ended, or None if it runs."""
+        """Return the end of the log of a server that has ended, or None if it is running."""
         server = _SERVERS.get(self._key)
         if server is None or server.process.poll() is None:
             return None
@@ -230,7 +229,7 @@ class LocalServer:
 
 
 class _ServerProcess:
-    """One server process; it ends when its standard input is closed, at the latest with this process."""
+    """One server process; it ends when its standard input is closed, or with this process."""
 
     def __init__(self, args: Iterable[str]) -> None:
         # A file, not a pipe: a full pipe would block the server.
@@ -283,7 +282,7 @@ def _stop(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
     log.close()
 
 
-# One server for each file: loading is slow and needs as much memory as the size of the file.
+# One server for each file: loading is slow and needs as much memory as the file is large.
 _SERVERS: dict[ServerKey, _ServerProcess] = {}
 # One lock for each server, so that a small file does not wait for a large one.
 _START_LOCKS: dict[ServerKey, threading.Lock] = {}

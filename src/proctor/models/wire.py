@@ -1,4 +1,4 @@
-"""What all wire formats share: conversations, tool calls, and JSON Schemas that a provider can enforce."""
+"""The shared parts of wire formats: conversations, tool calls, and JSON Schemas that a provider can enforce."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from proctor.records.session import Message, ToolCall
 class WireFormat(Protocol):
     """A provider's wire format: writes requests and reads responses."""
 
-    def write(self, model: str, request: ModelRequest, without: frozenset[str], /) -> bytes:
-        """Write the body; `without` names the fields of the request that the model rejects."""
+    def write(self, model: str, request: ModelRequest, omitted_settings: frozenset[str], /) -> bytes:
+        """Encode the body; `omitted_settings` are the fields of the request that the model rejects."""
         ...
 
     def read(self, body: bytes, request: ModelRequest, /) -> ModelResponse:
@@ -39,7 +39,7 @@ def content_text(content: Any) -> str:
 
 
 def is_content_parts(content: Any) -> bool:
-    """Return True for content parts in a provider's own format, which are sent unchanged."""
+    """Return True for content parts in a provider's format, which are sent unchanged."""
     has_parts = isinstance(content, list) and bool(content)
     return has_parts and all(isinstance(part, dict) and "type" in part for part in content)
 
@@ -57,15 +57,15 @@ def system_text(request: ModelRequest, *, with_instructions: bool) -> str:
 
 
 def turns(messages: Iterable[Message]) -> Iterator[tuple[bool, Iterator[Message]]]:
-    """Group messages into turns, each with whether it is the assistant's; tool results are the user's."""
+    """Group messages into turns of the assistant (True) and the user (False); tool results belong to the user."""
     without_system = (message for message in messages if message.role != "system")
     return groupby(without_system, key=lambda message: message.role == "assistant")
 
 
 def write_tool(tool: ToolSpec, parameters_name: str) -> dict[str, Any]:
-    described = {"description": tool.description} if tool.description else {}
+    description = {"description": tool.description} if tool.description else {}
     parameters = tool.parameters or {"type": "object", "properties": {}}
-    return {"name": tool.name, parameters_name: parameters, **described}
+    return {"name": tool.name, parameters_name: parameters, **description}
 
 
 class CallIds:
@@ -110,7 +110,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# The property that wraps an answer where the provider requires an object.
+# The property that wraps an answer if the provider requires an object.
 WRAPPER = "value"
 MAX_CACHED_SCHEMAS = 64
 
@@ -122,7 +122,7 @@ _TYPE_KEYWORDS = frozenset({"type", "enum", "const", "anyOf", "oneOf", "$ref"})
 
 
 class Dialect(NamedTuple):
-    """The keywords that a provider knows, and whether objects must list all their fields.
+    """The schema keywords that a provider supports, and whether objects must list all their fields.
 
     Other keywords are left out. The answer is validated strictly afterwards, so a violated bound is still
     detected; it then costs a reminder.
@@ -147,7 +147,7 @@ GEMINI = Dialect(
 
 
 def cache_schemas(make: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], msgspec.Raw]:
-    """Return a function that encodes the part of a request that asks for a schema, once for each schema."""
+    """Return a function that encodes the schema part of a request, once for each schema."""
 
     @functools.lru_cache(maxsize=MAX_CACHED_SCHEMAS)
     def encode(schema: bytes) -> msgspec.Raw:

@@ -26,7 +26,7 @@ from proctor.records.run import DatasetInfo, EvaluatorSpec, HistoryInfo, PruneRe
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
-from proctor.records.trial import EvalResult, Outcome, Trial, Verdict
+from proctor.records.trial import EvalResult, Outcome, PositionedResult, Trial, Verdict
 
 if TYPE_CHECKING:
     from proctor.comparison.report import EvalReport
@@ -55,11 +55,11 @@ class Target(Protocol):
     def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0, /) -> Any:
         """Run on one sample and return a `Reply`, the output, or an awaitable.
 
-        `epoch` counts the repeats of a sample from 0.
+        `epoch` is the number of the repetition, from 0.
         """
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """Return the problems of a configuration's options, before anything runs."""
+        """Return the problems with a configuration's options, before anything runs."""
 
     async def close(self) -> None:
         """Release connections and processes."""
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 else:
 
     def TypeVar(name: str, *, default: Any, **options: Any) -> Any:  # noqa: ARG001, N802
-        """Python 3.11 has no defaults of type variables; type checkers read them from here."""
+        """A type variable with a default for type checkers; Python 3.11 does not support it at run time."""
         return typing.TypeVar(name, **options)
 
 
@@ -154,14 +154,14 @@ class HasAinvoke(Protocol):
 
 
 class HasInput(Protocol):
-    """A sample, or an object with the fields of one."""
+    """A sample, or an object with the same fields."""
 
     @property
     def input(self) -> Any: ...
 
 
 class HasEvaluate(Protocol):
-    """An object that scores with its method `evaluate`."""
+    """An object with a method `evaluate` that scores."""
 
     @property
     def evaluate(self) -> Callable[..., Any]: ...
@@ -180,7 +180,7 @@ TargetLike: TypeAlias = TakesInput | HasExecute | HasInvoke | HasAinvoke | Targe
 EvaluatorObject: TypeAlias = Callable[..., Any] | HasEvaluate | HasCode | AttachedEvaluator
 # One evaluator, as `evaluate` takes it: an object, a name, or an entry of an eval file.
 EvaluatorLike: TypeAlias = EvaluatorObject | str | Mapping[str, Any] | EvaluatorSpec
-# A text is the path of a file; an iterator is read once. mypy infers list[object] for a list of unlike items.
+# A string is the path of a file; an iterator is read once. mypy infers list[object] for a list of unlike items.
 DatasetLike: TypeAlias = SampleSource | str | Path | Sequence[object] | Iterable[Mapping[str, Any] | HasInput]
 # One evaluator, several, or several by name.
 EvaluatorsLike: TypeAlias = EvaluatorLike | Sequence[object]
@@ -213,7 +213,7 @@ class Embedder(Protocol):
 
     @property
     def method(self) -> str:
-        """Either "embeddings", or "lexical" if only letters are compared."""
+        """Either "embeddings", or "lexical" if only the spelling is compared."""
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """Return one vector for each text, in order."""
@@ -253,7 +253,7 @@ class RunView(Protocol):
 
     @property
     def notice(self) -> str:
-        """A message for the user, such as that no worker has answered yet."""
+        """A message for the user, for example that no worker has answered yet."""
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]: ...
@@ -278,7 +278,10 @@ class ResultWriter(Protocol):
     """Writes the results of a run one by one; each is durable soon after."""
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
-        """Add a finished result, with its verdict if it is known. Returns at once."""
+        """Add a finished result, with its verdict if it is known. Returns immediately."""
+
+    def add_batch(self, batch: Sequence[PositionedResult]) -> None:
+        """Add several finished results."""
 
     def cache_output(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output unless the key has one; b"" deletes the cached output."""
@@ -295,7 +298,7 @@ class DurableWriter(ResultWriter, Protocol):
 
 
 class RunRestorer(Protocol):
-    """Stores a complete run from elsewhere."""
+    """Stores a complete run from another history."""
 
     def add(self, position: int, result: EvalResult) -> None:
         """Add a result at its position in the plan."""
@@ -329,7 +332,7 @@ class History(Protocol):
         """Store the final metadata and metrics of a run."""
 
     def import_run(self, metadata: RunMetadata) -> AbstractContextManager[RunRestorer]:
-        """Store a complete run from elsewhere; nothing is stored if the block fails."""
+        """Store a complete run from another history; nothing is stored if the block fails."""
 
     def find(self, reference: str) -> RunMetadata:
         """Find a run by its id, its name, `baseline:NAME`, "latest", or the start of its id."""
@@ -388,7 +391,7 @@ class History(Protocol):
         dry_run: bool = False,
         only: Collection[str] | None = None,
     ) -> PruneResult:
-        """Delete the runs that the retention does not keep, except baselines; a dry run deletes nothing."""
+        """Delete the runs outside the retention limits, except baselines; a dry run deletes nothing."""
 
     def delete(self, run_id: str) -> Sequence[str]:
         """Delete a run with all its data, and return its baseline names."""
@@ -400,6 +403,6 @@ class History(Protocol):
         """Return the cached output of a key, or None."""
 
     def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
-        """Delete all cached outputs, or those stored before a time, and return how many."""
+        """Delete all cached outputs, or only outputs stored before a time, and return how many."""
 
     def close(self) -> None: ...

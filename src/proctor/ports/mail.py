@@ -42,22 +42,22 @@ class Message(Protocol[ReceivedT]):
     def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
         """Return the message, visible again after a timeout in seconds; `reason` goes into its history.
 
-        With `counts=False` the delivery does not count, if the server supports that: it was not the
-        fault of the message.
+        With `counts=False` the delivery does not count, if the server supports that. Use it if the message did not
+        cause the problem.
         """
 
     def extend_visibility(self, timeout: float) -> None:
         """Extend the lease to `timeout` seconds from now."""
 
     def confirm_delivery(self) -> None:
-        """Make a provisional delivery count, as soon as work on the message begins.
+        """Make a provisional delivery count, when work on the message starts.
 
         A lost lease then counts towards `max_deliveries`. Other deliveries are not affected. Raises
         `ReceiptExpired` if the lease is over.
         """
 
     def reject(self, reason: str) -> None:
-        """Move the message to the dead letters at once."""
+        """Move the message to the dead letters immediately."""
 
     def reply(self, body: Any) -> str:
         """Send a reply to `reply_to` and return its id."""
@@ -66,7 +66,7 @@ class Message(Protocol[ReceivedT]):
 class Mailbox(Protocol[BodyT]):
     """A queue that delivers at least once: received messages are leased, and removed when acknowledged.
 
-    New messages arrive in the order they were sent. Times are those of the server. All methods may be
+    New messages arrive in the order they were sent. All times are measured by the server. All methods may be
     called from any thread; errors of the server or network are `MailboxError`s.
     """
 
@@ -78,7 +78,7 @@ class Mailbox(Protocol[BodyT]):
 
     @property
     def max_deliveries(self) -> int | None:
-        """The number of counted deliveries after which a message becomes a dead letter; None: no limit."""
+        """The number of counted deliveries after which a message becomes a dead letter; None means no limit."""
 
     def send(self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0) -> str:
         """Send a message and return its id. Raises `MailboxFull`, `MessageTooLarge`."""
@@ -118,7 +118,7 @@ class Mailbox(Protocol[BodyT]):
         """Return dead letters without removing them, newest first if the server keeps an order."""
 
     def purge(self) -> int:
-        """Delete every message, leased ones included, and return how many. Dead letters stay."""
+        """Delete every message, including leased messages, and return how many. Dead letters are not deleted."""
 
     def approximate_count(self) -> int:
         """Return the number of messages: waiting, delayed and leased."""
@@ -127,7 +127,7 @@ class Mailbox(Protocol[BodyT]):
         """Return another mailbox at the same server, with the same connection."""
 
     def wake(self) -> None:
-        """Make waiting `receive` calls of this object return at once, without messages."""
+        """Make waiting `receive` calls of this object return immediately, without messages."""
 
     def close(self) -> None:
         """Stop using the mailbox: waiting receivers return, further calls raise `MailboxClosed`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from math import isfinite
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.errors import UsageError
 from proctor.records.lossless import is_plain
+from proctor.records.validation import explain
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.M
 
 
 def _encode_unknown(value: Any) -> Any:
-    """Encode an object, or a key, that msgspec does not know."""
+    """Encode an object, or a key, that msgspec does not support."""
     if isinstance(value, bool | list | tuple | dict | None):
         # msgspec encodes these as values, so here it is the key of a mapping.
         return _encode_key(value)
@@ -53,7 +54,7 @@ _SUBCLASS_ENCODERS: dict[type, Callable[[Any], Any]] = {
 
 
 def _dump_model(model: Any) -> Any:
-    """Convert a pydantic model to data, with fields that it cannot write unchanged."""
+    """Convert a pydantic model to data; fields that it cannot serialize stay unchanged."""
     try:
         return model.model_dump(mode="json")
     except ValueError:
@@ -61,7 +62,7 @@ def _dump_model(model: Any) -> Any:
 
 
 def _describe(value: Any, describe: Callable[[Any], str] = repr) -> str:
-    """Describe an object; its own code may fail."""
+    """Describe an object, even if its own code fails."""
     try:
         return describe(value)
     except Exception as error:
@@ -89,10 +90,15 @@ def encode(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
+def encode_lines(values: Sequence[Any]) -> bytes:
+    """Encode records as lines of JSON."""
+    return _encoder.encode_lines(values)
+
+
 def to_text(value: Any) -> str:
     """Render a value as text for people and judges: JSON with NaN and descriptions of bytes.
 
-    A value that JSON cannot represent is rendered by `repr`.
+    A value that JSON cannot represent is rendered with `repr`.
     """
     if isinstance(value, _BYTES):
         return _describe_bytes(value)
@@ -141,12 +147,12 @@ def encode_pretty(value: Any, indent: int = 2) -> bytes:
 
 
 def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
-    """Decode JSON into a type, or raise an error that says what does not fit."""
+    """Decode JSON into a type, or raise an error that explains the mismatch."""
     try:
         return msgspec.json.decode(data, type=as_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         kind = getattr(as_type, "__name__", str(as_type))
-        raise UsageError(f"not a valid {kind}: {error}", where=where) from None
+        raise UsageError(f"not a valid {kind}: {explain(error)}", where=where) from None
 
 
 def to_plain(value: Any) -> Any:

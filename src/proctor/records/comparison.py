@@ -15,7 +15,7 @@ Interval = tuple[float, float]
 
 DECIDED = ("better", "worse", "different")
 NOT_COMPARABLE: Verdict = "not comparable"
-# The methods of metrics without a number per sample start with this.
+# The prefix of the method for metrics without a number per sample.
 BOOTSTRAP = "bootstrap over"
 
 
@@ -23,16 +23,16 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """One number on side a compared with side b.
 
     `a` and `b` are means over the `n` samples that have a number on both sides, with epochs averaged first;
-    each has its own 95 % interval. `absolute` is a - b, `percentage` is relative to b, None if b is 0.
-    `interval` is the 95 % interval of the difference; None if it cannot be estimated. `p` is the p-value of
+    each has its own 95% interval. `absolute` is a - b, `percentage` is relative to b, None if b is 0.
+    `interval` is the 95% interval of the difference; None if it cannot be estimated. `p` is the p-value of
     the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison. `effect` is the
     difference in standard deviations (Hedges' g). `error` is the standard error.
 
-    `min_difference` is the smallest relevant difference. `more_samples` is about how many more samples lead to a
-    verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the samples without a
-    partner. `clusters` is the number of clusters, `units` the number of clusters of equal size with the same weight.
-    Without pairs, the sides are compared as two independent groups (`paired` is False). `scale` is the scale of a total
-    of rubrics and of all its numbers; other rates and scores are from 0 to 1.
+    `min_difference` is the smallest relevant difference. `more_samples` is the estimated number of additional samples
+    that lead to a verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the samples
+    without a partner. `clusters` is the number of clusters, `units` the number of clusters of equal size with the same
+    weight. Without pairs, the sides are compared as two independent groups (`paired` is False). `scale` is the scale of
+    a total of rubrics and of all its numbers; other rates and scores are from 0 to 1.
     """
 
     name: str
@@ -73,12 +73,12 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     @property
     def verdict_text(self) -> str:
-        """The verdict, with the number of samples that would decide it."""
+        """The verdict, with the number of additional samples that would decide it."""
         more = f" (about {wording.format_estimate(self.more_samples)} more)" if self.more_samples else ""
         return f"{self.verdict}{more}"
 
     def has_same_numbers(self, other: MetricDelta) -> bool:
-        """True if both have the same numbers under two names."""
+        """True if both deltas have the same numbers under different names."""
         return all(
             getattr(self, name) == getattr(other, name)
             for name in ("a", "b", "n", "interval", "a_interval", "b_interval", "p")
@@ -102,7 +102,7 @@ class Flip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Side `a` compared with side `b`: two runs, or two configurations of one run.
 
-    `answer` is the result in a sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
+    `answer` is the result in one sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
     evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side only,
     worst first. `only_a` and `only_b` are the ids of samples that the other side lacks, `missing_a` and
     `missing_b` the metrics that a side lacks; `notes` describe other differences. `samples` counts the common
@@ -157,8 +157,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     def essential(self) -> list[MetricDelta]:
         """Return the deltas to show: pass rates first, costs last, without duplicates.
 
-        Without errors the strict pass rate is the pass rate; the mean of binary scores, or of a single
-        evaluator, is its score; a field with one evaluator has the score of that evaluator.
+        Duplicates are the strict pass rate if there are no errors, the mean of binary scores or of a single evaluator,
+        and the score of a field with one evaluator.
         """
         metrics = sorted(self.metrics.values(), key=lambda delta: delta.kind == "number")
         quality = [delta for delta in metrics if delta.kind != "number"]
@@ -179,12 +179,12 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def deltas(self) -> dict[str, dict[str, float | None]]:
-        """The difference of each numeric field, absolute and in percent of b."""
+        """The difference for each numeric field, absolute and in percent of b."""
         return _plain(self.fields.values())
 
     @property
     def score_deltas(self) -> dict[str, dict[str, float | None]]:
-        """The difference of each evaluator's score, absolute and in percent of b."""
+        """The difference for each evaluator's score, absolute and in percent of b."""
         return _plain(self.scores.values())
 
     def rows(self) -> list[dict[str, Any]]:
@@ -193,7 +193,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     def __str__(self) -> str:
         """Render the answer, and a table with a line for each delta."""
-        head = ("", self.a, self.b, "difference", "%", "95 % interval", "p", "n", "verdict")
+        head = ("", self.a, self.b, "difference", "%", "95% interval", "p", "n", "verdict")
         lines = [head, *map(_cells, self.essential())]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = [
@@ -207,12 +207,12 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 def list_aliases(name: str) -> tuple[str, ...]:
-    """Return the names under which a comparison may have a metric of a report.
+    """Return the names that a comparison may use for a metric of a report.
 
     If every score is 0 or 1, the pass rate of an evaluator is its score.
     """
     bare = name.removeprefix("field.")
-    # The name of a field means its numbers, which are not its pass rate.
+    # A field's name refers to its numbers, not to its pass rate.
     stem = bare.removesuffix(".mean").removesuffix(".pass_rate" if bare == name else "")
     aliases = [name, bare, stem, *([] if "." in bare else [f"{bare}.mean"])]
     return tuple(dict.fromkeys(aliases))
@@ -265,11 +265,11 @@ Order = Literal["asc", "desc"]
 
 
 class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The place of one configuration: its mean over `n` samples, and how many are missing.
+    """The rank of one configuration: its mean over `n` samples, and how many samples are missing.
 
-    Epochs are averaged first; `interval` is the 95 % interval of the mean. `ranks` are the best and the worst
+    Epochs are averaged first; `interval` is the 95% interval of the mean. `ranks` are the best and the worst
     place that the evidence allows: every pair is compared on its common samples, corrected for the number of
-    pairs. `chance_of_best` is how often it would be first with other samples of the same kind; None if the
+    pairs. `chance_of_best` is the probability of being the best over all samples of this kind; None if the
     configurations do not have the same samples.
     """
 
@@ -284,15 +284,15 @@ class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     @property
     def decided(self) -> bool:
-        """True if the evidence allows no other place."""
+        """True if the evidence allows no other rank."""
         return self.ranks == (self.rank, self.rank)
 
 
 class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All configurations ranked by one number, those without a number last.
+    """All configurations ranked by one number; configurations without a number come last.
 
-    `decided` is True if the first differs significantly from every other. `note` is a remark, such as that
-    only the common samples were used.
+    `decided` is True if the first differs significantly from every other. `note` is a remark, for example that only the
+    common samples were used.
     """
 
     field: str
@@ -302,7 +302,7 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def decided(self) -> bool:
-        """True if the first place is decided."""
+        """True if the first rank is decided."""
         return bool(self.places) and len(self._ranked) > 1 and self.places[0].decided
 
     @property
@@ -321,7 +321,7 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def answer(self) -> str:
-        """The result in a sentence."""
+        """The result in one sentence."""
         if len(self._ranked) < 2:
             return f"Fewer than two configurations have a value for {self.field}."
         if self.decided:
@@ -343,7 +343,7 @@ class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def data(self) -> list[dict[str, Any]]:
-        """One mapping for each place, for a table or a plot."""
+        """One mapping for each rank, for a table or a plot."""
         return [
             {
                 **msgspec.structs.asdict(place),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-# A share of samples, a score from 0 to 1, or any other number.
+# A fraction of samples, a score from 0 to 1, or any other number.
 Kind = Literal["rate", "score", "number"]
 
 DASH = "–"
@@ -20,16 +20,16 @@ def format_value(number: float | None, kind: Kind = "number") -> str:
     if number is None:
         return DASH
     if kind == "rate":
-        return f"{100 * number:.1f} %"
+        return f"{100 * number:.1f}%"
     return f"{number:.3f}" if kind == "score" else format_plain(number)
 
 
-def format_range(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
-    """Format the interval of a number, without its unit."""
-    if ends is None:
+def format_range(bounds: tuple[float, float] | None, kind: Kind = "number") -> str:
+    """Format the interval of a number, without the unit."""
+    if bounds is None:
         return DASH
-    low, high = (format_value(end, kind).removesuffix(" %") for end in ends)
-    return f"{low} to {high}" if ends[0] < 0 else f"{low}–{high}"
+    low, high = (format_value(end, kind).removesuffix("%") for end in bounds)
+    return f"{low} to {high}" if bounds[0] < 0 else f"{low}–{high}"
 
 
 def format_change(number: float | None, kind: Kind = "number", *, sign: str = "+") -> str:
@@ -43,13 +43,13 @@ def format_change(number: float | None, kind: Kind = "number", *, sign: str = "+
     return digits if digits.strip("+-0.") else digits.lstrip("+-")
 
 
-def format_changes(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
+def format_changes(bounds: tuple[float, float] | None, kind: Kind = "number") -> str:
     """Format the interval of a difference."""
-    return DASH if ends is None else " to ".join(format_change(end, kind) for end in ends)
+    return DASH if bounds is None else " to ".join(format_change(end, kind) for end in bounds)
 
 
 def change_unit(kind: Kind) -> str:
-    """Return the unit of a difference with a space before it; empty if it has none."""
+    """Return the unit of a difference with a leading space; empty if there is no unit."""
     return " points" if kind == "rate" else ""
 
 

@@ -15,13 +15,13 @@ GateVerdict = Literal["pass", "fail", "inconclusive"]
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One check of a gate and its verdict; `sentence` describes it with its numbers.
 
-    `value` and `baseline` are the metric in the run and in the baseline, `difference` is the first minus the
-    second, with its 95 % `interval`. `margin` is how much worse it may be, in the metric's own unit. `n` is
-    the number of samples; `more_samples` is about how many more would decide an inconclusive check.
-    `configuration` is empty if there is only one. `clusters` is the number of clusters; None if all samples
-    are independent. `missing` counts the samples of the run that should have a number and have none, or whose
-    total lacks a failed rubric; `baseline_missing` those of the baseline. If the runs are compared as two
-    groups, `n` is the size of the run and `baseline_n` that of the baseline.
+    `value` and `baseline` are the metric in the run and in the baseline, `difference` is the first minus the second,
+    with its 95% `interval`. `margin` is how much worse it may be, in the metric's unit. `n` is the number of samples;
+    `more_samples` is the estimated number of additional samples that would decide an inconclusive check.
+    `configuration` is empty if there is only one configuration. `clusters` is the number of clusters; None if all
+    samples are independent. `missing` counts the samples of the run that should have a number but do not, or whose
+    total lacks a failed rubric; `baseline_missing` counts them in the baseline. If the runs are compared as two groups,
+    `n` is the size of the run and `baseline_n` the size of the baseline.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The early decision of a gate during its run.
 
-    `n` samples decided it, `run` samples had run by then, out of `total`, if that is known.
+    `n` samples decided the gate after `run` samples had run, out of `total`, if known.
     """
 
     n: int
@@ -59,11 +59,12 @@ class Early(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The result of a gate: its verdict, the verdict in a sentence, and all checks.
+    """The result of a gate: its verdict, also as a sentence, and all checks.
 
     It passes if every check passes, fails if any fails, and is inconclusive otherwise. `comparisons` compare
-    the run's configurations with the baseline; `notes` describe how the two differ. `early` is set if the run
-    could stop early: its comparisons then have flips but no intervals, because those would not hold.
+    the run's configurations with the baseline; `notes` describe how the two differ, `warnings` are those of the
+    run and of the baseline. `early` is set if the run could stop early: its comparisons then have flips but no
+    intervals, because those would not hold.
     """
 
     run_id: str
@@ -75,14 +76,15 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     notes: tuple[str, ...] = ()
     early: Early | None = None
     name: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def lost(self) -> tuple[tuple[str, Flip], ...]:
         """The samples that passed in the baseline only, worst first, each with its side's name."""
-        flips = [(each.a, flip) for each in self.comparisons for flip in each.lost]
+        flips = [(comparison.a, flip) for comparison in self.comparisons for flip in comparison.lost]
         return tuple(sorted(flips, key=lambda pair: (pair[1].change, pair[0], pair[1].sample_id)))
 
     @property
     def won(self) -> int:
         """The number of samples that pass in the run only."""
-        return sum(len(each.won) for each in self.comparisons)
+        return sum(len(comparison.won) for comparison in self.comparisons)

@@ -1,7 +1,7 @@
-"""Encode Python values that JSON would change (tuples, NaN, keys that are not texts) without loss.
+"""Encode Python values that JSON would change (tuples, NaN, keys that are not strings) without loss.
 
-Such a value is written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec
-handles instances of custom classes.
+Such a value is written as `{"$py": kind, "value": …}`; other values are written unchanged. The codec handles instances
+of custom classes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from proctor.records.trial import EvalResult
 
 KIND, VALUE = "$py", "value"
 # The start of a tag in compact JSON: data without it needs no restoring.
-MARK = b'"$py":'
+TAG_START = b'"$py":'
 MAX_DEPTH = 200
 # The fields of events that may hold any value.
 _ANY_VALUE_FIELDS = ("content", "arguments", "result", "data")
 _MAX_INT = 2**63 - 1
 _SURROGATES = re.compile("([\ud800-\udfff])")
-# From this many items on, a container that occurs twice may be one that contains itself.
+# A container with at least this many items that occurs twice may contain itself.
 _MANY_ITEMS = 10_000
 
 
@@ -126,7 +126,7 @@ def tag_result(result: EvalResult) -> EvalResult:
     sample = trial.sample
     parts = sample.input, sample.expected, trial.output, trial.raw_output
     question, expected, answer, raw = parts
-    # A fast path for most results: a few ASCII texts.
+    # A fast path for most results: a few ASCII strings.
     if (
         type(question) is type(answer) is str
         and question.isascii()
@@ -149,7 +149,7 @@ def tag_result(result: EvalResult) -> EvalResult:
     if not is_same:
         sample = Sample(sample.id, new[0], new[1], metadata)
         trial = msgspec.structs.replace(trial, sample=sample, output=new[2], session=session, raw_output=new[3])
-    sessions = {name: tag_session(each) for name, each in result.sessions.items()}
+    sessions = {name: tag_session(evaluator_session) for name, evaluator_session in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 
 
@@ -164,7 +164,7 @@ def restore_result(result: EvalResult) -> EvalResult:
         session=session,
         raw_output=restore_value(trial.raw_output),
     )
-    sessions = {name: restore_session(each) for name, each in result.sessions.items()}
+    sessions = {name: restore_session(evaluator_session) for name, evaluator_session in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 
 
@@ -206,7 +206,7 @@ def _tag_scalar(value: Any) -> Any:
     if isinstance(value, int):
         return value if -_MAX_INT <= value <= _MAX_INT else _tag("int", hex(value))
     if not value.isascii() and _SURROGATES.search(value):
-        # Surrogates become numbers; the rest of the text stays readable for redaction.
+        # Surrogates become numbers; the rest of the string stays readable for redaction.
         parts = [part for part in _SURROGATES.split(value) if part]
         return _tag("str", [ord(part) if _SURROGATES.fullmatch(part) else part for part in parts])
     return value
@@ -226,7 +226,7 @@ def _encode_bytes(data: Any) -> str:
 
 
 def _encode_fraction(number: Fraction) -> Any:
-    """Encode a fraction as text, or as two numbers that are too long for Python to print."""
+    """Encode a fraction as a string, or as two numbers if they are too long for Python to print."""
     parts = [tag_value(number.numerator), tag_value(number.denominator)]
     return str(number) if all(type(part) is int for part in parts) else parts
 

@@ -18,7 +18,7 @@ class EvalRequest(
     """A request to run and score one sample.
 
     `request_id` stays the same when a request is sent again, so that duplicate answers are recognized.
-    `expects` is the exact description of what the worker should run; empty accepts any worker.
+    `expects` is the exact description of the setup that the worker should run; empty accepts any worker.
 
     >>> EvalRequest(Sample("1", "What is 2 + 2?", "4"), run_id="r1").sample.id
     '1'
@@ -36,8 +36,8 @@ class EvalRequest(
 class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A message that could not be processed, with the reason and its history.
 
-    `body` is the text as it was sent, readable or not; `history` has one line for each failed delivery,
-    limited to the last ones.
+    `body` is the text as it was sent, readable or not; `history` has one line for each failed delivery; only the most
+    recent are stored.
     """
 
     id: str

@@ -16,9 +16,9 @@ MetricKind = Literal["rate", "mean", "quantile", "count", "number"]
 class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One aggregate number.
 
-    `n` is the number of values it is computed from, `errors` and `skipped` the number it could not use.
-    `partial` counts values that lack a failed part, such as a total without one of its rubrics. `interval` is
-    the 95 % confidence interval, if there is one. `value` is None if there are no values.
+    `n` is the number of values it is computed from; `errors` and `skipped` count the values that it could not use.
+    `partial` counts values that lack a failed part, such as a total without one of its rubrics. `interval` is the 95%
+    confidence interval, if there is one. `value` is None if there are no values.
     """
 
     value: float | None
@@ -60,7 +60,7 @@ class Metric(Protocol):
 class TrendPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One number of one run and configuration.
 
-    `unfinished` says how a run with missing trials ended, such as "stopped early".
+    `unfinished` describes how a run with missing trials ended, such as "stopped early".
     """
 
     date: datetime
@@ -74,7 +74,7 @@ class TrendPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A field or metric over time, the oldest run first; `kind` and `unit` are the metric's."""
+    """A field or metric over time, the oldest run first; `kind` and `unit` come from the metric."""
 
     field: str
     points: tuple[TrendPoint, ...]

@@ -1,4 +1,4 @@
-"""Model requests and responses, and a short text form of binary data in them."""
+"""Model requests and responses, and short descriptions of binary data in them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class ModelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """One request to a model, the same for every provider. None uses the provider's default.
 
     `schema` is a JSON Schema that the answer must match. `top_logprobs` requests the log probabilities of other tokens.
-    `opinion` numbers repeats of the same request: it is never sent, but a cache or a cassette stores each repeat.
+    `opinion` is the number of a repetition of the same request: it is never sent, but a cache or a cassette stores each
+    repetition.
 
     >>> ModelRequest((Message("user", "Is 7 a prime number?"),), temperature=0.0).messages[0].role
     'user'
@@ -43,7 +44,7 @@ class ModelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class TokenLogprobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A token of an answer, with the log probabilities of it and of alternatives."""
+    """A token of an answer, with the log probabilities of the token and its alternatives."""
 
     token: str
     logprob: float
@@ -53,7 +54,7 @@ class TokenLogprobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ModelResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The response of a model, the same for every provider.
 
-    `finish_reason` is "stop", "length", "tool_calls", "refusal" or a value of the provider; `refusal` is the
+    `finish_reason` is "stop", "length", "tool_calls", "refusal" or a provider-specific value; `refusal` is the
     text of a refusal. `output` is the answer converted to the requested type. `attempts` counts the HTTP
     requests, `raw` is the provider's JSON.
     """
@@ -83,7 +84,7 @@ _MAIN_TYPES = ("image", "audio", "video")
 _KINDS = (*_MAIN_TYPES, "file", "document", "media", "blob")
 _MEDIA_TYPES = ("media_type", "mediaType", "mime_type", "mimeType")
 _DATA_KEYS = ("data", "blob", "image", "audio", "file_data", "base64")
-# These keys also contain texts, so the type must be known.
+# These keys may also contain text, so the type must be known.
 _CONTENT_KEYS = ("content", "result")
 # Keys that only wrap data, and keys that only describe its type.
 _WRAPPER_KEYS = frozenset(
@@ -124,7 +125,7 @@ class _Medium(NamedTuple):
         return f"({', '.join(fact for fact in facts if fact)})"
 
     def describe_untyped(self, data: str) -> str:
-        """Describe a text that looks like data; return any other text unchanged."""
+        """Describe a string that looks like data; return any other string unchanged."""
         return self.describe(data) if _is_untyped_data(data) else data
 
     def holds(self, key: str, value: Any) -> bool:
@@ -134,7 +135,7 @@ class _Medium(NamedTuple):
 
 
 def summarize_data(text: str) -> str:
-    """Replace the data in a text by a short description."""
+    """Replace the data in a text with a short description."""
     if ";base64," in text:
         text = _DATA_URL.sub(lambda match: _find_medium(match[1]).describe(match[0]), text)
     if len(text) < _MIN_UNTYPED_LENGTH:
@@ -157,7 +158,7 @@ def render_value(value: Any, write: Write) -> str:
 
 
 def render_content(content: Any, write: Write) -> str:
-    """Render message content as text: texts of a list of parts, other values with `write`."""
+    """Render message content as text: the texts of a list of parts, and other values with `write`."""
     if content is None:
         return ""
     parts = content if isinstance(content, list | tuple) else [content]
@@ -190,7 +191,7 @@ def _summarize_item(key: Any, value: Any, medium: _Medium | None) -> Any:
 
 
 def _read_medium(value: Mapping[str, Any], outer: _Medium | None) -> _Medium | None:
-    """Return the medium that a mapping names for its data, or that of the outer mapping."""
+    """Return the medium of the data in a mapping, or the medium of the outer mapping."""
     types = [str(value[key])[:100] for key in _MEDIA_TYPES if value.get(key)]
     if types:
         return None if types[0].startswith("text/") else _find_medium(types[0])
@@ -214,7 +215,7 @@ def _is_untyped_data(text: str) -> bool:
 
 
 def _list_facts(value: Any) -> Iterator[Any]:
-    """Yield the keys and values of a value, except those that only describe data."""
+    """Yield the keys and values of a value, except keys that only describe data."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if key not in _TYPE_KEYS:

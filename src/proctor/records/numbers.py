@@ -21,7 +21,7 @@ def is_number(value: Any) -> bool:
 
 
 def read_percent(text: Any) -> float | None:
-    """Convert a percentage to a share; return None for any other text."""
+    """Convert a percentage to a fraction; return None for any other string."""
     if not isinstance(text, str) or not text.rstrip().endswith("%"):
         return None
     try:
@@ -52,7 +52,7 @@ def token_count(value: Any) -> int | None:
 
 
 def total_tokens(*counts: Any) -> Any:
-    """Return the sum of the known counts, or the first impossible count so that it is noticed."""
+    """Return the sum of the known counts, or the first impossible count, so that it is reported."""
     reported = [count for count in counts if count is not None]
     impossible = [count for count in reported if token_count(count) is None]
     if impossible:
@@ -60,7 +60,7 @@ def total_tokens(*counts: Any) -> Any:
     return sum(map(int, reported)) if reported else None
 
 
-# Differences and shares of larger numbers may overflow.
+# Differences and ratios of larger numbers may overflow.
 MAX_NUMBER = 1e300
 
 
@@ -94,7 +94,7 @@ _HIGHER = frozenset(
 _REDUCING = frozenset(
     _WORD.findall("saved saving savings avoided prevented fixed resolved recovered free reduced reduction")
 )
-# These words may reverse the meaning of others, or name a setting instead of a measurement.
+# These words may reverse the meaning of other words, or denote a setting instead of a measurement.
 _AMBIGUOUS = _REDUCING | frozenset(
     _WORD.findall(
         "left remaining limit limits limited budget budgets quota cap max maximum min minimum "
@@ -107,11 +107,11 @@ _WORK = frozenset(["token", "tokens", "request", "requests", "sample", "samples"
 
 
 def higher_is_better(name: str) -> bool | None:
-    """Return True if higher is better, False if lower is, None if the name does not tell.
+    """Return True if higher is better, False if lower is better, None if the name does not show it.
 
-    The last known word decides: an `error_rate` is better lower, a `latency_score` higher. Work per time is
-    better higher, and so is a reduction of something bad, as in `tokens_saved`. Ambiguous words
-    (`tokens_left`, `token_limit`) make it unknown. The result is a guess from English names.
+    The last known word decides: a lower `error_rate` is better, a higher `latency_score` is better. Work per time is
+    better if it is higher; so is a reduction of something bad, as in `tokens_saved`. Ambiguous words (`tokens_left`,
+    `token_limit`) make it unknown. The result is a guess from English names.
     """
     words = [word.lower() for word in _WORD.findall(name)]
     if "per" in words:

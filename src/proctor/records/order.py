@@ -29,5 +29,5 @@ class Positions:
 
 
 def shuffle_key(seed: int, sample_id: str) -> bytes:
-    """Return the sort key of a sample in the order of a seed; it depends only on the id."""
+    """Return the sort key of a sample in the shuffled order of a seed; it depends only on the id."""
     return hashlib.blake2b(f"{seed} {sample_id}".encode(), digest_size=16).digest()

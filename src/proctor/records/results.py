@@ -1,4 +1,4 @@
-"""The results of a run, as a sequence and as columns of numbers."""
+"""The results of a run, both as a sequence and as columns of numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
+from math import isnan
 from operator import eq
 from typing import Any, NamedTuple, Protocol, overload
 
@@ -23,7 +24,7 @@ class Column(msgspec.Struct, frozen=True):
     """One number of many results, such as an evaluator's scores.
 
     `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that passed, else 0.
-    `clusters` names the cluster of each value if some results are not independent (epochs of one sample, samples of one
+    `clusters` has the cluster of each value if some results are not independent (epochs of one sample, samples of one
     cluster), else it is None. `errors` and `skipped` count the results without a number.
     """
 
@@ -43,7 +44,7 @@ class Counts(msgspec.Struct, frozen=True):
     """The number of results by outcome.
 
     Every result is exactly one of: passed, failed, error (the target failed), unscored (an evaluator failed,
-    so there is no verdict), skipped (no evaluator gave a verdict).
+    so there is no verdict), skipped (no evaluator returned a verdict).
     """
 
     passed: int = 0
@@ -69,8 +70,8 @@ class ModelUsage(NamedTuple):
 class Figures(msgspec.Struct, frozen=True):
     """The numbers of all results as columns, all in the same order.
 
-    NaN is a missing number. `clusters` are those that samples name, None if none does. `passes` (1 or 0) and
-    `scores` are by evaluator.
+    NaN is a missing number. `clusters` are the clusters of the samples, None if no sample has one. `passes` (1 or 0)
+    and `scores` are keyed by evaluator.
     """
 
     sample_ids: list[str]
@@ -113,10 +114,10 @@ class Results(Protocol):
         """Return the scores of one evaluator, or the combined scores."""
 
     def latencies(self) -> Column:
-        """Return the latency of each trial in milliseconds, failures included."""
+        """Return the latency of each trial in milliseconds, including failures."""
 
     def tokens(self) -> Column:
-        """Return the tokens of each trial with a known usage; the others count as skipped."""
+        """Return the tokens of each trial with a known usage; other trials count as skipped."""
 
     def model_usage(self) -> list[ModelUsage | None] | None:
         """Return the model usage of each result, or None if no usage is known."""
@@ -135,7 +136,7 @@ class Results(Protocol):
     ) -> Sequence[EvalResult]:
         """Return a page of results with an outcome, or an outcome of one evaluator; worst first.
 
-        Results without a value come first; ties keep the order of the plan.
+        Results without a value come first; ties are in the order of the plan.
         """
 
     def for_sample(self, sample_id: str) -> Sequence[EvalResult]:
@@ -251,9 +252,9 @@ def to_array(values: Iterable[float | None]) -> array[float]:
 
 def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:
     """Make the column of one number per trial; missing numbers (NaN) count as skipped."""
-    known = bytes(map(eq, numbers, numbers))
-    if 0 not in known:
+    if not isnan(sum(numbers)):
         return Column(numbers, clusters=clusters)
+    known = bytes(map(eq, numbers, numbers))
     values = array("d", compress(numbers, known))
     return Column(values, skipped=known.count(0), clusters=_select(clusters, known))
 
@@ -268,7 +269,7 @@ def find_model_usage(result: EvalResult) -> ModelUsage | None:
 
 
 def count_outcomes(outcomes: bytes) -> Counts:
-    """Count outcomes, given as indexes of OUTCOMES."""
+    """Count outcomes; each outcome is an index of OUTCOMES."""
     return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))
 
 
@@ -278,12 +279,12 @@ def sort_counts(tally: Counter[str]) -> dict[str, int]:
 
 
 def find_cluster(result: EvalResult) -> str:
-    """Return the cluster of a result: that of its sample, else the sample itself."""
+    """Return the cluster of a result: the cluster of its sample, or else the sample itself."""
     return result.trial.sample.cluster or result.sample_id
 
 
 def list_shared_clusters(clusters: Iterable[str]) -> list[str] | None:
-    """Return the cluster of each result, or None if no two results share one."""
+    """Return the cluster of each result, or None if no two results share a cluster."""
     names = list(clusters)
     return names if len(set(names)) < len(names) else None
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from proctor.errors import InvalidRecord, suggest_name
+from proctor.errors import InvalidRecord, join_location, suggest_name
 from proctor.records.numbers import is_number
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Score
@@ -118,7 +118,7 @@ def _select_scores(scores: Mapping[str, Score], columns: Columns) -> list[Score]
 def compute_total(scores: Mapping[str, Score], columns: Columns) -> Total | None:
     """Compute the weighted mean of the scored rubrics, on the scale of the total; None without scores.
 
-    The total is rounded, so that rounding noise does not order totals that are equal.
+    The total is rounded, so that rounding noise does not affect the order of equal totals.
     """
     weighted = [
         (column.rubric.weight, value)
@@ -161,9 +161,9 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The rubrics of a file in order, with the version that results name.
+    """The rubrics of a file in order, with the version that is stored with results.
 
-    `scale` is the lowest and highest score of all rubrics without their own scale.
+    `scale` is the lowest and highest score of all rubrics without a separate scale.
     """
 
     version: Annotated[NonEmptyText, msgspec.Meta(description="The version that results name.")]
@@ -176,7 +176,7 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     def __post_init__(self) -> None:
         rubrics: Any = self.rubrics
         if isinstance(rubrics, list | tuple):
-            rubrics = [msgspec.structs.asdict(each) if isinstance(each, Rubric) else each for each in rubrics]
+            rubrics = [msgspec.structs.asdict(rubric) if isinstance(rubric, Rubric) else rubric for rubric in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
         _reject_problems("set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics}))
 
@@ -191,28 +191,28 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             if rubric.id == rubric_id:
                 return rubric
         ids = [rubric.id for rubric in self.rubrics]
-        raise KeyError(f"there is no rubric {rubric_id!r}; {suggest_name(rubric_id, ids)}")
+        raise KeyError(f"unknown rubric {rubric_id!r}; {suggest_name(rubric_id, ids)}")
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session with its id, as a `RubricScorer` takes it."""
+    """A session with its id, for a `RubricScorer`."""
 
     session_id: str
     session: Session
 
 
 def find_scale(rubric: Rubric, default: tuple[float, float] = DEFAULT_SCALE) -> tuple[float, float]:
-    """Return the lowest and highest score of a rubric: its own, or the default."""
+    """Return the lowest and highest score of a rubric: its own scale, or the default."""
     return default if rubric.scale is None else rubric.scale
 
 
 def make_rubric(data: Mapping[str, Any]) -> Rubric:
-    """Make a rubric from data without problems."""
+    """Make a rubric from validated data."""
     return msgspec.convert(_clean(_move_unknown_keys(data, Rubric)), Rubric, strict=False)
 
 
 def make_rubric_set(data: Mapping[str, Any]) -> RubricSet:
-    """Make a set of rubrics from data without problems."""
+    """Make a set of rubrics from validated data."""
     data = _move_unknown_keys(data, RubricSet)
     rubrics = [_clean(_move_unknown_keys(rubric, Rubric)) for rubric in data["rubrics"]]
     version = str(data["version"]).strip()
@@ -236,13 +236,13 @@ def _move_unknown_keys(data: Mapping[str, Any], record: type[msgspec.Struct]) ->
         return data
     known_items = {key: value for key, value in data.items() if key not in names}
     metadata = dict(data.get("metadata") or {})
-    listed = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
-    unknown = {str(name): data[name] for name in names}
-    return {**known_items, "metadata": {**unknown, **metadata, UNKNOWN_KEYS: listed}}
+    key_names = [*metadata.get(UNKNOWN_KEYS, ()), *map(str, names)]
+    unknown_values = {str(name): data[name] for name in names}
+    return {**known_items, "metadata": {**unknown_values, **metadata, UNKNOWN_KEYS: key_names}}
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Strip texts and drop empty values."""
+    """Strip strings and drop empty values."""
     return {
         key: value.strip() if key in _TEXTS and isinstance(value, str) else value
         for key, value in data.items()
@@ -251,13 +251,13 @@ def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reject_problems(record: str, problems: Iterable[RubricProblem]) -> None:
-    texts = [f"{'.'.join(map(str, path))}: {text}" if path else text for path, text in problems]
+    texts = [join_location(".".join(map(str, path)), text) if path else text for path, text in problems]
     if texts:
         raise InvalidRecord(f"not a valid {record}: {'; '.join(texts)}")
 
 
 def find_set_problems(data: Any) -> Iterator[RubricProblem]:
-    """Find all problems of a rubric file, each with its location."""
+    """Find all problems in a rubric file, each with its location."""
     if not isinstance(data, Mapping):
         yield (), "a rubric file must be a mapping: {version: …, rubrics: [{id: …, name: …}]}"
         return
@@ -265,7 +265,7 @@ def find_set_problems(data: Any) -> Iterator[RubricProblem]:
     if version is None:
         yield (), "'version' is missing. Fix: add version: \"1.0\"; it is stored with each result"
     elif isinstance(version, bool) or not isinstance(version, str | int | float):
-        yield ("version",), f"must be a text, got {version!r}"
+        yield ("version",), f"must be a string, got {version!r}"
     elif not str(version).strip():
         yield ("version",), "must not be empty"
     yield from _check_keys(data, RubricSet, ())
@@ -294,13 +294,13 @@ def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
         yield from _check_text(data, key, at)
     weight = data.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
-        yield (*at, "weight"), f"must be a number above 0, got {weight!r}"
+        yield (*at, "weight"), f"must be a number greater than 0, got {weight!r}"
     yield from _check_scale(data.get("scale"), (*at, "scale"))
     yield from _check_metadata(data.get("metadata"), (*at, "metadata"))
 
 
 def _check_keys(data: Mapping[str, Any], record: type[msgspec.Struct], at: Path) -> Iterator[RubricProblem]:
-    """Find misspelled keys; keys that resemble no known key are further information for the metadata."""
+    """Find misspelled keys; keys that resemble no known key go into the metadata."""
     for key in data:
         if key not in record.__struct_fields__:
             hint = suggest_name(str(key), record.__struct_fields__)
@@ -314,7 +314,7 @@ def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[RubricP
         return
     text = data[key]
     if not isinstance(text, str):
-        yield (*at, key), f"must be a text, got {_describe_type(text)} ({text!r}). Fix: put it in quotes"
+        yield (*at, key), f"must be a string, got {text!r}. Fix: put it in quotes"
     elif not text.strip():
         yield (*at, key), "must not be empty"
     elif key == "id" and (len(text.strip()) > MAX_ID_LENGTH or len(text.strip().splitlines()) > 1):
@@ -340,8 +340,8 @@ def _check_ids(rubrics: Sequence[Any]) -> Iterator[RubricProblem]:
 def _check_scale(scale: Any, at: Path) -> Iterator[RubricProblem]:
     if scale is None:
         return
-    ends = tuple(scale) if isinstance(scale, list | tuple) else ()
-    if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:
+    bounds = tuple(scale) if isinstance(scale, list | tuple) else ()
+    if len(bounds) != 2 or not all(map(is_number, bounds)) or not bounds[0] < bounds[1]:
         yield at, f"must be the lowest and the highest score, such as [1, 5], got {scale!r}"
 
 

@@ -15,7 +15,7 @@ from proctor.records.trial import Configuration
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How long runs are kept: for a number of days, or while they are among the newest of their name.
 
-    A run stays if either limit keeps it; without limits all runs stay.
+    A run is kept if either limit allows it; without limits all runs are kept.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 6, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     count: int | None = None
 
     def keeps(self, index: int, started_at: datetime, now: datetime) -> bool:
-        """True if a run stays; `index` counts the runs of its name from 0, newest first."""
+        """True if a run is kept; `index` is its position among the runs of its name, newest first, from 0."""
         if self.days is None and self.count is None:
             return True
         within_days = self.days is not None and now - started_at <= timedelta(days=self.days)
@@ -37,7 +37,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class PruneResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The deleted runs, and by run id why others are `exempt`, though past their retention.
+    """The deleted runs, and the reasons by run id why other runs past their retention are `exempt`.
 
     After a dry run, `deleted` holds the runs that would be deleted.
     """
@@ -69,9 +69,9 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Limits for all model calls of a run, target and judges together. None: no limit.
+    """Limits for all model calls of a run, target and judges together.
 
-    `cost` is in the currency of the price table, US dollars as shipped.
+    None means no limit. `cost` is in the currency of the price table, by default US dollars.
     """
 
     calls: Positive | None = None
@@ -80,7 +80,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The usage of all model calls of a run so far, as its budget counts it."""
+    """The usage of all model calls of a run so far that counts towards its budget."""
 
     calls: int = 0
     tokens: int = 0
@@ -90,13 +90,13 @@ class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The options of a run, stored with it.
 
-    `timeout` limits each call of the target, `evaluator_timeout` each call of an evaluator that may wait (None: no
-    limit). `retries` is the number of further attempts after a transient error. `max_errors` ends the run after that
+    `timeout` limits each call of the target, `evaluator_timeout` each call of an evaluator that may wait (None means no
+    limit). `retries` is the number of additional attempts after a transient error. `max_errors` ends the run after that
     many failed trials, `budget` after that much model usage. `shuffle` is a seed for the order of samples and, with a
-    `limit`, for their selection. `cache` reuses earlier outputs and judge responses. `redact` says what is removed
-    before storing: secrets, personal data as well, or nothing. `max_output_bytes` limits the size of an output as JSON,
-    of a session, and of the details of a score. `skipped` is the effect of a skipped check on its result: "skip" (the
-    result is skipped too, unless another check failed) or "ignore" (the other checks decide).
+    `limit`, for their selection. `cache` reuses earlier outputs and judge responses. `redact` sets what is removed
+    before storing: secrets, secrets and personal data, or nothing. `max_output_bytes` limits the size of an output as
+    JSON, of a session, and of the details of a score. `skipped` is the effect of a skipped check on its result: "skip"
+    (the result is skipped too, unless another check failed) or "ignore" (the other checks decide).
     """
 
     concurrency: Positive = 20
@@ -139,7 +139,7 @@ class RunOptionsKwargs(TypedDict, total=False):
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The description of an evaluator: the name of its scores, its type (`uses`) and parameters.
 
-    `uncovered` lists what `identity` does not cover, such as environment variables that it reads.
+    `uncovered` lists dependencies that `identity` does not cover, such as environment variables.
     """
 
     name: str
@@ -150,16 +150,16 @@ class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The models that it asks for a verdict; empty for rules."""
+        """The models that the evaluator asks for a verdict; empty for rules."""
         return tuple(dict.fromkeys(_find_models(self.parameters, _JUDGES)))
 
     @property
     def judges_inside(self) -> tuple[str, ...]:
-        """The models that it, or any evaluator it is made of, asks for a verdict."""
+        """The models that the evaluator, or any evaluator inside it, asks for a verdict."""
         return tuple(dict.fromkeys(_find_models(self.parameters, (*_JUDGES, *_PARTS))))
 
 
-# The parameters of evaluators that hold a model, and those that hold other evaluators.
+# The parameters of evaluators that hold a model, and the parameters that hold other evaluators.
 _JUDGES = ("model", "adapter", "judge", "judges")
 _PARTS = ("evaluator", "evaluators", "of")
 
@@ -183,7 +183,7 @@ def _find_models(parameters: Any, keys: tuple[str, ...]) -> list[str]:
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The description of a target: its name, kind and identity.
 
-    `uncovered` lists what `identity` does not cover, such as environment variables that it reads.
+    `uncovered` lists dependencies that `identity` does not cover, such as environment variables.
     """
 
     name: str
@@ -227,7 +227,7 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The early end of a decided run: the reason, and the number of trials that ran and of all trials."""
+    """The early end of a decided run: the reason, the number of trials that ran, and the number of all trials."""
 
     reason: str
     after: int
@@ -248,10 +248,10 @@ class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about a run except its results; `total` is the planned number of trials, if known.
 
-    `baseline` is the configuration that the others are compared with; `fields` are the paths of the selected fields by
-    name. `redacted` counts the removed texts by kind. `stopped_early` is set if a completed run left out some of its
-    trials. `planned_samples` are the sample ids of a submitted run in the order of its plan, until all results are
-    collected. `cached_outputs` counts outputs from the cache, None if no cache was in use.
+    `baseline` is the configuration that the other configurations are compared with; `fields` are the paths of the
+    selected fields by name. `redacted` counts the removed strings by kind. `stopped_early` is set if a completed run
+    left out some of its trials. `planned_samples` are the sample ids of a submitted run in the order of its plan, until
+    all results are collected. `cached_outputs` counts outputs from the cache, None if no cache was in use.
     """
 
     run_id: str

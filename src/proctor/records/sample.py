@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import FunctionType
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -13,27 +14,23 @@ MAX_TAGS = 100
 
 
 def find_tag_problems(tags: Any) -> Iterator[Problem]:
-    """Find all problems of the tags of a run, or of a query for runs."""
+    """Find all problems with the tags of a run, or of a query for runs."""
     if not isinstance(tags, Mapping):
-        yield Problem("tags", f"expected a mapping of names to texts, got {type(tags).__name__}")
+        yield Problem("tags", f"must be a mapping of strings, got {type(tags).__name__}")
         return
     if len(tags) > MAX_TAGS:
         yield Problem("tags", f"at most {MAX_TAGS} tags are allowed, got {len(tags):,}")
         return
     for name, value in tags.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            yield Problem(f"tags.{name}", f"expected a text, got {value!r}")
+            yield Problem(f"tags.{name}", f"must be a string, got {value!r}")
 
 
 def check_tags(tags: Any) -> dict[str, str]:
     """Return the tags, or raise one error that lists all their problems."""
     problems = list(find_tag_problems(tags))
     if problems:
-        raise ConfigError(
-            "the tags are invalid",
-            problems=problems,
-            fix="write texts, such as tags={'team': 'search'}; data about samples belongs in their metadata",
-        )
+        raise ConfigError("the tags are invalid", problems=problems, fix="write tags={'team': 'search'}")
     return dict(tags)
 
 
@@ -46,7 +43,7 @@ LABELS, CONTEXT, CLUSTER, TAGS = "labels", "context", "cluster", "tags"
 class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One case of a dataset: an input and, if known, the expected output.
 
-    `metadata` may hold anything; four of its keys have a meaning: `labels` (a mapping, for classification),
+    `metadata` may hold anything; four keys have a fixed meaning: `labels` (a mapping, for classification),
     `context` (the basis of the answer), `cluster` (the group of dependent samples, such as questions on one
     document) and `tags` (a list of words to filter by).
 
@@ -66,7 +63,7 @@ class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unk
 
     @property
     def response(self) -> Any:
-        """The response that needs follow-ups: `response` of the input or the metadata."""
+        """The response that needs follow-ups: `response` in the input or the metadata."""
         return self._read("response")
 
     @property
@@ -107,15 +104,15 @@ class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unk
 
 
 def find_metadata_problems(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Find problems of the four known metadata keys, as (key, expected and actual type)."""
+    """Find problems with the four known metadata keys, as (key, expected and actual type)."""
     problems = []
     labels, tags, cluster = (metadata.get(key) for key in (LABELS, TAGS, CLUSTER))
     if labels is not None and not isinstance(labels, Mapping):
-        problems.append((f"metadata.{LABELS}", f"expected a mapping, found {type_name(labels)}"))
+        problems.append((f"metadata.{LABELS}", f"must be a mapping, got {type_name(labels)}"))
     if tags is not None and not (isinstance(tags, list | tuple) and all(isinstance(tag, str) for tag in tags)):
-        problems.append((f"metadata.{TAGS}", f"expected a list of strings, found {type_name(tags)}"))
+        problems.append((f"metadata.{TAGS}", f"must be a list of strings, got {type_name(tags)}"))
     if cluster is not None and not isinstance(cluster, str):
-        problems.append((f"metadata.{CLUSTER}", f"expected a string, found {type_name(cluster)}"))
+        problems.append((f"metadata.{CLUSTER}", f"must be a string, got {type_name(cluster)}"))
     return problems
 
 
@@ -127,6 +124,7 @@ def type_name(value: object) -> str:
         (str, "a string"),
         ((list, tuple), "a list"),
         (Mapping, "a mapping"),
+        (FunctionType, "a function"),
     )
     if value is None:
         return "null"

@@ -19,13 +19,13 @@ Skipped = Literal["skip", "ignore"]
 # Flags in the details of a combined score: see `_flag_gaps`.
 INCOMPLETE, UNCERTAIN = "incomplete", "uncertain"
 
-# Skip reason of evaluators that run once per sample, in its last epoch; older data has the second text.
+# The skip reason of evaluators that run once per sample, in its last epoch; older data has the second string.
 NOT_LAST_EPOCH = "scored once per sample, in its last epoch"
 _OLD_NOT_LAST_EPOCH = "it is told once a sample, in the last of its epochs"
-# Skip reason of comparing evaluators on the baseline itself; older data has the second text.
+# The skip reason of comparing evaluators on the baseline itself; older data has the second string.
 IS_BASELINE = "the baseline is not compared with itself"
 _OLD_IS_BASELINE = "this is the baseline, which is compared with nothing"
-# Scores skipped by design leave no combination undecided and are not missing.
+# Scores that are skipped by design do not leave a combination undecided and are not missing.
 SKIPPED_BY_DESIGN = frozenset({NOT_LAST_EPOCH, _OLD_NOT_LAST_EPOCH, IS_BASELINE, _OLD_IS_BASELINE})
 _NO_VERDICT = "use Score.error or Score.skipped when there is no verdict"
 # Names of score fields in the mappings that custom evaluators return.
@@ -61,12 +61,12 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         else:
             self._check_no_verdict()
         if type(self.reason) is not str and not isinstance(self.reason, str):
-            raise InvalidRecord(f"Score.reason must be a text, got {self.reason!r}", fix="write reason=str(…)")
+            raise InvalidRecord(f"Score.reason must be a string, got {self.reason!r}", fix="write reason=str(…)")
         if type(self.details) is not dict and not isinstance(self.details, Mapping):
             raise InvalidRecord(f"Score.details must be a mapping, got {self.details!r}", fix="write details={…}")
 
     def _check_value(self) -> None:
-        """Convert any number from 0 to 1 to a float, NumPy numbers and decimals included."""
+        """Convert any number from 0 to 1 to a float, including NumPy numbers and decimals."""
         value: Any = unbox(self.value)
         if not is_fraction(value):
             fix = f"write Score({float(value)}, {value})" if isinstance(value, bool) else _NO_VERDICT
@@ -74,7 +74,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         msgspec.structs.force_setattr(self, "value", float(value))
 
     def _check_passed(self) -> None:
-        """Convert any boolean to a bool, NumPy booleans included."""
+        """Convert any boolean to a bool, including NumPy booleans."""
         passed = unbox(self.passed)
         if not isinstance(passed, bool):
             raise InvalidRecord(f"Score.passed must be True or False, got {self.passed!r}", fix=_NO_VERDICT)
@@ -95,7 +95,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             )
 
     def __getitem__(self, name: str) -> Any:
-        """Read a field by its name, or by the names of an evaluator's mapping: score, message."""
+        """Read a field by its name, or by a key of an evaluator's mapping: score, message."""
         field = _ALIASES.get(name, name)
         if field not in self.__struct_fields__:
             keys = ", ".join((*self.__struct_fields__, *_ALIASES))
@@ -128,7 +128,7 @@ def unbox(value: Any) -> Any:
 
 
 def read_parts(score: Score) -> dict[str, Score]:
-    """Return the scores that a combined score was made of, by name, also if they were stored as data."""
+    """Return the parts of a combined score by name, even if they were stored as data."""
     parts = score.details.get("parts")
     if not isinstance(parts, Mapping):
         return {}
@@ -142,8 +142,8 @@ def read_parts(score: Score) -> dict[str, Score]:
 def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """Combine scores that must all pass; the value is the mean. Used by `all_of`, `and` and results.
 
-    A failed verdict decides. Without one, an error makes the combination an error, and a skipped score makes
-    it skipped. With `skipped="ignore"` skipped scores are left out.
+    A failed verdict decides. Without a failed verdict, an error makes the combination an error, and a skipped score
+    makes it skipped. With `skipped="ignore"` skipped scores are left out.
     """
     verdicts = [score for score in scores.values() if score.ok]
     errors = _select_status(scores, "error")
@@ -152,14 +152,14 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
     if not failed:
         if errors:
             return Score.error(_join_reasons(errors, scores), details)
-        unknown = find_undecided(scores, skipped) if verdicts else scores
-        if unknown or not verdicts:
-            return Score.skipped(_join_reasons(unknown, scores), details)
+        undecided = find_undecided(scores, skipped) if verdicts else scores
+        if undecided or not verdicts:
+            return Score.skipped(_join_reasons(undecided, scores), details)
     # One certain failure is enough; a pass is as certain as the least certain part.
     deciding = [score for score in verdicts if not failed or score.passed is False]
     details |= _flag_gaps(scores, skipped, any if not failed else all, deciding)
     values = [score.value for score in verdicts if score.value is not None]
-    # The failures are the reason; the details have the other scores.
+    # The reason lists the failures; the details have the other scores.
     decisive = {
         name: score
         for name, score in scores.items()
@@ -171,19 +171,20 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
 def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """Combine scores of which one must pass; the value is the maximum. Used by `any_of` and `or`.
 
-    A passed verdict decides. Without one, a skipped score makes the combination skipped. An error counts as not passed
-    and is named in the details; only errors make an error. With `skipped="ignore"` skipped scores are left out.
+    A passed verdict decides. Without a passed verdict, a skipped score makes the combination skipped. An error counts
+    as not passed and is listed in the details; the combination is an error only if all scores are errors. With
+    `skipped="ignore"` skipped scores are left out.
     """
     verdicts = [score for score in scores.values() if score.ok]
     errors = _select_status(scores, "error")
     passed = any(score.passed is True for score in verdicts)
     details = _make_details(scores, errors)
-    unknown = {} if passed else find_undecided(scores, skipped)
-    if unknown or not (verdicts or errors):
-        return Score.skipped(_join_reasons({**(unknown or scores), **errors}, scores), details)
+    undecided = {} if passed else find_undecided(scores, skipped)
+    if undecided or not (verdicts or errors):
+        return Score.skipped(_join_reasons({**(undecided or scores), **errors}, scores), details)
     if not verdicts:
         return Score.error(_join_reasons(errors, scores), details)
-    # One certain pass is enough; without a pass, an error could have been one.
+    # One certain pass is enough; without a pass, an error could have been a pass.
     deciding = [score for score in verdicts if not passed or score.passed is True]
     deciding += [] if passed else errors.values()
     details |= _flag_gaps(scores, skipped, all if passed else any, deciding)
@@ -200,8 +201,8 @@ def _flag_gaps(
 ) -> dict[str, bool]:
     """Return the flags of a combined score with missing parts.
 
-    `incomplete`: a part could not be scored and is missing from the value. `uncertain`: that part could have
-    changed the verdict.
+    `incomplete` means that a part could not be scored and is missing from the value, `uncertain` that this part could
+    have changed the verdict.
     """
     missing = {**_select_status(scores, "error"), **find_undecided(scores, skipped)}
     incomplete = bool(missing) or any(INCOMPLETE in score.details for score in scores.values())

@@ -101,7 +101,7 @@ class ToolCall(_Record, frozen=True, tag="tool_call"):
 class Message(_Record, frozen=True, tag="message"):
     """A message of the system, the user, the assistant or a tool.
 
-    `tool_calls` are requested by an assistant; `call_id` names the call that a tool answers.
+    `tool_calls` are requested by an assistant; `call_id` is the id of the call that a tool answers.
     """
 
     role: Role
@@ -134,8 +134,8 @@ Event = Message | ToolCall | ModelCall | CustomEvent
 class SessionView(_Record, frozen=True):
     """A read-only session for evaluators: events in order or by type.
 
-    `reported_usage` is what the target reported, if anything. `recorded` is False if the trial has no
-    session: an evaluator must not treat that as a session without events.
+    `reported_usage` is the usage that the target reported, if any. `recorded` is False if the trial has no session: an
+    evaluator must not treat that as a session without events.
 
     >>> view = Session([ToolCall("search"), Message("assistant", "Paris")]).view()
     >>> [call.name for call in view[ToolCall]], len(view)
@@ -248,7 +248,7 @@ def _select_type(events: Iterable[Event], kind: type[EventT]) -> Iterator[EventT
 
 
 def _rebuild(data: Any, kind: Any) -> Iterator[Any]:
-    """Rebuild a custom object that was read from a file, so that stored and live sessions are alike."""
+    """Rebuild a custom object that was read from a file, so that stored and live sessions are equivalent."""
     validate = getattr(kind, "model_validate", None)
     try:
         yield validate(data) if callable(validate) else msgspec.convert(data, kind)

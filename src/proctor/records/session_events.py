@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ToolCall
 
-# The kinds of custom events under which importers store these two.
+# The kinds of the custom events in which importers store unanswered calls and orphan results.
 UNANSWERED = "unanswered tool call"
 ORPHAN_RESULT = "tool result without its call"
 
@@ -31,14 +31,14 @@ class OrphanResult(NamedTuple):
 
 
 class UnknownRoleMessage(NamedTuple):
-    """A message in a role other than the four known ones."""
+    """A message with a role other than the four known roles."""
 
     role: str
     content: Any
 
 
 def interpret_event(event: CustomEvent) -> UnansweredCall | OrphanResult | UnknownRoleMessage | None:
-    """Interpret a custom event as something that happened in the session; None if it is not."""
+    """Interpret a custom event as a call, result or message of the session; None for other events."""
     data = event.data
     if not isinstance(data, Mapping):
         return None
@@ -98,7 +98,7 @@ class RepeatedCalls:
         return False
 
     def _index_answers(self) -> dict[bytes, deque[ToolCall]]:
-        """Index the calls by their results, built only if messages have no ids."""
+        """Index the calls by their results; needed only if messages have no ids."""
         if self._by_answer is None:
             self._by_answer = {}
             for call in self._answered:
@@ -108,7 +108,7 @@ class RepeatedCalls:
 
 
 def _answer_key(answer: Any) -> bytes:
-    """Return an equal key for equal answers; empty for no answer, or if it cannot be encoded."""
+    """Return a key that is equal for equal answers; empty if there is no answer, or if it cannot be encoded."""
     if answer in (None, ""):
         return b""
     with contextlib.suppress(TypeError, ValueError, RecursionError, msgspec.MsgspecError):
@@ -117,7 +117,7 @@ def _answer_key(answer: Any) -> bytes:
 
 
 def _has_result(call: ToolCall, content: Any) -> bool:
-    """True if the content is the result of a call, also if one is data and the other JSON."""
+    """True if the content is the result of a call, even if one is data and the other is JSON."""
     answers = [answer for answer in (call.result, call.error) if answer is not None]
     with contextlib.suppress(RecursionError):
         return content in answers or _decode_text(content) in map(_decode_text, answers)
@@ -125,7 +125,7 @@ def _has_result(call: ToolCall, content: Any) -> bool:
 
 
 def _decode_text(value: Any) -> Any:
-    """Decode a text that is JSON, also in a list of text parts; return any other value unchanged."""
+    """Decode a JSON string, including in a list of text parts; return any other value unchanged."""
     if isinstance(value, list | tuple) and value:
         parts = [part.get("text") if isinstance(part, Mapping) else part for part in value]
         texts = [part for part in parts if isinstance(part, str)]
@@ -170,5 +170,5 @@ class CallerIndex:
 
 
 def _caller_key(call: ToolCall) -> str | tuple[str]:
-    # The tuple keeps names apart from ids.
+    # The tuple distinguishes names from ids.
     return (call.name,) if call.call_id is None else call.call_id

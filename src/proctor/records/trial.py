@@ -29,9 +29,9 @@ class Configuration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The output of a target with its usage; a target may also return the output alone.
 
-    `session` and `latency_ms` override what the engine measures, for targets such as recordings. With a `session`, even
-    an empty one, the output is used unchanged; without one, messages in the output become the session. `raw_output` is
-    the value that the target returned, if `output` is only its last answer.
+    `session` and `latency_ms` override the engine's measurements, for targets such as recordings. With a `session`,
+    even an empty one, the output is used unchanged; without a session, messages in the output become the session.
+    `raw_output` is the value that the target returned, if `output` is only its last answer.
 
     >>> Reply("Paris", usage=Usage(input_tokens=12, output_tokens=1)).output
     'Paris'
@@ -58,9 +58,9 @@ class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One execution of the target on one sample, in one configuration and epoch.
 
-    `latency_ms` is None if it was not measured, as for a request that no worker answered. `session` is None if nothing
-    was recorded; an empty session was recorded and had no events. `raw_output` is the value that the target returned if
-    it was, or contained, a list of messages: `output` is then the last answer.
+    `latency_ms` is None if it was not measured, for example for a request that no worker answered. `session` is None if
+    nothing was recorded; an empty session was recorded and had no events. `raw_output` is the value that the target
+    returned if it was, or contained, a list of messages: `output` is then the last answer.
     """
 
     sample: Sample[Any, Any]
@@ -132,7 +132,7 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def score(self) -> Score:
-        """The score of this result: its only one, or all scores combined (all must pass)."""
+        """The score of this result: its only score, or all scores combined (all must pass)."""
         if self.trial.error is not None:
             return Score.error(str(self.trial.error))
         if not self.scores:
@@ -155,17 +155,23 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         """Return the outcome and the value of `score`, without building the score."""
         if self.trial.error is not None:
             return "error", None
-        values, passed, errors, unknown = [], True, False, False
+        values, passed, errors, has_skips = [], True, False, False
         for score in self.scores.values():
-            if score.value is not None:
-                values.append(score.value)
-                passed = passed and score.passed is True
+            value = score.value
+            if value is not None:
+                values.append(value)
+                if score.passed is not True:
+                    passed = False
             elif score.status == "error":
                 errors = True
             elif score.reason not in SKIPPED_BY_DESIGN:
-                unknown = True
+                has_skips = True
         if errors and passed:
             return "unscored", None
-        if not values or (unknown and passed and self.skipped != "ignore"):
+        if not values or (has_skips and passed and self.skipped != "ignore"):
             return "skipped", None
         return ("passed" if passed else "failed"), fsum(values) / len(values)
+
+
+# A result with its position in the plan and its verdict.
+PositionedResult = tuple[int, EvalResult, Verdict]

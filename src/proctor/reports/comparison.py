@@ -39,15 +39,15 @@ FLIPS_SHOWN = 10
 IDS_SHOWN = 5
 MAX_COMPACT_INTERVAL = 11
 MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
-# Narrower terminals get no gap between columns.
+# In narrower terminals there is no gap between columns.
 WIDE_TERMINAL = 88
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
 COLORS = {"better": "green", "worse": "red", "different": "yellow"}
-TERMINAL_LEGEND = "95 % intervals below the numbers; g: difference in standard deviations"
-MARKDOWN_LEGEND = "95 % intervals in parentheses; effect: difference in standard deviations (Hedges' g)"
+TERMINAL_LEGEND = "95% intervals below the numbers; g: difference in standard deviations"
+MARKDOWN_LEGEND = "95% intervals in parentheses; effect: difference in standard deviations (Hedges' g)"
 RANKING_LEGEND = (
     "Ranks: all ranks that the pairwise comparisons allow (Holm-corrected); "
-    "P(first): probability of ranking first with new samples of the same kind"
+    "P(first): probability of being the best over all samples of this kind"
 )
 
 
@@ -85,7 +85,7 @@ def render_markdown(comparison: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
     ]
     if deltas := comparison.essential():
         sides = (single_line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
-        titles = ("Metric", *sides, "Difference (95 %)", "p", "Effect", "n", "Verdict")
+        titles = ("Metric", *sides, "Difference (95%)", "p", "Effect", "n", "Verdict")
         blocks.append(disable_links(markdown_table(titles, map(_markdown_row, deltas))))
     blocks += _markdown_flips(comparison, flips)
     notes = [*_unmatched_notes(comparison), *comparison.notes, *_table_notes(comparison, MARKDOWN_LEGEND)]
@@ -159,7 +159,7 @@ def _format_interval(interval: Interval, kind: Kind) -> str:
     if kind != "number":
         return format_range(interval, kind)
     low, high = (_format_value(end, kind) for end in interval)
-    # A long interval must be able to break at a space.
+    # Allow a long interval to break at a space.
     is_compact = interval[0] >= 0 and len(low) + len(high) < MAX_COMPACT_INTERVAL
     return f"{low}–{high}" if is_compact else f"{low} to {high}"
 
@@ -170,7 +170,7 @@ def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
         interval = ""
         if delta.interval is not None:
             interval = separator + " to ".join(f"{100 * end / abs(delta.b):+.1f}" for end in delta.interval)
-        return f"{delta.percentage:+.1f} %{interval}"
+        return f"{delta.percentage:+.1f}%{interval}"
     if delta.absolute is None:
         return DASH
     interval = f"{separator}{format_changes(delta.interval, delta.kind)}" if delta.interval else ""
@@ -185,8 +185,8 @@ def _format_effect(g: float | None) -> str:
 
 
 def _format_verdict(delta: MetricDelta, separator: str = ", ") -> str:
-    needed = f"{separator}≈ {format_estimate(delta.more_samples)} more" if delta.more_samples else ""
-    return f"{delta.verdict}{needed}"
+    more_samples_text = f"{separator}≈ {format_estimate(delta.more_samples)} more" if delta.more_samples else ""
+    return f"{delta.verdict}{more_samples_text}"
 
 
 def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
@@ -208,12 +208,12 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
         yield styled_text(f"  {command}", "dim")
 
 
-def _count_flips(comparison: Comparison, shown: int) -> str:
-    limit = f"; the {'worst' if comparison.lost else 'first'} {shown:,}"
+def _count_flips(comparison: Comparison, shown_count: int) -> str:
+    limit = f"; the {'worst' if comparison.lost else 'first'} {shown_count:,}"
     return (
         f"{format_count(len(comparison.lost), 'sample')} passed only in {comparison.b} (lost), "
         f"{len(comparison.won):,} only in {comparison.a} (won); "
-        f"score of {comparison.b} → {comparison.a}{'' if shown == len(comparison.flips) else limit}:"
+        f"score of {comparison.b} → {comparison.a}{'' if shown_count == len(comparison.flips) else limit}:"
     )
 
 
@@ -246,9 +246,9 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     for method in dict.fromkeys(d.method.partition(";")[0] for d in deltas if d.method.startswith(BOOTSTRAP)):
         yield f"{', '.join(delta.name for delta in deltas if delta.method.startswith(method))}: {method}"
     reasons = {d.name: d.method.partition("; ")[0] for d in deltas if d.method and d.interval is None is d.p}
-    # A note already says why latencies of two runs have no p-value.
-    for reason in dict.fromkeys(each for each in reasons.values() if each not in comparison.notes):
-        names = ", ".join(name for name, each in reasons.items() if each == reason)
+    # A note already explains why latencies of two runs have no p-value.
+    for reason in dict.fromkeys(note for note in reasons.values() if note not in comparison.notes):
+        names = ", ".join(name for name, note in reasons.items() if note == reason)
         yield f"{names}: {reason}, so the difference may be chance"
 
 
@@ -293,7 +293,7 @@ def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
     grid = new_table(left=0)
     grid.add_column("Rank", justify="right")
     grid.add_column("Name", overflow="fold")
-    for title in (ranking.field, "95 % interval", "n", "Ranks", "P(first)"):
+    for title in (ranking.field, "95% interval", "n", "Ranks", "P(first)"):
         grid.add_column(styled_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
     for place in ranking.places:
         grid.add_row(*map(_cell, _ranking_cells(place, kind)))
@@ -305,7 +305,7 @@ def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
     missing = f" ({place.missing:,} missing)" if place.missing else ""
     low, high = place.ranks or (None, None)
     ranks = DASH if low is None else f"{low}" if low == high else f"{low} to {high}"
-    chance = DASH if place.chance_of_best is None else f"{100 * place.chance_of_best:.0f} %"
+    chance = DASH if place.chance_of_best is None else f"{100 * place.chance_of_best:.0f}%"
     return (
         str(place.rank) if place.value is not None else DASH,
         place.configuration,

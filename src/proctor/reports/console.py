@@ -82,7 +82,7 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
 
 
 def _metric_table(report: EvalReport) -> Table:
-    """One column per configuration; with many configurations, one row per metric and configuration."""
+    """Return the metrics: one column per configuration, or one row per metric and configuration if there are many."""
     tables = summary.drop_redundant_metrics(_tables_by_configuration(report))
     if len(tables) <= MAX_CONFIGURATION_COLUMNS:
         return _column_per_configuration(tables)
@@ -111,7 +111,7 @@ def _row_per_configuration(tables: MetricTables) -> Table:
     grid = new_table()
     for title in ("Metric", "Configuration"):
         grid.add_column(title, overflow="fold")
-    for title in ("Value", "95 % interval", "n", "Missing"):
+    for title in ("Value", "95% interval", "n", "Missing"):
         grid.add_column(title, justify="right")
     for name in _metric_names(tables):
         is_first = True
@@ -165,8 +165,8 @@ def _metric_notes(report: EvalReport) -> Iterator[Text]:
             yield styled_text(f"{prefix}pass_rate: {bounds}", "dim")
     clustered = [note for note in names_by_note if note.startswith("clustered")]
     adjusted = ", adjusted for related results (clusters, epochs)" if clustered else ""
-    few = next((f"; {note}" for note in clustered if "fewer" in note), "")
-    yield styled_text(f"95 % intervals in parentheses{adjusted}{few}", "dim")
+    few_clusters_note = next((f"; {note}" for note in clustered if "fewer" in note), "")
+    yield styled_text(f"95% intervals in parentheses{adjusted}{few_clusters_note}", "dim")
     for note, names in names_by_note.items():
         if note not in clustered:
             yield styled_text(f"{names}: {note}", "dim")

@@ -9,16 +9,17 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from proctor.core.resources import describe_os_error
 from proctor.errors import UsageError
 
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(?P<number>\d+)|/dev/std(?:out|err)")
 
 
 def write_file(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report") -> None:
-    """Write chunks to a file, which replaces an older one only when it is complete.
+    """Write chunks to a file; an existing file is replaced only when the new file is complete.
 
-    Missing folders are created. Devices, pipes and /dev/stdout are written to directly. `what` names the
-    content in the error if it cannot be written.
+    Missing folders are created. Devices, pipes and /dev/stdout are written to directly. `what` describes the content in
+    error messages.
     """
     path = Path(path)
     if path.is_dir():
@@ -34,7 +35,7 @@ def write_file(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: s
             _replace(path.resolve(), chunks)
     except OSError as error:
         raise UsageError(
-            f"{what} cannot be written: {error.strerror or error}",
+            describe_os_error(error, f"{what} cannot be written"),
             where=str(path),
             fix="choose a path that is writable and has free space",
         ) from error

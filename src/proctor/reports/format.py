@@ -1,4 +1,4 @@
-"""Text for reports: excerpts, numbers with units, terminal output, and Markdown that data cannot break."""
+"""Format text for reports: excerpts, numbers with units, terminal output, and escaped Markdown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 DASH = "—"
-# Replaces a space at which a line must not break; rich breaks at any other space.
-NO_BREAK = "\ue000"
 MISSING_SHARE_MENTIONED = 0.05
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 # Control characters can move a terminal's cursor, and direction marks can reorder a line.
@@ -28,11 +26,11 @@ _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\
 
 
 def excerpt(value: Any, limit: int) -> str:
-    """Return a value as text of about `limit` characters; line breaks stay."""
+    """Return a value as text of about `limit` characters; line breaks are preserved."""
     text = value if isinstance(value, str) else codec.to_text(value)
-    hidden = len(text) - limit
-    if hidden > 0:
-        text = f"{text[:limit]}… ({format_count(hidden, 'more character')})"
+    hidden_count = len(text) - limit
+    if hidden_count > 0:
+        text = f"{text[:limit]}… ({format_count(hidden_count, 'more character')})"
     return _INVISIBLE.sub(_visible_symbol, _LINE_END.sub("\n", text).replace("\t", "    "))
 
 
@@ -47,11 +45,11 @@ def single_line(value: Any, limit: int) -> str:
 
 
 def format_percent(value: float) -> str:
-    """Format a share as a percentage; only an exact 1 is 100.0 % and only an exact 0 is 0.0 %."""
-    text = f"{100 * value:.1f} %"
-    if text == "100.0 %" and value < 1:
-        return ">99.9 %"
-    return "<0.1 %" if text == "0.0 %" and value > 0 else text
+    """Format a share as a percentage; only an exact 1 is 100.0% and only an exact 0 is 0.0%."""
+    text = f"{100 * value:.1f}%"
+    if text == "100.0%" and value < 1:
+        return ">99.9%"
+    return "<0.1%" if text == "0.0%" and value > 0 else text
 
 
 def format_cost(value: float) -> str:
@@ -71,7 +69,7 @@ def format_metric(metric: MetricValue) -> str:
 
 
 def format_interval(metric: MetricValue) -> str:
-    """Format the 95 % interval of a metric, or a dash."""
+    """Format the 95% interval of a metric, or a dash."""
     return DASH if metric.interval is None else _format_range(metric.interval, metric)
 
 
@@ -105,11 +103,11 @@ def format_duration(seconds: float) -> str:
 
 def _format_range(interval: tuple[float, float], metric: MetricValue) -> str:
     if metric.kind == "rate":
-        ends, unit = [f"{100 * value:.1f}" for value in interval], " %"
+        bounds, unit = [f"{100 * value:.1f}" for value in interval], "%"
     else:
-        ends, unit = [_format_number(value, metric) for value in interval], _unit_suffix(metric)
+        bounds, unit = [_format_number(value, metric) for value in interval], _unit_suffix(metric)
     # A minus sign after a dash is hard to read.
-    return (" to " if interval[0] < 0 else "–").join(ends) + unit
+    return (" to " if interval[0] < 0 else "–").join(bounds) + unit
 
 
 def _unit_suffix(metric: MetricValue) -> str:
@@ -127,11 +125,11 @@ def _format_number(value: float, metric: MetricValue) -> str:
 
 
 def styled_text(content: str, style: str = "", *, limit: int = 1000, wrap: bool = True) -> Text:
-    """Return one line for the terminal, without markup and control characters; the indent stays."""
+    """Return one line for the terminal, without markup and control characters; the indentation is preserved."""
     from rich.text import Text
 
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    text = indent + single_line(content, limit).replace(" %", f"{NO_BREAK}%")
+    text = indent + single_line(content, limit)
     return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
 
 
@@ -144,7 +142,7 @@ def new_table(gap: int = 1, *, left: int = 1) -> Table:
 
 
 def print_rendered(render: Callable[[int, bool], str], file: TextIO | None = None) -> None:
-    """Print what `render(width, color)` returns for the terminal's width and colors."""
+    """Print the result of `render(width, color)` for the terminal's width and colors."""
     from rich.console import Console
 
     file = file or sys.stdout
@@ -157,7 +155,7 @@ def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> st
     """Render parts below each other, in lines of at most `width` columns."""
     from rich.console import Console, Group
 
-    # With an empty environment the same parts give the same text everywhere.
+    # With an empty environment, the same parts render to the same text everywhere.
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -168,10 +166,10 @@ def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> st
     )
     with console.capture() as captured:
         console.print(Group(*parts))
-    return "".join(text.rstrip() + "\n" for text in captured.get().replace(NO_BREAK, " ").splitlines())
+    return "".join(text.rstrip() + "\n" for text in captured.get().splitlines())
 
 
-# An underscore inside a word and a lone & have no meaning in Markdown.
+# An underscore inside a word and a lone & have no special meaning in Markdown.
 _SPECIAL = re.compile(r"[\\`*\[\]<|~$#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|&(?=[#A-Za-z])")
 _BACKTICKS = re.compile("`+")
 # GitHub turns these into links or mentions.
@@ -184,7 +182,7 @@ def escape(text: str) -> str:
 
 
 def disable_links(text: str) -> str:
-    """Break mentions and links with zero-width spaces, which readers do not see."""
+    """Break mentions and links with zero-width spaces, which are invisible."""
     return _LINK_STARTS.sub("\u200b", text)
 
 

@@ -18,11 +18,12 @@ DEFAULT_FORMATS = ("markdown", "json")
 
 
 class ReportFormat(NamedTuple):
-    """A report format: a class with `generate(report)`, an object with that method, or a function of the report.
+    """A report format: a class with `generate(report)`, an object with that method, or a function that takes the
+    report.
 
-    Its optional attributes are `extension`, the ending of its files (default: the format's name), and `signature`, a
-    regular expression for the start of its files, without which an existing file is not replaced. If the class or
-    function has a parameter `verdict`, it receives the answer of a gate or of thresholds, in Markdown.
+    Its optional attributes are `extension`, the file extension (default: the format's name), and `signature`, a regular
+    expression that matches the start of its files; without a signature, an existing file is not replaced. If the class
+    or function has a parameter `verdict`, it receives the verdict of a gate or of thresholds, in Markdown.
     """
 
     name: str
@@ -40,11 +41,11 @@ class ReportFormat(NamedTuple):
 
     def render(self, report: EvalReport, verdict: str = "") -> str:
         """Return the report as text."""
-        return str(self._call(lambda: self._open(verdict).generate(report), report))
+        return str(self._call(lambda: self._create_reporter(verdict).generate(report), report))
 
     def save(self, report: EvalReport, folder: Path, verdict: str = "") -> Path:
         """Write the report to its file in a folder and return the path."""
-        path, reporter = folder / self.file_name, self._open(verdict)
+        path, reporter = folder / self.file_name, self._create_reporter(verdict)
         if hasattr(reporter, "save"):
             folder.mkdir(parents=True, exist_ok=True)
             self._call(lambda: reporter.save(report, path), report)
@@ -52,7 +53,7 @@ class ReportFormat(NamedTuple):
             write_file(path, [self.render(report, verdict).encode(errors="replace")])
         return path
 
-    def _open(self, verdict: str) -> Any:
+    def _create_reporter(self, verdict: str) -> Any:
         accepts_verdict = callable(self.plugin) and "verdict" in inspect.signature(self.plugin).parameters
         options = {"verdict": verdict} if accepts_verdict else {}
         if isinstance(self.plugin, type):
@@ -88,8 +89,8 @@ def find_format(name: str) -> ReportFormat:
                 fix="update or uninstall the plugin that provides it",
             ) from error
         if plugin is None:
-            known = plugins.plugin_names(plugins.REPORTERS)
-            raise ConfigError(f"there is no report format {name!r}", fix=suggest_name(name, known))
+            known_formats = plugins.plugin_names(plugins.REPORTERS)
+            raise ConfigError(f"unknown report format {name!r}", fix=suggest_name(name, known_formats))
     if not callable(getattr(plugin, "generate", plugin)):
         raise ConfigError(
             f"{name!r} is not a report format: it is neither a function nor has it a method `generate`",
@@ -99,7 +100,7 @@ def find_format(name: str) -> ReportFormat:
 
 
 def select_formats(names: Iterable[str] = ()) -> list[ReportFormat]:
-    """Return the named formats, Markdown and JSON by default; one error reports all that are wrong."""
+    """Return the named formats, Markdown and JSON by default; one error reports all invalid names."""
     formats: dict[str, ReportFormat] = {}
     errors: list[ProctorError] = []
     for name in dict.fromkeys(names or DEFAULT_FORMATS):
@@ -121,8 +122,8 @@ def write_reports(
 ) -> list[Path]:
     """Write a report to a folder in several formats, report.md and report.json by default; return the files.
 
-    `verdict` is a sentence in Markdown, such as the answer of a gate. A format that fails does not keep the others from
-    being written.
+    `verdict` is a sentence in Markdown, such as the verdict of a gate. If one format fails, the others are still
+    written.
     """
     paths: list[Path] = []
     errors: list[ProctorError] = []

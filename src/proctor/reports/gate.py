@@ -27,7 +27,7 @@ FLIPS_SHOWN = 5
 FLIPS_IN_MARKDOWN = 20
 FLIPS_IN_JUNIT = 50
 LINE_LIMIT, NAME_LIMIT = 500, 100
-COLUMNS = ("Check", "Verdict", "Run", "Baseline", "Difference (95 % interval)", "Margin", "Samples")
+COLUMNS = ("Check", "Verdict", "Run", "Baseline", "Difference (95% interval)", "Margin", "Samples")
 HEADINGS = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
 
 Inconclusive = Literal["code", "pass", "fail"]
@@ -44,9 +44,15 @@ def render_gate(result: GateResult, *, width: int = 80) -> str:
         facts = f"{check.verdict:<12}  {single_line(describe_check(check), LINE_LIMIT)}"
         lines += _wrap(facts, width, indent=14)
     lines += _flip_lines(result, width)
-    for note in result.notes:
-        lines += _wrap(f"Note: {single_line(note, LINE_LIMIT)}", width)
+    for remark in _list_remarks(result):
+        lines += _wrap(remark, width)
     return "".join(f"{text}\n" for text in lines)
+
+
+def _list_remarks(result: GateResult) -> list[str]:
+    """Return the warnings, then the notes, each on one line."""
+    remarks = [("Warning", text) for text in result.warnings] + [("Note", text) for text in result.notes]
+    return [f"{label}: {single_line(text, LINE_LIMIT)}" for label, text in remarks]
 
 
 def describe_check(check: Check) -> str:
@@ -60,7 +66,7 @@ def describe_check(check: Check) -> str:
     baseline = format_value(check.baseline, check.kind)
     facts = [
         f"{check.name} {format_value(check.value, check.kind)} vs. {baseline}",
-        _format_difference(check, "95 % interval "),
+        _format_difference(check, "95% interval "),
         f"margin {format_change(check.margin, check.kind, sign='')}",
         add_clusters(samples, check.clusters),
         *_missing_samples(check),
@@ -74,15 +80,16 @@ def _missing_samples(check: Check) -> list[str]:
 
 
 def render_markdown(result: GateResult) -> str:
-    """Return the decision as Markdown; a bot finds its comment again by the first line."""
+    """Return the decision as Markdown; the first line identifies the comment for a bot."""
     blocks = [
         f"{comment_marker(result.name)}\n## Gate {HEADINGS[result.verdict]}{_title_suffix(result.name)}",
         escape_untrusted(single_line(result.answer, LINE_LIMIT)),
         disable_links(markdown_table(COLUMNS, [_check_cells(check) for check in result.checks])),
         *_flip_blocks(result),
     ]
-    if result.notes:
-        blocks.append("\n".join(f"- {escape_untrusted(single_line(note, LINE_LIMIT))}" for note in result.notes))
+    remarks = [remark.removeprefix("Note: ") for remark in _list_remarks(result)]
+    if remarks:
+        blocks.append("\n".join(f"- {escape_untrusted(remark)}" for remark in remarks))
     baseline = f" compared with `{_plain_name(result.baseline)}`" if result.baseline else ""
     return "\n\n".join([*blocks, f"Run `{_plain_name(result.run_id)}`{baseline}.\n"])
 
@@ -138,9 +145,9 @@ def _flip_blocks(result: GateResult) -> Iterator[str]:
 
 
 def _lost_samples(result: GateResult, limit: int) -> Iterator[tuple[str, str]]:
-    several = len(result.comparisons) > 1
+    has_configurations = len(result.comparisons) > 1
     for side, flip in result.lost[:limit]:
-        name = f"{side}: {flip.sample_id}" if several else flip.sample_id
+        name = f"{side}: {flip.sample_id}" if has_configurations else flip.sample_id
         yield single_line(name, NAME_LIMIT), _format_scores(flip)
 
 
@@ -167,10 +174,10 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
 
 
 def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code") -> bytes:
-    """Return the gate as JUnit XML: a failed check is a failure, an inconclusive one a skipped test.
+    """Return the gate as JUnit XML: a failed check is a failure, an inconclusive check a skipped test.
 
     `inconclusive` can turn inconclusive checks into passed or failed tests. Lost samples are listed in the
-    output of the suite; they are not tests, because a gate can pass although samples were lost.
+    output of the suite; they are not tests, because a gate can pass even if samples were lost.
     """
     verdicts = [
         inconclusive if check.verdict == "inconclusive" and inconclusive != "code" else check.verdict
@@ -196,11 +203,12 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
             ET.SubElement(case, "skipped", {"message": f"inconclusive: {message}"})
         else:
             ET.SubElement(case, "system-out").text = message
-    hidden = len(result.lost) - FLIPS_IN_JUNIT
+    hidden_count = len(result.lost) - FLIPS_IN_JUNIT
     lines = [
         result.answer,
         *(f"lost: {flip.sample_id}" for _, flip in result.lost[:FLIPS_IN_JUNIT]),
-        *([f"… and {hidden:,} more"] if hidden > 0 else []),
+        *([f"… and {hidden_count:,} more"] if hidden_count > 0 else []),
+        *(f"warning: {warning}" for warning in result.warnings),
         *(f"note: {note}" for note in result.notes),
     ]
     ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))

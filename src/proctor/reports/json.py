@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.report import EvalReport
+from proctor.core.resources import describe_os_error
 from proctor.errors import UsageError
 from proctor.records import codec
 from proctor.records.metric import MetricValue
@@ -105,7 +106,7 @@ def _read_text(text_or_path: str | bytes | os.PathLike[str]) -> tuple[bytes | st
         return path.read_bytes(), str(path)
     except OSError as error:
         raise UsageError(
-            f"the report cannot be read: {error.strerror or error}",
+            describe_os_error(error, "the report cannot be read"),
             where=str(path),
             fix="pass a file that JSONReporter wrote, or its text",
         ) from None

@@ -21,8 +21,8 @@ def align_columns(
 ) -> list[str]:
     """Align rows of cells in columns; the first row holds the headings.
 
-    If `width` is too small, the widest `shrinkable` columns are cut to no less than eight characters. Other
-    columns are never cut, so a line may be longer than `width`.
+    If `width` is too small, the widest `shrinkable` columns are truncated to no less than eight characters. Other
+    columns are never truncated, so a line may be longer than `width`.
 
     >>> for text in align_columns([("id", "name"), ("20260101", "a long name")], 20, shrinkable=[1]):
     ...     print(text)
@@ -51,7 +51,7 @@ def align_columns(
 def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None) -> None:
     """Print one line for each run: id, name, status, results by outcome, pass rate, baselines and tags.
 
-    The pass rate is that of the judged results. Tags go on a line below the run if the terminal is too narrow.
+    The pass rate covers the results with a verdict. Tags go on a line below the run if the terminal is too narrow.
     """
     # A column of zeros would make the table too wide for a terminal.
     has_skipped = any(report.counts.skipped for _, report in runs)
@@ -127,11 +127,11 @@ def _format_pass_rate(run: RunMetadata, report: EvalReport) -> str:
     if not rates:
         return DASH
     low, high = format_percent(min(rates)), format_percent(max(rates))
-    return high if low == high else f"{low.removesuffix(' %')}–{high}"
+    return high if low == high else f"{low.removesuffix('%')}–{high}"
 
 
 def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> None:
-    """Print each result with long values cut; `sessions` adds the transcripts."""
+    """Print each result with long values truncated; `sessions` adds the transcripts."""
     texts = [
         f"{describe_result(result)}\n\n{render_transcripts(result)}" if sessions else describe_result(result)
         for result in results
@@ -140,7 +140,7 @@ def show_results(results: Iterable[EvalResult], *, sessions: bool = False) -> No
 
 
 def describe_result(result: EvalResult) -> str:
-    """Return a result as a heading and one line for each fact."""
+    """Return a result as a heading and one line for each property."""
     trial = result.trial
     heading = [
         single_line(trial.configuration, VALUE_LIMIT),

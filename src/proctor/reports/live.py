@@ -1,4 +1,4 @@
-"""Progress of a run: a live bar in a terminal, plain lines elsewhere."""
+"""Show the progress of a run: a live bar in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DescribeOutcomes = Callable[[Mapping[Outcome, int]], list[str]]
 def live_display(
     show: bool | None = None, stream: TextIO | None = None, *, outcomes: DescribeOutcomes | None = None
 ) -> Display | None:
-    """Return the progress display of a run: always for True, only in a terminal for None, none for False.
+    """Return the progress display of a run: always for True, only in a terminal for None, never for False.
 
     `outcomes` describes the results so far; by default it counts passed, failed and errors.
     """
@@ -54,23 +54,24 @@ def _count_verdicts(outcomes: Mapping[Outcome, int]) -> list[str]:
 
 def describe_progress(view: RunView, outcomes: DescribeOutcomes = _count_verdicts) -> str:
     """Return one line: results so far, their outcomes, speed, and time left."""
-    share = f"/{view.total} ({100 * view.done // view.total} %)" if view.total else ""
+    share = f"/{view.total} ({100 * view.done // view.total}%)" if view.total else ""
     facts = [f"{view.done}{share}", *outcomes(view.outcomes)]
     if view.resumed:
-        # The outcomes are those of this session.
+        # The outcomes cover only this session.
         facts[0] += f": {view.resumed} from an earlier session; now"
         facts[:2] = [" ".join(facts[:2])]
     if view.outcomes["skipped"]:
         facts.append(f"{view.outcomes['skipped']} skipped")
     if view.rate is not None:
         facts.append(f"{view.rate:,.{0 if view.rate >= 10 else 1}f}/s")
-    if view.seconds_left is not None and view.total and view.done < view.total:
+    # While a notice applies, no results arrive.
+    if view.seconds_left is not None and view.total and view.done < view.total and not view.notice:
         facts.append(f"{_format_seconds(view.seconds_left)} left")
     return ", ".join(facts)
 
 
 def progress_notes(view: RunView) -> Iterator[str]:
-    """Yield notices: that the run is stopping, and which samples are slow."""
+    """Yield notices, for example that the run is stopping, or which samples are slow."""
     running = view.running()
     if view.notice:
         yield single_line(view.notice, NOTICE_LIMIT)

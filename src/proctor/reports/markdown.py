@@ -26,7 +26,7 @@ from proctor.reports.format import (
     single_line,
 )
 
-METRIC_COLUMNS = ("Metric", "Value", "95 % interval", "n", "Missing")
+METRIC_COLUMNS = ("Metric", "Value", "95% interval", "n", "Missing")
 PERCENTILE_NAMES = {"p50": "P50 (Median)"}
 VALUE_LIMIT, LINE_LIMIT, NAME_LIMIT = 1000, 300, 100
 FLIPS_SHOWN = 3
@@ -63,7 +63,9 @@ class MarkdownReporter:
             blocks += _distributions(report)
         blocks += _failures(report, self.include_examples)
         blocks += _errors(report)
-        blocks += [render_markdown(each, flips=FLIPS_SHOWN).rstrip() for each in report.compare_with_baseline()]
+        blocks += [
+            render_markdown(comparison, flips=FLIPS_SHOWN).rstrip() for comparison in report.compare_with_baseline()
+        ]
         return "\n\n".join(blocks) + "\n"
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
@@ -108,7 +110,7 @@ def _metrics(report: EvalReport) -> list[str]:
         return []
     if len(report.by_configuration) < 2:
         return ["## Overall Metrics", *_metric_table(report.metrics)]
-    # Metrics over several configurations would describe none of them.
+    # Metrics over several configurations together would be meaningless.
     blocks = ["## Overall Metrics"]
     for name, metrics in report.by_configuration.items():
         blocks += [f"### Configuration: {_name(name)}", *_metric_table(metrics)]
@@ -116,7 +118,7 @@ def _metrics(report: EvalReport) -> list[str]:
 
 
 def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
-    shown = summary.table_metrics(metrics)
+    shown_metrics = summary.table_metrics(metrics)
     rows = [
         [
             single_line(name, NAME_LIMIT),
@@ -125,23 +127,23 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
             f"{value.n:,}",
             format_missing(value),
         ]
-        for name, value in shown.items()
+        for name, value in shown_metrics.items()
     ]
-    notes = [(name, bounds) for name, value in shown.items() if (bounds := format_bounds(value))]
-    notes += [(names, note) for note, names in summary.collect_notes(shown).items()]
+    notes = [(name, bounds) for name, value in shown_metrics.items() if (bounds := format_bounds(value))]
+    notes += [(names, note) for note, names in summary.collect_notes(shown_metrics).items()]
     bullets = [markdown_bullet(single_line(names, LINE_LIMIT), single_line(note, LINE_LIMIT)) for names, note in notes]
     return [markdown_table(METRIC_COLUMNS, rows), *(["\n".join(bullets)] if bullets else [])]
 
 
 def _distributions(report: EvalReport) -> list[str]:
     blocks = []
-    several = len(report.by_configuration) > 1
+    has_configurations = len(report.by_configuration) > 1
     for evaluator, percentiles in summary.score_distributions(report.metrics).items():
         bullets = [
             markdown_bullet(PERCENTILE_NAMES.get(name, name.upper()), format_metric(value))
             for name, value in percentiles.items()
         ]
-        for configuration, metrics in report.by_configuration.items() if several else ():
+        for configuration, metrics in report.by_configuration.items() if has_configurations else ():
             spread = summary.score_distributions(metrics).get(evaluator, {})
             text = ", ".join(f"{name.upper()} {format_metric(value)}" for name, value in spread.items())
             bullets.append(markdown_bullet(single_line(configuration, NAME_LIMIT), text or DASH))
@@ -150,16 +152,16 @@ def _distributions(report: EvalReport) -> list[str]:
 
 
 def _failures(report: EvalReport, limit: int) -> list[str]:
-    shown = summary.worst_results(report, limit)
-    if not shown:
+    shown_results = summary.worst_results(report, limit)
+    if not shown_results:
         return []
-    several = len(report.by_configuration) > 1
+    has_configurations = len(report.by_configuration) > 1
     total = report.counts.failed + report.errors
     blocks = ["## Top Failing Examples"]
-    if len(shown) < total:
-        blocks.append(f"The worst {len(shown):,} of {total:,}.")
-    for result in shown:
-        heading = f"{_name(summary.label_result(result, several))} ({summary.describe_verdict(result)})"
+    if len(shown_results) < total:
+        blocks.append(f"The worst {len(shown_results):,} of {total:,}.")
+    for result in shown_results:
+        heading = f"{_name(summary.label_result(result, has_configurations))} ({summary.describe_verdict(result)})"
         blocks += [f"### Sample: {heading}", _result_facts(result)]
     return blocks
 

@@ -52,14 +52,14 @@ class _Scores:
         return _round(quantile(sorted(self.values), 0.5))
 
     def interval(self, scale: Scale) -> list[float] | None:
-        """Return the 95 % interval of the mean; None for fewer than two different values."""
+        """Return the 95% interval of the mean; None for fewer than two different values."""
         if len(set(self.values)) < 2:
             return None
         clusters = list_shared_clusters(self._clusters)
-        ends = mean_interval(self.values) if clusters is None else clustered_mean_interval(self.values, clusters)
-        if ends is None:
+        bounds = mean_interval(self.values) if clusters is None else clustered_mean_interval(self.values, clusters)
+        if bounds is None:
             return None
-        return [rubrics.round_half_up(max(scale[0], ends[0])), rubrics.round_half_up(min(scale[1], ends[1]))]
+        return [rubrics.round_half_up(max(scale[0], bounds[0])), rubrics.round_half_up(min(scale[1], bounds[1]))]
 
     def cluster_details(self) -> dict[str, Any]:
         if list_shared_clusters(self._clusters) is None:
@@ -69,7 +69,7 @@ class _Scores:
 
 
 class BatchSummary:
-    """Summarize a batch session by session; only numbers stay in memory."""
+    """Summarizes a batch session by session; only numbers stay in memory."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -159,7 +159,7 @@ class BatchSummary:
         }
 
     def _distribution(self) -> dict[str, int]:
-        """Count sessions by score, including those without a total."""
+        """Count sessions by score, including sessions without a total."""
         low, high = self._columns.scale
         if float(low).is_integer() and float(high).is_integer() and high - low <= MAX_STEPS:
             counts = {str(step): 0 for step in range(int(low), int(high) + 1)}
@@ -183,11 +183,11 @@ def _failure_type(score: Score) -> str:
 
 def _count_in_ranges(totals: Iterable[float], low: float, high: float) -> dict[str, int]:
     """Count totals in ranges of equal width; each range but the last excludes its end."""
-    ends = _format_distinctly([low + (high - low) * step / RANGES for step in range(RANGES + 1)])
-    names = [f"{ends[step]}-{ends[step + 1]}" for step in range(RANGES)]
+    labels = _format_distinctly([low + (high - low) * step / RANGES for step in range(RANGES + 1)])
+    names = [f"{labels[step]}-{labels[step + 1]}" for step in range(RANGES)]
     counts = dict.fromkeys(names, 0)
     for total in totals:
-        # The mean of three times 70 is slightly below 70.
+        # The mean of three values of 70 is slightly below 70.
         step = int(rubrics.round_half_up((total - low) / (high - low) * RANGES, 9))
         counts[names[min(max(step, 0), RANGES - 1)]] += 1
     return counts
@@ -216,7 +216,7 @@ def summarize_batch(report: EvalReport) -> dict[str, Any]:
 
 
 def resumed_details(details: dict[str, Any], resumed: int) -> dict[str, Any]:
-    """Return the additional details of a batch of which earlier sessions scored a part."""
+    """Return the additional details of a batch that earlier executions scored in part."""
     has_uncounted_calls = "spent" not in details and details["judging"].get("from_history")
     return {"sessions_from_before": resumed, **({"not_in_judging": NOT_COUNTED} if has_uncounted_calls else {})}
 
@@ -272,7 +272,7 @@ class ResultFiles:
         self.scored = self.failed = 0
 
     def set_run(self, view: RunView) -> None:
-        """Note the run that the results belong to."""
+        """Remember the run that the results belong to."""
         self._run_id, self._resumed = view.run_id, view.resumed
 
     def name(self, session_id: str) -> str:
@@ -335,7 +335,7 @@ class ResultFiles:
 
 
 def find_foreign_result(folder: Path, sessions: Path) -> str:
-    """Name a result in a folder that belongs to sessions from another path; empty if there is none."""
+    """Return the name of a result in a folder that belongs to sessions from another path; empty if there is none."""
     for name, details in _read_details(folder):
         source = details.get("source")
         if isinstance(source, str):
@@ -353,13 +353,13 @@ def add_source_path(content: dict[str, Any], sessions: Path) -> dict[str, Any]:
     source = details.get("source")
     if source is None:
         return content
-    # A stored source is relative to the folder in which an earlier session ran.
+    # A stored source is relative to the working directory of the earlier execution.
     path = os.path.realpath(source if is_from(source, sessions) else sessions)
     return {**content, "details": {"source": source, SOURCE_PATH: path, **details}}
 
 
 def is_from(source: str, sessions: Path) -> bool:
-    """Return whether a log, with or without a line number, is the given file or lies in the given folder."""
+    """Return whether a log, with or without a line number, is the file `sessions` or lies in that folder."""
     path, root = os.path.realpath(source), os.path.realpath(sessions)
     return path == root or path.startswith((root.rstrip(os.sep) + os.sep, f"{root}:"))
 

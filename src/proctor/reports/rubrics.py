@@ -32,7 +32,7 @@ FAILURE_TYPES_SHOWN = 3
 
 
 class JudgeUsage(msgspec.Struct, frozen=True):
-    """The judges' token usage and cost, their answers, how many came from the history, and failed calls.
+    """The judges' token usage and cost, and the number of answers, of answers from the history, and of failed calls.
 
     Answers from the history cost nothing.
     """
@@ -126,7 +126,7 @@ def _rubric_entry(column: Column, result: EvalResult) -> dict[str, Any]:
 
 
 def round_half_up(number: float, places: int = 2) -> float:
-    """Round a number; halves go up."""
+    """Round a number; halves are rounded up."""
     if abs(number) >= _LARGEST_FRACTION:
         return float(number)
     # The first rounding removes floating-point noise.
@@ -151,7 +151,7 @@ def describe_scores(report: EvalReport, content: Mapping[str, Any]) -> str:
 
 
 def general_warnings(report: EvalReport) -> list[str]:
-    """Return the run's warnings except those about single rubrics, which are reported separately."""
+    """Return the run's warnings, except warnings about single rubrics, which are reported separately."""
     if report.metadata is None:
         return []
     rubrics = tuple(f"{c.name} gave no verdict" for c in read_run_columns(report.metadata).columns)
@@ -169,7 +169,7 @@ def _session_lines(content: Mapping[str, Any]) -> Iterator[str]:
         return
     missing = summary.get("rubrics_failed", 0) + summary.get("rubrics_skipped", 0)
     unscored = f", {format_count(missing, 'rubric')} without a score" if missing else ""
-    percent = "" if summary["percentage"] is None else f" ({summary['percentage']:g} %)"
+    percent = "" if summary["percentage"] is None else f" ({summary['percentage']:g}%)"
     yield f"total: {summary['total_score']:g} of {summary['max_score']:g}{percent}{unscored}"
 
 
@@ -210,7 +210,7 @@ def _describe_average(average: float | None, scored: int, unscored: int, interva
     missing = f", {unscored} without a score" if unscored else ""
     if average is None:
         return f"none scored{missing}"
-    span = "" if interval is None else f", 95 % interval {interval[0]:.2f} to {interval[1]:.2f}"
+    span = "" if interval is None else f", 95% interval {interval[0]:.2f} to {interval[1]:.2f}"
     return f"{average:g} on average over {scored}{span}{missing}"
 
 
@@ -219,8 +219,8 @@ def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]
     judging = dict(details["judging"])
     answers, cached, failed = (judging.pop(name, 0) for name in ("answers", "from_history", "failed"))
     cost = report.metrics.get("judges.cost")
-    unknown = 0 if cost is None else cost.skipped
-    if usage := describe_judge_usage(JudgeUsage(Usage(**judging), answers, cached, failed), unknown):
+    unknown_count = 0 if cost is None else cost.skipped
+    if usage := describe_judge_usage(JudgeUsage(Usage(**judging), answers, cached, failed), unknown_count):
         yield f"judge: {usage}"
     # Spending is counted only if the run has a budget; it includes calls without a result.
     spent = details.get("spent", {})
@@ -235,15 +235,15 @@ def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]
         yield f"run {report.metadata.run_id}"
 
 
-def describe_judge_usage(judging: JudgeUsage, unknown: int = 0) -> str:
+def describe_judge_usage(judging: JudgeUsage, unknown_count: int = 0) -> str:
     """Describe judge usage: tokens, cost, and reused answers.
 
-    `unknown` is the number of sessions with calls of unknown price.
+    `unknown_count` is the number of sessions with calls of unknown price.
     """
     tokens, cost = judging.usage.total_tokens, judging.usage.cost
     facts = [] if tokens is None else [f"{tokens:,} tokens"]
     if cost is not None:
-        unpriced = f" (plus {format_count(unknown, 'session')} of unknown price)" if unknown else ""
+        unpriced = f" (plus {format_count(unknown_count, 'session')} of unknown price)" if unknown_count else ""
         facts.append(format_cost(cost) + unpriced)
     reused, answers = judging.from_history, judging.answers
     if reused and reused == answers and not judging.failed:

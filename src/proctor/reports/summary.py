@@ -1,4 +1,4 @@
-"""Facts that every report shows: headlines, run status, worst results, errors, and metrics to display."""
+"""The content that all reports share: headlines, run status, worst results, errors, and metrics to display."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _rubric_headline(report: EvalReport) -> list[str]:
     columns, total = read_run_columns(report.metadata), report.metrics.get(TOTAL_SCORE)
     if not columns.columns or total is None or total.value is None:
         return []
-    interval = f" (95 % interval {format_interval(total)})" if total.interval else ""
+    interval = f" (95% interval {format_interval(total)})" if total.interval else ""
     sessions = format_count(total.n, "session")
     partial = f"; {describe_partial(total)}" if total.partial else ""
     return [f"Average score {total.value:.2f} of {columns.scale[1]:g} over {sessions}{interval}{partial}"]
@@ -50,7 +50,7 @@ def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
         metric = metrics.get("pass_rate")
         interval = ""
         if metric is not None and metric.interval is not None:
-            interval = f", 95 % interval {format_interval(metric).removesuffix(' %')}"
+            interval = f", 95% interval {format_interval(metric)}"
         judged_text = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
         facts = [f"{counts.passed:,} of {judged_text} passed ({format_percent(counts.passed / judged)}{interval})"]
     if errors := counts.error + counts.unscored:
@@ -61,7 +61,7 @@ def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
 
 
 def describe_status(report: EvalReport, run: RunMetadata) -> str:
-    """Describe the status of a run that is not completed; empty for a completed one."""
+    """Describe the status of an incomplete run; empty for a completed run."""
     if run.status == "completed":
         return ""
     total = f"{report.total:,} of {run.total:,} results" if run.total else format_count(report.total, "result")
@@ -69,7 +69,7 @@ def describe_status(report: EvalReport, run: RunMetadata) -> str:
 
 
 def describe_early_stop(run: RunMetadata) -> str:
-    """Describe after how many trials a run stopped early, and why; empty if it did not."""
+    """Describe after how many trials a run stopped early, and why; empty if it did not stop early."""
     if (stopped := run.stopped_early) is None:
         return ""
     total = "" if stopped.total is None else f" of {stopped.total:,}"
@@ -100,7 +100,7 @@ def worst_results(report: EvalReport, limit: int) -> list[EvalResult]:
 
 
 def count_errors_by_type(report: EvalReport) -> dict[str, int]:
-    """Count errors by type, failed evaluations included."""
+    """Count errors by type, including failed evaluations."""
     counts = report.results.error_kinds()
     return {**counts, EVALUATION_FAILED: report.counts.unscored} if report.counts.unscored else counts
 
@@ -117,11 +117,11 @@ def find_error_examples(report: EvalReport) -> dict[str, str]:
     return examples
 
 
-def label_result(result: EvalResult, several: bool) -> str:
+def label_result(result: EvalResult, has_configurations: bool) -> str:
     """Name a result by its sample, and by configuration and epoch if the run has several."""
     parts = (
         result.sample_id,
-        f"configuration {result.trial.configuration}" if several else "",
+        f"configuration {result.trial.configuration}" if has_configurations else "",
         f"repeat {result.trial.epoch + 1}" if result.trial.epoch else "",
     )
     return ", ".join(filter(None, parts))
@@ -153,10 +153,10 @@ def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
 
 
 def drop_redundant_metrics(tables: Mapping[str, Mapping[str, MetricValue]]) -> dict[str, dict[str, MetricValue]]:
-    """Drop metrics that repeat another one in every configuration.
+    """Drop metrics that repeat another metric in every configuration.
 
-    The mean of yes-or-no scores equals their pass rate, the strict pass rate equals the pass rate if
-    nothing failed to run, and a success rate of 100 % adds nothing.
+    The mean of yes-or-no scores equals their pass rate, the strict pass rate equals the pass rate if there are no
+    errors, and a success rate of 100% is not informative.
     """
     names = {name for metrics in tables.values() for name in metrics}
     redundant = {name for name in names if all(_is_redundant(name, metrics) for metrics in tables.values())}
@@ -177,7 +177,7 @@ def _is_redundant(name: str, metrics: Mapping[str, MetricValue]) -> bool:
 
 
 def _name_equivalent(name: str, metrics: Mapping[str, MetricValue]) -> str:
-    """Return the name of the metric that may have the same value, or an empty text."""
+    """Return the name of the metric that may have the same value, or an empty string."""
     if name in ("strict_pass_rate", "mean_score"):
         return "pass_rate"
     stem, _, last = name.rpartition(".")

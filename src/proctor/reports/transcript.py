@@ -14,7 +14,7 @@ from proctor.reports.format import excerpt, format_cost, single_line
 TEXT_LIMIT = 4_000
 RESULT_LIMIT = 1_000
 VALUE_LIMIT = 300
-# Other events are shown only far enough to be recognized.
+# Other events are shortened to a recognizable excerpt.
 OTHER_EVENT_LIMIT = 60
 THOUGHTS = ("thinking", "reasoning", "thought")
 _THOUGHT_KEYS = ("thinking", "text", "content", "description", "summary")
@@ -34,14 +34,16 @@ def render_transcripts(result: EvalResult) -> str:
 
 def render_transcript(session: Session) -> str:
     """Return one session as text, event by event."""
-    seen, callers = session_events.RepeatedCalls(session), session_events.CallerIndex()
-    return "\n".join(text for event in session if (text := _render_event(event, seen, callers)))
+    repeated_calls, callers = session_events.RepeatedCalls(session), session_events.CallerIndex()
+    return "\n".join(text for event in session if (text := _render_event(event, repeated_calls, callers)))
 
 
-def _render_event(event: Event, seen: session_events.RepeatedCalls, callers: session_events.CallerIndex) -> str:
+def _render_event(
+    event: Event, repeated_calls: session_events.RepeatedCalls, callers: session_events.CallerIndex
+) -> str:
     if isinstance(event, Message):
         callers.add_message(event)
-        return "" if seen.repeats(event) else _render_message(event, seen)
+        return "" if repeated_calls.repeats(event) else _render_message(event, repeated_calls)
     if isinstance(event, ToolCall):
         result = f"failed: {event.error}" if event.error is not None else _as_text(event.result)
         return _render_tool_call(event, callers, excerpt(result, RESULT_LIMIT).strip("\n"))
@@ -84,8 +86,8 @@ def _render_tool_call(call: ToolCall, callers: session_events.CallerIndex, resul
     return f"tool {_format_call(call)}{caller}\n{_indent(result)}"
 
 
-def _render_message(message: Message, seen: session_events.RepeatedCalls) -> str:
-    calls = [f"{INDENT}→ {_format_call(call)}" for call in seen.unrepeated_calls(message)]
+def _render_message(message: Message, repeated_calls: session_events.RepeatedCalls) -> str:
+    calls = [f"{INDENT}→ {_format_call(call)}" for call in repeated_calls.unrepeated_calls(message)]
     is_empty = message.content in (None, "", [])
     if is_empty and not calls and message.tool_calls:
         # The tool calls follow as events.
@@ -96,7 +98,7 @@ def _render_message(message: Message, seen: session_events.RepeatedCalls) -> str
 
 
 def _as_text(content: Any) -> str:
-    """Return content as text, with images and other media in a few words."""
+    """Return content as text, with short descriptions of images and other media."""
     if isinstance(content, str):
         return summarize_data(content)
     has_typed_parts = isinstance(content, list) and any(isinstance(p, dict) and "type" in p for p in content)

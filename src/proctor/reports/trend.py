@@ -59,11 +59,11 @@ def render_table(trend: Trend) -> str:
     from rich.table import Table
 
     grid = Table(box=None, pad_edge=False)
-    headings = ["date", "run", "configuration", "value", "95 % interval", "n"]
+    headings = ["date", "run", "configuration", "value", "95% interval", "n"]
     if any(point.unfinished for point in trend.points):
         headings.append("not complete")
     for heading in headings:
-        right = heading in ("value", "95 % interval", "n")
+        right = heading in ("value", "95% interval", "n")
         grid.add_column(heading, justify="right" if right else "left", no_wrap=True)
     labels = {id(point): label for label, points in trend.series.items() for point in points}
     for point in trend.points:
@@ -91,7 +91,7 @@ def _format_value(value: float, trend: Trend) -> str:
 
 
 def _block(value: float, low: float, high: float) -> str:
-    """Return the block for a value between the lowest and the highest; a middle one if all are equal."""
+    """Return the block for a value between the lowest and the highest; a middle block if all are equal."""
     if high <= low:
         return BLOCKS[3]
     return BLOCKS[min(len(BLOCKS) - 1, int((value - low) / (high - low) * len(BLOCKS)))]
@@ -109,7 +109,7 @@ LEFT, RIGHT, TOP, BOTTOM = 84, 56, 48, 44
 LEGEND_LINE, LEGEND_COLUMN, LEGEND_TEXT = 22, 360, 44
 SVG_LABEL_LIMIT, SERIES_OFFSET = 60, 5
 TICKS = 5
-# Within this time the ticks need seconds to differ.
+# In a shorter time span, the ticks need seconds to be distinct.
 SECONDS_SCALE = timedelta(minutes=TICKS)
 EQUAL, SMALLEST = 1e-9, 1e-300
 # Grey and medium colors are visible on white and on black; marks and dashes distinguish the lines without color.
@@ -136,12 +136,12 @@ class Scale(NamedTuple):
         return self.start + share * (self.end - self.start)
 
     def is_shorter_than(self, limit: timedelta) -> bool:
-        """Return whether the scale covers some time, but less than the limit."""
+        """Return whether the scale covers a time span that is shorter than the limit."""
         return 0 < self.high - self.low < limit.total_seconds()
 
 
 def render_svg(trend: Trend) -> str:
-    """Return a chart with one line for each configuration, 95 % intervals, dates, and a legend."""
+    """Return a chart with one line for each configuration, 95% intervals, dates, and a legend."""
     series = trend.series
     height = HEIGHT + LEGEND_LINE * ceil(len(series) / 2)
     name = _text(trend.field)
@@ -180,8 +180,8 @@ def _describe_chart(trend: Trend) -> str:
             f"{single_line(label, SVG_LABEL_LIMIT)}: {first} on {_day(points[0])}, {last} on "
             f"{_day(points[-1])}, {format_count(len(points), 'run')}."
         )
-    hollow = " Hollow marks are runs that did not complete their plan." if _has_unfinished(trend) else ""
-    return f"{' '.join(sentences)} Bars are 95 % intervals.{hollow} Dates are in UTC."
+    hollow_note = " Hollow marks are runs that did not complete their plan." if _has_unfinished(trend) else ""
+    return f"{' '.join(sentences)} Bars are 95% intervals.{hollow_note} Dates are in UTC."
 
 
 def _has_unfinished(trend: Trend) -> bool:
@@ -190,12 +190,12 @@ def _has_unfinished(trend: Trend) -> bool:
 
 def _subtitle(trend: Trend) -> str:
     runs = len({point.run_id for point in trend.points})
-    bars = "; bars: 95 % intervals" if any(point.interval for point in trend.points) else ""
-    hollow = "; hollow: not complete" if _has_unfinished(trend) else ""
-    # If the ticks show only times, the day is named here.
+    bars = "; bars: 95% intervals" if any(point.interval for point in trend.points) else ""
+    hollow_note = "; hollow: not complete" if _has_unfinished(trend) else ""
+    # If the ticks show only times, add the day here.
     is_short = bool(trend.points) and _time_scale(trend).is_shorter_than(SECONDS_SCALE)
     day = f" on {_day(trend.points[0])}" if is_short else ""
-    return f"{format_count(runs, 'run')}{day}{bars}{hollow}; {'times' if is_short else 'dates'} in UTC"
+    return f"{format_count(runs, 'run')}{day}{bars}{hollow_note}; {'times' if is_short else 'dates'} in UTC"
 
 
 def _day(point: TrendPoint) -> str:
@@ -277,7 +277,7 @@ def _draw_series(
         title = f"{point.run_id}, {_day(point)}: {_format_value(point.value, trend)}, n = {point.n:,}"
         title += f", {point.unfinished}" if point.unfinished else ""
         fill = "none" if point.unfinished else color
-        yield f'<path d="{_mark(number, x, y)}" fill="{fill}"><title>{_text(title)}</title></path>'
+        yield f'<path d="{_point_marker(number, x, y)}" fill="{fill}"><title>{_text(title)}</title></path>'
     yield "</g>"
 
 
@@ -287,7 +287,7 @@ def _legend_entry(label: str, number: int) -> str:
     color = COLORS[number % len(COLORS)]
     return (
         f'<path d="M{x} {y - 4}h32" stroke="{color}" stroke-width="2"{_dash(number)}/>'
-        f'<path d="{_mark(number, x + 16, y - 4)}" fill="{color}"/>'
+        f'<path d="{_point_marker(number, x + 16, y - 4)}" fill="{color}"/>'
         f'<text x="{x + 40}" y="{y}">{_text(single_line(label, LEGEND_TEXT))}</text>'
     )
 
@@ -297,7 +297,7 @@ def _dash(number: int) -> str:
     return f' stroke-dasharray="{dash}"' if dash else ""
 
 
-def _mark(number: int, x: float, y: float) -> str:
+def _point_marker(number: int, x: float, y: float) -> str:
     paths = (
         f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
         f"M{x - 3.5:.1f} {y - 3.5:.1f}h7v7h-7z",

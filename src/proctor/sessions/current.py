@@ -25,7 +25,7 @@ CUT_OFF_REASONS = frozenset(("length", "max_tokens", "max_output_tokens", "model
 
 
 def current_session() -> Session | None:
-    """Return the session of the current trial, or None outside of a trial.
+    """Return the session of the current trial, or None outside a trial.
 
     >>> current_session() is None
     True
@@ -35,14 +35,14 @@ def current_session() -> Session | None:
 
 
 def record(event: Any) -> None:
-    """Add an event to the session of the current trial; do nothing outside of a trial."""
+    """Add an event to the session of the current trial; do nothing outside a trial."""
     session = current_session()
     if session is not None:
         session.append(event)
 
 
 def warn(text: str) -> None:
-    """Add a warning to the report of the current run, once; do nothing outside of a run."""
+    """Add a warning to the report of the current run, once; do nothing outside a run."""
     texts = warnings.get()
     if texts is not None and text not in texts:
         texts.append(text)
@@ -51,7 +51,7 @@ def warn(text: str) -> None:
 def note_cut_off(session: Session) -> None:
     """Count the output of a session if the model's last answer reached its token limit.
 
-    Without a counter, such as in a worker, add a warning without a number.
+    Without a counter, for example in a worker, add a warning without a number.
     """
     calls = session[ModelCall]
     reason = calls[-1].finish_reason if calls else None
@@ -68,12 +68,12 @@ CUT_OFF = "cut off at the token limit and judged as they are. Fix: raise max_tok
 
 
 def describe_cut_off(number: int) -> str:
-    """Return the warning about outputs that were cut off."""
+    """Return the warning about truncated outputs."""
     return f"{number:,} output{' was' if number == 1 else 's were'} {CUT_OFF}"
 
 
 def parse_cut_off_count(warning: str) -> int | None:
-    """Return the number in a warning about outputs that were cut off; None for any other text."""
+    """Return the number in a warning about truncated outputs; None for any other string."""
     number, _, rest = warning.partition(" ")
     digits = number.replace(",", "")
     return int(digits) if digits.isdecimal() and rest.endswith(CUT_OFF) else None

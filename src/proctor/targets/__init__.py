@@ -1,4 +1,4 @@
-"""Targets: what is evaluated. Functions, agents, commands, HTTP endpoints, models, recordings."""
+"""Targets, the systems under evaluation: functions, agents, commands, HTTP endpoints, models, recordings."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class CommandTarget:
         name: str | None = None,
     ) -> None:
         self._argv = _split_command(command)
-        # Absolute: an evaluator may change the current folder between two calls.
+        # Absolute, because an evaluator may change the working directory between two calls.
         self._cwd = Path(cwd or ".").absolute()
         self._env = {**os.environ, **(env or {})}
         problems = _find_problems(self._argv, self._cwd, env or {}, self._env.get("PATH"))
@@ -64,7 +64,7 @@ class CommandTarget:
         return f"CommandTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
-        """Accept all options: only the program knows which ones are valid."""
+        """Accept all options, because only the program knows which options are valid."""
         return []
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Reply:
@@ -110,7 +110,7 @@ class CommandTarget:
             failure = wire.find_failure(data)
             raise failure or CallFailed(f"{name} {_describe_exit(code)}{output.stderr_tail()}")
         try:
-            return wire.parse_reply(data, name)
+            return wire.parse_response(data, name)
         except CallFailed as error:
             raise CallFailed(error.what + output.stderr_tail(), retryable=error.retryable) from None
 
@@ -154,7 +154,7 @@ class _ProcessOutput(asyncio.SubprocessProtocol):
 
 
 async def _stop(transport: asyncio.SubprocessTransport, output: _ProcessOutput) -> None:
-    """Kill all processes; wait for the exit first, because closing earlier would race with it."""
+    """Kill all processes and wait for the exit before closing, because closing earlier would be a race."""
     if not output.exited.is_set():
         kill_group(transport)
         await output.exited.wait()
@@ -185,10 +185,10 @@ def _find_problems(argv: Sequence[str], folder: Path, env: Mapping[str, Any], se
         Problem(f"env.{key}", "the value is not a string") for key, value in env.items() if not isinstance(value, str)
     ]
     if not folder.is_dir():
-        return [*problems, Problem("cwd", f"there is no folder {str(folder)!r}")]
+        return [*problems, Problem("cwd", f"folder not found: {str(folder)!r}")]
     has_path = Path(argv[0]).name != argv[0]
     if shutil.which(str(folder / argv[0]) if has_path else argv[0], path=search_path) is None:
-        problems.append(Problem("command", f"there is no executable program {argv[0]!r}"))
+        problems.append(Problem("command", f"no executable program is named {argv[0]!r}"))
     return problems
 
 
@@ -207,8 +207,8 @@ def _describe_exit(code: int) -> str:
 
 
 def _file_digests(argv: Sequence[str], folder: Path) -> list[str]:
-    """Digest the files among the arguments: a changed script is another target."""
-    # The program too, if it is part of the project; the path of an interpreter is absolute.
+    """Digest the files among the arguments, because a changed script is a different target."""
+    # This includes the program if it is part of the project; the path of an interpreter is absolute.
     names = argv if os.sep in argv[0] and not Path(argv[0]).is_absolute() else argv[1:]
     files = (folder / name for name in names)
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]

@@ -31,15 +31,15 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 # Names of headers, variables and query parameters whose values are secrets.
 _SECRET_NAME = re.compile(r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE)
-# Shorter texts may match by chance.
+# Shorter strings may match by chance.
 _MIN_SECRET_IN_RESPONSE = 8
 
 
 class Headers:
-    """Header values, in which `$NAME` or `${NAME}` stands for an environment variable.
+    """Header values, in which `$NAME` or `${NAME}` is replaced by an environment variable.
 
-    `$$` is a dollar sign. Variables are checked at once and read again for each call, so that a renewed token
-    is used. No value is ever shown, and neither are the `extra_secrets` (name and value).
+    `$$` is a dollar sign. Variables are checked immediately and read again for each call, so that a renewed token is
+    used. No value is ever shown, and neither are the `extra_secrets` (name and value).
     """
 
     def __init__(self, headers: Mapping[str, str], extra_secrets: Iterable[tuple[str, str]] = ()) -> None:
@@ -60,13 +60,13 @@ class Headers:
         except KeyError as error:
             raise CallFailed(f"the environment variable {error.args[0]!r} is no longer set") from None
 
-    def hide(self, text: str) -> str:
-        """Remove every header value and variable that a server may have quoted in a text."""
-        return known_secrets(self._values(lambda _name: True)).hide(text)
+    def redact(self, text: str) -> str:
+        """Redact every header value and variable that a server may have quoted in a text."""
+        return known_secrets(self._values(lambda _name: True)).redact(text)
 
-    def hide_in_response(self, body: bytes) -> bytes:
-        """Remove secrets from a response; other values may well be part of an output."""
-        return known_secrets(self._values(is_secret), _MIN_SECRET_IN_RESPONSE).hide_in_bytes(body)
+    def redact_response(self, body: bytes) -> bytes:
+        """Redact secrets in a response; other values may be part of the output."""
+        return known_secrets(self._values(is_secret), _MIN_SECRET_IN_RESPONSE).redact_bytes(body)
 
     def without_secrets(self) -> dict[str, str]:
         """Return the headers as written, with empty values for secrets."""
@@ -120,7 +120,7 @@ class HttpTarget:
     `text/plain` response is the output. The run retries lost connections, timeouts and the statuses 408, 409,
     425, 429 and 5xx (except 501 and 505), after the time in `Retry-After`; other failures are final.
     Redirects are not followed and cookies are not stored. Header values may contain environment variables as
-    `$NAME` or `${NAME}`. Proxies of the environment are used, but not for an endpoint on this machine.
+    `$NAME` or `${NAME}`. Proxies of the environment are used, except for an endpoint on this machine.
 
     >>> HttpTarget("https://example.com/answer", headers={"Accept-Language": "en"})
     HttpTarget('example.com/answer')
@@ -155,7 +155,7 @@ class HttpTarget:
         query = [
             (name, "" if is_secret(name) else value) for name, value in parse_qsl(parts.query, keep_blank_values=True)
         ]
-        # Without secrets: a new key is not a new endpoint, and a digest of a secret can be guessed.
+        # Secrets are left out: a new key is not a new endpoint, and a digest of a secret can be guessed.
         identity = codec.digest([self._method, parts.scheme, location, query, self._headers.without_secrets()])[:16]
         self.spec = TargetSpec(name or location, "http", identity, (f"the code behind {location}",))
 
@@ -163,7 +163,7 @@ class HttpTarget:
         return f"HttpTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
-        """Accept all options: only the endpoint knows which ones are valid."""
+        """Accept all options, because only the endpoint knows which options are valid."""
         return []
 
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Reply:
@@ -187,7 +187,7 @@ class HttpTarget:
         return self._read_reply(response, body)
 
     async def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
+        """Close the connections; a later call opens new connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -200,23 +200,23 @@ class HttpTarget:
     def _read_reply(self, response: httpx2.Response, body: bytes) -> Reply:
         if not response.is_success:
             status = response.status_code
-            message = wire.excerpt(body, self._headers.hide)
+            message = wire.excerpt(body, self._headers.redact)
             what = f"answered {status} {response.reason_phrase}".rstrip()
             raise self._failed(
                 f"{what}: {message}" if message else what,
                 retryable=is_retryable_status(status),
                 retry_after=parse_retry_after(response.headers.get("Retry-After", ""), SystemClock().now()),
             )
-        body = self._headers.hide_in_response(body)
+        body = self._headers.redact_response(body)
         content_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if content_type == "text/plain":
             return Reply(body.decode(response.charset_encoding or "utf-8", "replace"))
         if content_type and content_type != "application/json" and not content_type.endswith("+json"):
             raise self._failed(f"answered with {content_type!r}; expected JSON or text/plain")
-        return wire.parse_reply(body, self.spec.name, self._headers.hide)
+        return wire.parse_response(body, self.spec.name, self._headers.redact)
 
     def _failed(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
-        message = f"{self.spec.name} {self._headers.hide(what)}"
+        message = f"{self.spec.name} {self._headers.redact(what)}"
         return CallFailed(message, retryable=retryable, retry_after=retry_after)
 
 
@@ -234,5 +234,7 @@ def _check_timeout(timeout: Any) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise TargetError(f"expected a number of seconds above 0, found {timeout!r}", where="timeout", fix="write 30")
+        raise TargetError(
+            f"must be a number of seconds greater than 0, got {timeout!r}", where="timeout", fix="write 30"
+        )
     return float(timeout)

@@ -18,6 +18,7 @@ from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Message
+from proctor.records.validation import explain
 
 INPUT = "input"
 MAX_QUOTE = 100
@@ -37,10 +38,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class ModelTarget:
     """Asks a model about each sample: `ModelTarget("openai:gpt-4o-mini", prompt="Answer: $input")`.
 
-    A text input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill placeholders with
-    the same names; a list of {role, content} is a conversation. `prompt` is a text or a Markdown file with a
-    front matter. A configuration may override model, prompt, system, temperature, max_tokens and seed. All
-    other options belong to the provider, such as `base_url`.
+    A string input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill placeholders with the same
+    names; a list of {role, content} is a conversation. `prompt` is a string or a Markdown file with front matter. A
+    configuration may override model, prompt, system, temperature, max_tokens and seed. All other options belong to the
+    provider, such as `base_url`.
 
     >>> def capital(prompt: str) -> str:
     ...     return "Paris"
@@ -51,16 +52,16 @@ class ModelTarget:
     blocking = False
 
     def __init__(self, model: Any, *, name: str | None = None, **settings: Any) -> None:
-        known = Settings.__struct_fields__
-        others = {key: value for key, value in settings.items() if key not in known}
-        hints = {key: suggest_name(key, known) for key in others}
+        setting_names = Settings.__struct_fields__
+        others = {key: value for key, value in settings.items() if key not in setting_names}
+        hints = {key: suggest_name(key, setting_names) for key in others}
         typos = [Problem(key, hint) for key, hint in hints.items() if hint.startswith("did you mean")]
         if typos:
             raise TargetError("some keys are unknown", where=name or "", problems=typos, fix="correct these keys")
         if others:
             model = {**(model if isinstance(model, Mapping) else {"model": model}), **others}
-        own = {key: value for key, value in settings.items() if key in known}
-        self._settings = _override({"model": model, **own}, Settings())
+        own_settings = {key: value for key, value in settings.items() if key in setting_names}
+        self._settings = _override({"model": model, **own_settings}, Settings())
         self._adapters: dict[str, ProviderAdapter] = {}
         self._templates: dict[str, PromptTemplate[Any]] = {}
         adapter, template = self._adapter(self._settings), self._template(self._settings)
@@ -76,7 +77,7 @@ class ModelTarget:
         return f"ModelTarget({self.spec.name!r})"
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
-        """Return the problems of a configuration, including its model and its prompt."""
+        """Return the problems with a configuration, including its model and its prompt."""
         model = options.get("model")
         if isinstance(model, Mapping) and "api_key" in model:
             return ["a configuration is stored with the run, so use api_key_env instead of api_key"]
@@ -156,10 +157,12 @@ def _placeholder_values(sample_input: Any, template: PromptTemplate[Any]) -> dic
 
 
 def _override(options: Mapping[str, Any], defaults: Settings) -> Settings:
-    known = Settings.__struct_fields__
-    unknown = [str(name) for name in options if name not in known]
-    if unknown:
-        raise TargetError(f"a model target has no option {unknown[0]!r}", fix=suggest_name(unknown[0], known))
+    setting_names = Settings.__struct_fields__
+    unknown_names = [str(name) for name in options if name not in setting_names]
+    if unknown_names:
+        raise TargetError(
+            f"a model target has no option {unknown_names[0]!r}", fix=suggest_name(unknown_names[0], setting_names)
+        )
     try:
         # `model` may be any object, which msgspec would copy.
         changes = {
@@ -168,7 +171,7 @@ def _override(options: Mapping[str, Any], defaults: Settings) -> Settings:
         }
     except msgspec.ValidationError as error:
         fix = 'write numbers without quotes, such as {"model": "openai:gpt-4o", "temperature": 0.2}'
-        raise TargetError(f"an option of the model has the wrong type: {error}", fix=fix) from None
+        raise TargetError(explain(error), fix=fix) from None
     return msgspec.structs.replace(defaults, **changes)
 
 
@@ -177,8 +180,8 @@ def _to_message(turn: Any) -> Message:
         return turn
     try:
         return msgspec.convert(dict(turn), Message)
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, TypeError, ValueError):
         raise TargetError(
-            f"a turn of a conversation must be {{role, content}}, found {turn!r} ({error})",
+            f"a turn of a conversation must be {{role, content}}, got {turn!r}",
             fix='write {"role": "user", "content": "…"}',
         ) from None

@@ -1,4 +1,4 @@
-"""Recorded outputs as a target: scores existing outputs without calling anything."""
+"""Recorded outputs as a target: score existing outputs without calling anything."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
 
+from proctor.core.resources import describe_os_error
 from proctor.errors import CallFailed, Problem, TargetError, suggest_name
 from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Session, Usage
 from proctor.records.trial import Configuration, Reply
+from proctor.records.validation import explain
 
 CONFIGURATION, OUTPUT, RECORDED = "configuration", "output", "recorded"
 _BOM = b"\xef\xbb\xbf"
@@ -39,14 +41,14 @@ class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class RecordingKey(NamedTuple):
-    """A configuration (None: every one) and an epoch."""
+    """A configuration (None for all configurations) and an epoch."""
 
     configuration: str | None
     epoch: int
 
 
 class Recordings:
-    """Recordings by configuration, epoch and sample id; of a JSONL file, memory holds only the offset of each line."""
+    """Recordings by configuration, epoch and sample id; for a JSONL file, only the offset of each line is in memory."""
 
     def __init__(self, source: str) -> None:
         self.digest = ""
@@ -57,7 +59,7 @@ class Recordings:
 
     @property
     def configurations(self) -> frozenset[str | None]:
-        """The configurations with recordings; None for recordings of every configuration."""
+        """The configurations with recordings; None for recordings that apply to every configuration."""
         return frozenset(key.configuration for key in self._entries)
 
     def find(self, key: RecordingKey, sample_id: str) -> Recording | None:
@@ -65,7 +67,7 @@ class Recordings:
         entry = self._entries.get(key, {}).get(sample_id)
         if not isinstance(entry, int):
             return entry
-        assert self._file is not None  # only files have offsets
+        assert self._file is not None  # Only files have offsets.
         path, stamp = self._file
         try:
             with path.open("rb") as file:
@@ -77,7 +79,7 @@ class Recordings:
             raise CallFailed(f"the recordings in {self._source} cannot be read any more: {error.strerror}") from None
 
     def add(self, where: str, recording: Recording, offset: int | None = None) -> None:
-        """Add a recording; with an offset, it is read from the file again when it is needed."""
+        """Add a recording; with an offset, it is read again from the file when it is needed."""
         sample_id = str(recording.id)
         table = self._entries.setdefault(RecordingKey(recording.configuration, recording.epoch), {})
         if recording.output is msgspec.UNSET and recording.error is None:
@@ -94,7 +96,7 @@ class Recordings:
             try:
                 self.add(where, msgspec.convert(row, Recording))
             except msgspec.ValidationError as error:
-                self.problems.append(Problem(where, str(error)))
+                self.problems.append(Problem(where, explain(error)))
         self._check()
         self.digest = codec.digest([[*table.values()] for table in self._entries.values()])
         return self
@@ -103,7 +105,7 @@ class Recordings:
         """Add the lines of a JSONL file, and check them."""
         state = hashlib.sha256()
         with path.open("rb") as file:
-            # Absolute: a target may change the current folder.
+            # Absolute, because a target may change the working directory.
             self._file = path.absolute(), _file_stamp(file)
             for number, start, line in _read_lines(file):
                 state.update(line)
@@ -111,13 +113,13 @@ class Recordings:
                 try:
                     self.add(where, msgspec.json.decode(line, type=Recording), start)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    self.problems.append(Problem(where, str(error)))
+                    self.problems.append(Problem(where, explain(error)))
         self._check()
         self.digest = state.hexdigest()[:32]
         return self
 
     def _check(self) -> None:
-        """Raise all problems, or an error if there are no recordings."""
+        """Raise all problems, or an error if the file has no recordings."""
         if self.problems:
             raise TargetError(
                 "some recordings cannot be used",
@@ -126,7 +128,7 @@ class Recordings:
                 problems=self.problems,
             )
         if not self._entries:
-            raise TargetError("there are no recordings", where=self._source, fix="check that it is the right file")
+            raise TargetError("the file has no recordings", where=self._source, fix="check that it is the right file")
 
 
 def read_recordings(path: Path) -> Recordings:
@@ -140,7 +142,7 @@ def read_recordings(path: Path) -> Recordings:
             file.seek(0)
             text = file.read().removeprefix(_BOM)
     except OSError as error:
-        what = f"the recordings cannot be read: {error.strerror}"
+        what = describe_os_error(error, "the recordings cannot be read")
         raise TargetError(what, where=str(path), fix="check the path") from None
     try:
         return recordings.add_rows(msgspec.json.decode(text, type=list[Any]))
@@ -169,7 +171,7 @@ def _file_stamp(file: BinaryIO) -> tuple[int, ...]:
 
 
 class RecordedTarget:
-    """Existing outputs: in a JSONL file, in memory, or in the samples.
+    """Returns existing outputs: from a JSONL file, from memory, or from the samples.
 
     `outputs` is the path of a file with one `{"id", "output"}` on each line or a JSON list of them, a list of
     such mappings, or a mapping of id to output. Without it, the recording is in the metadata of each sample,
@@ -178,7 +180,7 @@ class RecordedTarget:
     recording does not apply to every configuration.
 
     If recordings name several configurations, the option `configuration` selects one (recordings without a
-    configuration apply to all). The run's epochs are those of the recordings.
+    configuration apply to all). The run's epochs match the epochs of the recordings.
 
     >>> import asyncio
     >>> target = RecordedTarget({"1": "Paris"})
@@ -198,8 +200,8 @@ class RecordedTarget:
         self._per_configuration = per_configuration
         self._recordings = _open_recordings(outputs)
         self._configurations = self._recordings.configurations if self._recordings else frozenset[str | None]()
-        named = self._configurations - {None}
-        self._default = next(iter(named)) if len(named) == 1 else None
+        configuration_names = self._configurations - {None}
+        self._default = next(iter(configuration_names)) if len(configuration_names) == 1 else None
         stem = Path(outputs).stem if isinstance(outputs, str | Path) else "recorded"
         digest = self._recordings.digest[:16] if self._recordings else "metadata"
         self.spec = TargetSpec(name or stem, "recorded", digest)
@@ -212,7 +214,7 @@ class RecordedTarget:
         if self._recordings is None:
             return []
         problems = [
-            f"there is no option {name!r} for recordings: {suggest_name(name, [CONFIGURATION])}"
+            f"unknown option {name!r} for recordings: {suggest_name(name, [CONFIGURATION])}"
             for name in options
             if name != CONFIGURATION
         ]
@@ -242,12 +244,12 @@ class RecordedTarget:
         if None in self._configurations or not self._configurations:
             return []
         names = sorted(name for name in self._configurations if name is not None)
-        wanted = options.get(CONFIGURATION, self._default)
-        if wanted in names:
+        selected = options.get(CONFIGURATION, self._default)
+        if selected in names:
             return []
         if CONFIGURATION not in options:
             return [f"the option {CONFIGURATION!r} is required to select recordings: {', '.join(names)}"]
-        return [f"there are no recordings of configuration {wanted!r}: {suggest_name(str(wanted), names)}"]
+        return [f"the file has no recordings of configuration {selected!r}: {suggest_name(str(selected), names)}"]
 
 
 def add_configuration_option(configuration: Configuration) -> Configuration:
@@ -266,7 +268,7 @@ def _read_metadata(sample: Sample[Any, Any], configuration: str | None, per_conf
     try:
         recording = msgspec.convert({"id": sample.id, **fields}, Recording)
     except msgspec.ValidationError:
-        # Fields in another format stay available in the metadata.
+        # Fields in other formats stay available in the metadata.
         return Reply(recorded[OUTPUT], usage)
     return Reply(recorded[OUTPUT], usage, recording.session, recording.latency_ms)
 
@@ -301,7 +303,7 @@ def _select_metadata(sample: Sample[Any, Any], configuration: str | None, per_co
 
 
 def _read_usage(reported: Any) -> Usage | None:
-    """Read tokens and cost from a usage of any format, as far as it has our names."""
+    """Read tokens and cost from a usage in any format; fields with unknown names are ignored."""
     if not isinstance(reported, Mapping):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What runnables and loops with `execute` return becomes a reply, with its session."""
+"""Convert the results of runnables and of loops with `execute` to replies with sessions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def execute_reply(result: Any) -> Reply:
 def _find_usage(response: Any, session: Session | None) -> Usage | None:
     """Return the usage of a response or its session.
 
-    None if the trial's session has the same: that one counts failed attempts too.
+    Return None if the trial's session has the same usage, because it includes failed attempts too.
     """
     usage = getattr(response, "usage", None)
     if not isinstance(usage, Usage):
@@ -68,9 +68,9 @@ def _to_session(source: Any) -> Session | None:
 
 
 def _from_weakincentives(source: Any) -> Session | None:
-    """Convert a session of weakincentives: its log in order, then the user's own slices.
+    """Convert a session of weakincentives: its log in order, then the user's slices.
 
-    None if it is another object, or if the package is not loaded.
+    Return None for any other object, or if the package is not loaded.
     """
     package = extras.loaded_module(f"{_WEAKINCENTIVES}.runtime.session")
     events = extras.loaded_module(f"{_WEAKINCENTIVES}.runtime.events")
@@ -116,7 +116,7 @@ def _convert_response(entry: Any) -> Iterator[Message | ModelCall]:
 
 
 def _user_slices(source: Any, package: Any) -> Iterator[Any]:
-    """Yield the user's own state; the state of the package itself is left out."""
+    """Yield the user's state; the state of the package itself is left out."""
     try:
         slices = source.snapshot(include_all=True).slices
     except package.SnapshotSerializationError:

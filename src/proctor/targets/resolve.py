@@ -17,17 +17,16 @@ from proctor.core.callables import is_async_callable, is_generator_callable
 from proctor.core.identity import compute_identity, get_callable_name
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address
-from proctor.models.http.errors import to_short_line
 from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
-from proctor.records.sample import Sample
+from proctor.records.sample import Sample, type_name
 from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
-from proctor.targets.model import MAX_QUOTE, ModelTarget
+from proctor.targets.model import ModelTarget
 from proctor.targets.recorded import RecordedTarget
 from proctor.targets.replies import execute_reply, runnable_reply
 
-# The class for each key of a mapping, and its options; None: the class checks them.
+# The class for each key of a mapping, and its options; None if the class checks them.
 _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
     "command": (CommandTarget, ("cwd", "env")),
     "http": (HttpTarget, ("headers", "method", "timeout")),
@@ -50,7 +49,7 @@ def as_target(target: TargetLike | None, *, name: str | None = None, version: st
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
     `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`. `version` becomes
-    part of the target's identity: change it when something changes that Proctor cannot see. With a version,
+    part of the target's identity: change it after a change that Proctor cannot detect. With a version,
     runs do not warn about parts that the identity does not cover.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
@@ -71,9 +70,9 @@ def as_target(target: TargetLike | None, *, name: str | None = None, version: st
 
 
 def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
-    """Return the mapping or the object that an address stands for, and the name of the target."""
+    """Return the mapping or the object at an address, and the name of the target."""
     if address.startswith(("http://", "https://")):
-        # Only a model has a # in its address: an endpoint never receives it.
+        # Only the address of a model contains a #; it is never sent to an endpoint.
         return {"model" if "#" in address else "http": address}, name
     if ".py:" not in address and is_model_address(address):
         return {"model": address}, name
@@ -83,7 +82,7 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
     except UsageError as error:
         if ":" not in address:
             raise TargetError(
-                f"{address!r} is not the address of a target",
+                f"{address!r} is not a target address",
                 fix=f"name the function as well: {address}:FUNCTION"
                 if address.endswith(".py")
                 else f"{model_hint}; write a Python function as module:attribute or file.py:attribute",
@@ -103,24 +102,24 @@ def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
 def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
     kinds = [kind for kind in _CLASSES if kind in target]
     if len(kinds) != 1:
-        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target) or "name one"
-        present = " and ".join(kinds or map(str, target)) or "nothing"
+        present_keys = ", ".join(kinds or map(str, target)) or "none"
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target)
         raise TargetError(
-            f"a target has exactly one of {', '.join(_CLASSES)}; this one has {present}",
+            f"a target mapping needs exactly one of the keys {', '.join(_CLASSES)}; got {present_keys}",
             where=name or "target",
-            fix="keep one of them" if kinds else hints,
+            fix=f"keep only {kinds[0]}" if kinds else hints or 'write {"model": "openai:gpt-4o"}, for example',
         )
     (kind,) = kinds
-    make, known = _CLASSES[kind]
+    make, known_options = _CLASSES[kind]
     options = {str(key): target[key] for key in target if key not in (kind, *_COMMON_KEYS)}
-    unknown = [] if known is None else [key for key in options if key not in known]
-    if unknown:
-        names = (kind, *(known or ()), *_COMMON_KEYS)
+    unknown_options = [] if known_options is None else [key for key in options if key not in known_options]
+    if unknown_options:
+        names = (kind, *(known_options or ()), *_COMMON_KEYS)
         raise TargetError(
             "some keys are unknown",
             where=name or "target",
-            problems=[Problem(key, suggest_name(key, names)) for key in unknown],
-            fix="correct or leave out these keys",
+            problems=[Problem(key, suggest_name(key, names)) for key in unknown_options],
+            fix="correct or delete these keys",
         )
     return make(target[kind], **options)
 
@@ -155,15 +154,16 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
     """Wrap an object with `execute` or `invoke`, or a function, partial, bound method or other callable."""
     if target is None:
         raise TargetError(
-            "there is no target",
+            "no target is set",
             fix="name one, such as app.py:answer; for recorded sessions, which need none, add --dataset-format auto "
             "(eval file: dataset: {path: …, format: auto}; Python: SessionDataset)",
         )
     name = name or get_callable_name(target)
     if inspect.isclass(target):
-        raise TargetError(
-            "a class is not a target", where=name, fix=f"pass an instance, such as {name}(), or a function"
-        )
+        has_call = any("__call__" in vars(base) for base in target.__mro__)
+        is_runnable = has_call or any(hasattr(target, method) for method in ("execute", "ainvoke", "invoke"))
+        example = f"an instance, such as {name}()" if is_runnable else f"a function, such as lambda text: {name}(text)"
+        raise TargetError("a class is not a target", where=name, fix=f"pass {example}")
     if not inspect.isroutine(target) and not isinstance(target, functools.partial):
         if callable(getattr(target, "execute", None)):
             return from_execute(target, name)
@@ -172,7 +172,7 @@ def from_object(target: Any, name: str | None = None) -> PythonTarget:
     if callable(target):
         return _make_target(target, TargetSpec(name, "function"), target)
     raise TargetError(
-        f"{to_short_line(repr(target), MAX_QUOTE)} is not a target: it cannot be called",
+        f"{type_name(target)} is not a target",
         where="target",
         fix="pass a function, an object with execute or invoke, an address or a mapping",
     )
@@ -238,8 +238,8 @@ def _require_result(result: Any) -> Any:
 def from_runnable(target: Any, name: str) -> PythonTarget:
     """Wrap a runnable: call `ainvoke` if it has one, else `invoke`; options are keyword arguments.
 
-    The reply of a chat model is read as everywhere: its text is the output, and its tool calls and usage go
-    into the session. Other chat messages become their content; other results stay.
+    As elsewhere, the text of a chat model's reply is the output, and its tool calls and usage go into the session. The
+    content of other chat messages is the output; other results are not changed.
     """
     method = "ainvoke" if hasattr(target, "ainvoke") else "invoke"
     return _make_target(
@@ -253,11 +253,11 @@ def from_runnable(target: Any, name: str) -> PythonTarget:
 
 
 def _runnable_contents(target: Any) -> list[Any]:
-    """Return what identifies a runnable: its code and, for a chain, every step and prompt."""
+    """Return the contents that identify a runnable: its code and, for a chain, every step and prompt."""
     steps = getattr(target, "steps", ())
     load = extras.loaded_module("langchain_core.load")
     try:
-        # LangChain's own description, which has the names of secrets but not their values.
+        # LangChain's description contains the names of secrets, but not their values.
         description = None if load is None else load.dumpd(target)
     except (TypeError, ValueError):
         description = None
@@ -265,7 +265,7 @@ def _runnable_contents(target: Any) -> list[Any]:
 
 
 def _without_repr(description: Any) -> Any:
-    """Remove `repr` texts, which may contain memory addresses."""
+    """Remove `repr` strings, which may contain memory addresses."""
     if isinstance(description, dict):
         return {key: _without_repr(value) for key, value in description.items() if key != "repr"}
     return [_without_repr(item) for item in description] if isinstance(description, list) else description
@@ -274,7 +274,7 @@ def _without_repr(description: Any) -> Any:
 def from_execute(target: Any, name: str) -> PythonTarget:
     """Wrap a main loop: the output is `response.output`, with the session.
 
-    A loop with an async `aexecute` is called by that.
+    A loop with an async `aexecute` is called through that method.
     """
     contents = _loop_contents(target)
     return _make_target(_choose_method(target), TargetSpec(name, "execute"), contents, execute_reply, method="execute")
@@ -290,7 +290,7 @@ def _choose_method(target: Any) -> Any:
 
 
 def _loop_contents(target: Any) -> list[Any]:
-    """Return what identifies a loop: the code of its classes, and its attributes.
+    """Return the contents that identify a loop: the code of its classes, and its attributes.
 
     `execute` alone is not enough: it is often inherited, and the prompts are elsewhere.
     """
@@ -311,17 +311,17 @@ def _loop_contents(target: Any) -> list[Any]:
 class Parameters(NamedTuple):
     """The options of a target.
 
-    `input_name` is the parameter for the input, if an option could have the same name; `known` are the
-    options, `required` those without a default; `takes_any` is True for `**kwargs`.
+    `input_name` is the parameter for the input, if an option could have the same name; `option_names` are the options,
+    `required` the options without a default; `takes_any` is True for `**kwargs`.
     """
 
     input_name: str | None
-    known: frozenset[str]
+    option_names: frozenset[str]
     required: tuple[str, ...]
     takes_any: bool
 
     def check(self, options: Mapping[str, Any]) -> list[str]:
-        """Return one sentence for each problem of a configuration's options."""
+        """Return one sentence for each problem with a configuration's options."""
         problems = [problem for name in options if (problem := self._find_problem(name))]
         missing = [name for name in self.required if name not in options]
         return problems + [f"no configuration sets the required parameter {name!r}" for name in missing]
@@ -329,10 +329,10 @@ class Parameters(NamedTuple):
     def _find_problem(self, name: str) -> str:
         if name == self.input_name:
             return f"the option {name!r} has the name of the parameter for the input"
-        if self.takes_any or name in self.known:
+        if self.takes_any or name in self.option_names:
             return ""
-        hint = suggest_name(name, self.known) if self.known else "the target takes no options"
-        return f"there is no option {name!r}: {hint}"
+        hint = suggest_name(name, self.option_names) if self.option_names else "the target takes no options"
+        return f"unknown option {name!r}: {hint}"
 
 
 def read_parameters(target: Callable[..., Any], where: str) -> Parameters:

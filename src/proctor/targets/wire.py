@@ -18,7 +18,7 @@ MAX_BYTES = 64 * 1024 * 1024
 _EXCERPT_BYTES = 16 * 1024
 
 
-class Answer(msgspec.Struct, frozen=True):
+class WireResponse(msgspec.Struct, frozen=True):
     """A response: `output` or `error`; other fields are ignored.
 
     `usage` and `session` may accompany an output. `retryable` with an error means that the same call may succeed later.
@@ -36,19 +36,19 @@ def encode_call(sample: Sample[Any, Any], options: Mapping[str, Any]) -> bytes:
     return codec.encode({"id": sample.id, "input": sample.input, "options": options})
 
 
-def parse_reply(data: bytes, name: str, hide: Callable[[str], str] = str) -> Reply:
-    """Parse a response or raise its error; `hide` removes secrets from messages."""
+def parse_response(data: bytes, name: str, redact: Callable[[str], str] = str) -> Reply:
+    """Parse a response or raise its error; `redact` removes secrets from messages."""
     if not data.strip():
         raise CallFailed(f"{name} sent an empty response; expected JSON with an 'output'")
     try:
-        answer = msgspec.json.decode(data, type=Answer)
+        answer = msgspec.json.decode(data, type=WireResponse)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CallFailed(f"{name} sent invalid JSON ({error}): {excerpt(data, hide)}") from None
-    failure = _to_failure(answer, hide)
+        raise CallFailed(f"{name} sent invalid JSON ({error}): {excerpt(data, redact)}") from None
+    failure = _to_failure(answer, redact)
     if failure is not None:
         raise failure
     if answer.output is msgspec.UNSET:
-        raise CallFailed(f"{name} sent a response without an 'output': {excerpt(data, hide)}")
+        raise CallFailed(f"{name} sent a response without an 'output': {excerpt(data, redact)}")
     return Reply(answer.output, _parse_usage(answer.usage, name), answer.session)
 
 
@@ -63,14 +63,14 @@ def _parse_usage(reported: Any, name: str) -> Usage | None:
 
 
 def find_failure(data: bytes) -> CallFailed | None:
-    """Return the error in a response, if the data is a response with one."""
+    """Return the error in a response, if the data is an error response."""
     try:
-        return _to_failure(msgspec.json.decode(data, type=Answer), str)
+        return _to_failure(msgspec.json.decode(data, type=WireResponse), str)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
-def _to_failure(answer: Answer, hide: Callable[[str], str]) -> CallFailed | None:
+def _to_failure(answer: WireResponse, hide: Callable[[str], str]) -> CallFailed | None:
     if not answer.error:
         return None
     text = answer.error if isinstance(answer.error, str) else codec.encode(answer.error).decode()
@@ -78,6 +78,6 @@ def _to_failure(answer: Answer, hide: Callable[[str], str]) -> CallFailed | None
 
 
 def excerpt(data: bytes, hide: Callable[[str], str] = str, length: int = 200) -> str:
-    # Hidden before it is cut: half a secret would not be found.
+    # Redact before truncating: a truncated secret would not be recognized.
     text = hide(data[:_EXCERPT_BYTES].decode("utf-8", "replace")).strip()
     return text if len(text) <= length else text[:length] + "…"

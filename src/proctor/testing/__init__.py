@@ -1,4 +1,4 @@
-"""Tools for your tests: a loopback model server, and contracts of providers and mailboxes."""
+"""Tools for your tests: a loopback model server, and contract tests for providers and mailboxes."""
 
 from __future__ import annotations
 

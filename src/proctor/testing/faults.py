@@ -14,13 +14,13 @@ ONE_HOUR = 3600.0
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A fault of one response. Use a named constructor such as `Fault.status`, or combine fields.
+    """A fault in one response. Use a named constructor such as `Fault.status`, or combine fields.
 
-    The server waits `delay` seconds. With `silent` it then closes the connection without a response,
-    with `reset` it resets the connection. Otherwise it sends the response with `code`, `headers` and
-    `content` in place of the correct ones, `chunk` bytes at a time with `pause` seconds in between.
-    `extra_length` is added to Content-Length, `cut_after` ends the body after that many bytes, and
-    `hang_up` closes the connection after the response without announcing it.
+    The server waits `delay` seconds. With `silent` it then closes the connection without a response, with `reset` it
+    resets the connection. Otherwise it sends the response with `code`, `headers` and `content` instead of the correct
+    values, `chunk` bytes at a time with `pause` seconds in between. `extra_length` is added to Content-Length,
+    `cut_after` ends the body after that many bytes, and `hang_up` closes the connection after the response without
+    announcing it.
 
     >>> Fault.status(429, retry_after=2).headers
     {'retry-after': '2'}
@@ -114,7 +114,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @classmethod
     def body(cls, content: bytes | str, content_type: str = "application/json", code: int = 200) -> Fault:
-        """Send another body: invalid or incomplete JSON, an HTML page, JSON of another shape."""
+        """Send another body: invalid or incomplete JSON, an HTML page, or unexpected JSON."""
         data = content.encode() if isinstance(content, str) else content
         return cls(code=code, headers={"content-type": content_type}, content=data)
 

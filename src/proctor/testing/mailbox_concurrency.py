@@ -30,20 +30,20 @@ class MailboxHooks:
     # The shortest lease and delay worth testing, and how late a message may arrive, in seconds.
     SHORT = 0.2
     SLACK = 15.0
-    STRICT_LEASES = True  # an expired lease is refused even if nobody else has received the message
-    IN_ORDER = True  # new messages arrive in the order in which they were sent
-    HAS_CAPACITY = True  # the mailbox can limit how many messages it holds
-    HAS_DELIVERY_HISTORY = True  # a dead letter lists what happened to every delivery
-    HAS_UNCOUNTED_DELIVERIES = True  # provisional deliveries and `nack(counts=False)` do not count
-    REMEMBERS_REMOVAL = True  # a mailbox removed for good refuses messages until somebody receives from it
-    MESSAGE_COUNT = 200  # messages to send when many threads send and receive concurrently
+    STRICT_LEASES = True  # An expired lease is refused even if nobody else has received the message.
+    IN_ORDER = True  # New messages arrive in the order in which they were sent.
+    HAS_CAPACITY = True  # The mailbox can limit how many messages it holds.
+    HAS_DELIVERY_HISTORY = True  # A dead letter lists every failed delivery.
+    HAS_UNCOUNTED_DELIVERIES = True  # Provisional deliveries and `nack(counts=False)` do not count.
+    REMEMBERS_REMOVAL = True  # A mailbox removed for good refuses messages until somebody receives from it.
+    MESSAGE_COUNT = 200  # The number of messages when many threads send and receive concurrently.
 
     def make(self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None) -> Mailbox[Any]:
-        """Return a new, empty mailbox in the same location as all others that this method returns."""
+        """Return a new, empty mailbox in the same location as all other mailboxes of this method."""
         raise NotImplementedError("implement make() to return a new, empty mailbox")
 
     def put_raw(self, mailbox: Mailbox[Any], text: str) -> None:
-        """Send a text that need not be JSON, as a foreign program might."""
+        """Send a string that need not be JSON, as another program might do."""
         mailbox.send(msgspec.Raw(text.encode()))
 
     @contextlib.contextmanager

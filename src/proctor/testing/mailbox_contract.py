@@ -37,8 +37,8 @@ class Parcel:
 class MailboxContract(MailboxConcurrencyContract):
     """Tests that every mailbox must pass. Inherit from it and implement `make` (needs pytest).
 
-    `make` returns a new, empty mailbox for bodies of a type, in the same location as its earlier ones.
-    Set the class attributes of `MailboxHooks`, such as `SHORT` or `IN_ORDER`, where your mailbox differs.
+    `make` returns a new, empty mailbox for bodies of a type, in the same location as the earlier mailboxes. Set the
+    class attributes of `MailboxHooks`, such as `SHORT` or `IN_ORDER`, if your mailbox differs.
 
     >>> class TestMyMailbox(MailboxContract):
     ...     def make(self, body_type, *, capacity=None, max_deliveries=None):
@@ -499,7 +499,7 @@ class MailboxContract(MailboxConcurrencyContract):
 
 
 def _assert_expired(message: Message[Any]) -> None:
-    """Assert that a message can be neither settled nor extended."""
+    """Assert that a message can be neither acknowledged, returned nor extended."""
     assert_raises(ReceiptExpired, message.acknowledge)
     assert_raises(ReceiptExpired, message.nack)
     assert_raises(ReceiptExpired, message.nack, 1, reason="no")

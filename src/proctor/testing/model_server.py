@@ -54,13 +54,13 @@ def default_embed(text: str) -> list[float]:
 
 
 class ModelServer:
-    """A server on 127.0.0.1 that speaks the wire format of OpenAI.
+    """A server on 127.0.0.1 that uses the wire format of OpenAI.
 
-    `answer` maps a request to a text or a `ScriptedReply`; it runs in the server's thread and should be
-    quick, and an exception in it becomes a response with status 400. `embed` maps a text to a vector.
-    `calls` lists the requests so far. Each request takes the next item of `faults` (None: no fault);
-    when they are used up, the server calls `choose_fault`. With `key` or `models`, the server rejects other
-    keys or models. It also rejects requests that the real servers would reject.
+    `answer` maps a request to a string or a `ScriptedReply`; it runs in the server's thread and should be quick, and an
+    exception in it becomes a response with status 400. `embed` maps a text to a vector. `calls` lists the requests so
+    far. Each request takes the next item of `faults` (None means no fault); when they are used up, the server calls
+    `choose_fault`. With `key` or `models`, the server rejects other keys or models. It also rejects requests that the
+    real servers would reject.
 
     The base URL of clients is `server.url + "/v1"`. For other formats, set `formats` in a subclass.
 
@@ -134,7 +134,7 @@ class ModelServer:
     def close(self) -> None:
         """Stop listening and drop every connection."""
         if self._thread is not None:
-            with contextlib.suppress(RuntimeError):  # the event loop has already ended
+            with contextlib.suppress(RuntimeError):  # The event loop has already ended.
                 self._stop()
             self._thread.join()
             self._thread = None
@@ -166,7 +166,7 @@ class ModelServer:
                 if not can_reuse or request.headers.get("connection", "").lower() == "close":
                     break
         except OSError:
-            pass  # the client has disconnected
+            pass  # The client has disconnected.
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
@@ -209,7 +209,7 @@ class ModelServer:
         try:
             body = self._reply(wire, request)
         except Exception as error:
-            # Clients do not retry a 400, so the test sees the error at once.
+            # Clients do not retry a 400, so the test sees the error immediately.
             message = f"the server's answer function failed: {type(error).__name__}: {error}"
             return _encode(400, wire.render_error(400, message))
         if fault.change is not None:
@@ -247,7 +247,7 @@ def _encode(code: int, body: Any, headers: dict[str, str] | None = None) -> _Htt
 
 
 async def _receive(reader: asyncio.StreamReader) -> HttpRequest | None:
-    """Read the next request of a connection; None if it has ended or does not speak HTTP."""
+    """Read the next request of a connection; None if the connection has ended or does not use HTTP."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head[:-4].decode("latin-1").split("\r\n")

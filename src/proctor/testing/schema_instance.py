@@ -11,7 +11,7 @@ MAX_DEPTH = 24
 
 
 class _TooDeep(Exception):
-    """The schema refers to itself without end."""
+    """The schema refers to itself endlessly."""
 
 
 def minimal_instance(schema: dict[str, Any]) -> Any:

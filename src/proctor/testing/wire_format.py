@@ -13,11 +13,11 @@ from proctor.records.session import Message, ToolCall, Usage
 
 
 class RecordedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A request that the model server received, in the same form for every provider.
+    """A request that the model server received, in the same format for every provider.
 
-    `settings` holds those of `temperature`, `max_tokens`, `seed` and `top_logprobs` that the request
-    sets; `must_call` names the tool that the model has to call; `texts` are the texts to embed.
-    `headers` have lower-case names, `body` is the decoded JSON, `number` counts requests from 0.
+    `settings` holds the values of `temperature`, `max_tokens`, `seed` and `top_logprobs` that the request sets;
+    `must_call` is the tool that the model has to call; `texts` are the texts to embed. `headers` have lower-case names,
+    `body` is the decoded JSON, `number` counts requests from 0.
 
     >>> RecordedRequest("openai", "/v1/chat/completions", messages=(Message("user", "Hello"),)).text
     'Hello'
@@ -44,7 +44,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
 
 class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The model server's reply, for everything that a plain text cannot express.
+    """The model server's reply, for everything that a string cannot express.
 
     `finish_reason` is Proctor's name ("stop", "length", "tool_calls", "refusal") or the provider's.
     Without `usage` the server counts words; `Usage()` omits usage from the response.
@@ -81,7 +81,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpError(Exception):
-    """The server rejects a request, as the real server would."""
+    """Rejects a request, as the real server would."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -91,7 +91,7 @@ class HttpError(Exception):
 
 @dataclass(frozen=True)
 class WireFormat:
-    """A provider's format: how requests are read, and replies, model lists and errors rendered.
+    """A provider's format: parses requests, and renders replies, model lists and errors.
 
     `serves` is True for requests of this format. `convert` checks a parsed request and completes the recorded
     one; it raises `HttpError` if the real server would reject the request. `finish_reasons` maps Proctor's
@@ -147,7 +147,7 @@ def number_calls(calls: Iterable[ToolCall], prefix: str) -> list[tuple[str, Tool
 
 
 def top_alternatives(request: RecordedRequest, token: TokenLogprobs) -> list[tuple[str, float]]:
-    """Return as many of the most likely alternatives as the request asks for."""
+    """Return the most likely alternatives, as many as the request asks for."""
     ranked = sorted(token.others.items(), key=lambda pair: -pair[1])
     return ranked[: request.settings["top_logprobs"]]
 

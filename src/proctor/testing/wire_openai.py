@@ -101,7 +101,7 @@ def _convert_chat(chat: _ChatRequest, recorded: RecordedRequest) -> RecordedRequ
     _check(chat)
     schema = chat.response_format.json_schema if chat.response_format is not None else None
     functions = [tool.function for tool in chat.tools]
-    tools = tuple(ToolSpec(each.name, each.description, each.parameters) for each in functions)
+    tools = tuple(ToolSpec(function.name, function.description, function.parameters) for function in functions)
     return msgspec.structs.replace(
         recorded,
         model=chat.model,

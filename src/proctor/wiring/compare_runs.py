@@ -29,12 +29,12 @@ AT = "@"
 
 
 class OpenedRun(NamedTuple):
-    """A report with its display name, the configuration to compare (None for all), and the code of own metrics."""
+    """A report with its display name, the configuration to compare (None for all), and the code of custom metrics."""
 
     label: str
     report: EvalReport
     configuration: str | None = None
-    own_metrics: tuple[Metric, ...] = ()
+    custom_metrics: tuple[Metric, ...] = ()
 
     @property
     def configurations(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class OpenedRun(NamedTuple):
     def side(self, configuration: str, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison."""
         side = self.report.side(configuration, name)
-        return msgspec.structs.replace(side, own_metrics=self.own_metrics)
+        return msgspec.structs.replace(side, custom_metrics=self.custom_metrics)
 
 
 def compare(
@@ -58,18 +58,19 @@ def compare(
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
-    """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is real.
+    """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is significant.
 
     Each is a report, or a run in the history: its id, its name, a baseline or "latest", followed by `@` and a
-    configuration if it has several; `configuration` selects the same one in both. `metrics` limits the comparison to
-    some metrics: names that a report prints, or your own metrics. `better` says whether higher is better for a number
-    whose name does not show it. Rates and scores that differ by less than `min_difference` count as equal. If the runs
-    have different evaluators, metrics that combine all evaluators are not comparable, unless `accept_changes`.
+    configuration if it has several; `configuration` selects the same configuration in both. `metrics` limits the
+    comparison to some metrics: names that a report prints, or custom metrics. `better` sets whether higher is better
+    for numbers whose name does not show it. Rates and scores that differ by less than `min_difference` count as equal.
+    If the runs have different evaluators, metrics that combine all evaluators are not comparable, unless
+    `accept_changes`.
     """
     first, second = open_pair(a, b, history=history, configuration=configuration)
     for side in (first, second):
         if len(side.configurations) != 1:
-            side.report.side()  # raises an error that lists the configurations
+            side.report.side()  # Raises an error that lists the configurations.
     [comparison] = compare_all(
         [build_sides(first, second)],
         metrics=metrics,
@@ -80,10 +81,10 @@ def compare(
     return comparison
 
 
-def add_own_metrics(*runs: OpenedRun, own: Sequence[Any]) -> tuple[OpenedRun, ...]:
-    """Add the code of own metrics, which a history does not store."""
-    metrics = tuple(to_metric(metric) for metric in own)
-    return tuple(run._replace(own_metrics=metrics) for run in runs)
+def add_custom_metrics(*runs: OpenedRun, custom_metrics: Sequence[Any]) -> tuple[OpenedRun, ...]:
+    """Add the code of custom metrics, which a history does not store."""
+    metrics = tuple(to_metric(metric) for metric in custom_metrics)
+    return tuple(run._replace(custom_metrics=metrics) for run in runs)
 
 
 def compare_configurations(
@@ -94,7 +95,7 @@ def compare_configurations(
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> tuple[list[Comparison], tuple[str, ...]]:
-    """Compare every configuration that both runs have; also return those that only one has."""
+    """Compare every configuration that both runs have; also return configurations that only one run has."""
     pairs, unpaired = pair_configurations(first, second)
     compared = [build_sides(*pair) for pair in pairs]
     return compare_all(
@@ -105,7 +106,7 @@ def compare_configurations(
 def pair_configurations(
     first: OpenedRun, second: OpenedRun
 ) -> tuple[list[tuple[OpenedRun, OpenedRun]], tuple[str, ...]]:
-    """Pair configurations by name, or two single ones; also return those without a partner."""
+    """Pair configurations by name, or pair two single configurations; also return configurations without a partner."""
     if len(first.configurations) == len(second.configurations) == 1:
         return [(first, second)], ()
     shared = [name for name in first.configurations if name in second.configurations]
@@ -130,12 +131,12 @@ def open_pair(
     configuration: str | None = None,
     run: str | None = None,
 ) -> tuple[OpenedRun, OpenedRun]:
-    """Open two runs to compare; with `run`, `a` and `b` are configurations of it."""
+    """Open two runs to compare; with `run`, `a` and `b` are configurations of that run."""
     if run is not None:
         report = load_report(open_history(history), run)
         first, second = (OpenedRun(str(name), report, str(name)) for name in (a, b))
     else:
-        first, second = (open_report(each, history, configuration) for each in (a, b))
+        first, second = (open_report(reference, history, configuration) for reference in (a, b))
     return check_pair(first, second)
 
 
@@ -148,7 +149,7 @@ def check_pair(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRu
     if is_same_run and set(first.configurations) & set(second.configurations):
         raise ConfigError(
             f"{first.label} and {second.label} are the same run",
-            fix="name two runs, or two configurations of one: RUN@CONFIGURATION",
+            fix="name two runs, or two configurations of one run: RUN@CONFIGURATION",
         )
     if first.label != second.label or is_same_run:
         return first, second
@@ -166,9 +167,11 @@ def rank(
     """
     opened = [open_report(run, history) for run in runs]
     if TOTAL_SCORE in list_aliases(metric):
-        unlike = describe_scale_difference({each.label: find_total_scale(each.report.metadata) for each in opened})
-        if unlike:
-            raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
+        scale_difference = describe_scale_difference(
+            {opened_run.label: find_total_scale(opened_run.report.metadata) for opened_run in opened}
+        )
+        if scale_difference:
+            raise ConfigError(scale_difference, where="rank", fix="rank by mean_score, which is from 0 to 1")
     ranked: dict[str, RankingEntry] = {}
     for run in opened:
         values = run.report.ranking_entries(metric)
@@ -178,7 +181,7 @@ def rank(
                 ranked[_display_name(run, name, is_single=len(opened) == 1)] = values[name]
     if len(ranked) < 2:
         raise ConfigError(
-            f"there is nothing to rank: found {', '.join(ranked) or 'no values'}",
+            f"nothing to rank: only {', '.join(ranked) or 'no values'}",
             where="rank",
             fix="name several runs, or one with several configurations",
         )
@@ -189,19 +192,19 @@ def rank(
 
 
 def _describe_runs(opened: Sequence[OpenedRun]) -> Iterator[str]:
-    """Say which runs are incomplete, or have other evaluators than the first."""
-    runs = {each.label: each.report.metadata for each in opened}
-    known = [(name, run) for name, run in runs.items() if run is not None]
-    for name, run in known:
+    """Describe which runs are incomplete, or have different evaluators from the first."""
+    runs = {opened_run.label: opened_run.report.metadata for opened_run in opened}
+    known_runs = [(name, run) for name, run in runs.items() if run is not None]
+    for name, run in known_runs:
         yield from describe_incomplete_run(name, run)
-    for name, run in known[1:]:
-        first_name, first_run = known[0]
+    for name, run in known_runs[1:]:
+        first_name, first_run = known_runs[0]
         if run.run_id != first_run.run_id:
             yield from find_evaluator_changes(run, first_run).describe(name, first_name)
 
 
 def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
-    """Say which evaluators scored far fewer samples of one side than of the first."""
+    """Describe which evaluators scored far fewer samples of one side than of the first."""
     ranked_sides = [
         run.report.side(name, _display_name(run, name, is_single=len(opened) == 1))
         for run in opened
@@ -211,7 +214,7 @@ def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
     for side in ranked_sides[1:]:
         coverage = compute_coverage(side, first)
         if len(coverage) > 1:
-            yield from (each.describe(side.name, first.name) for each in coverage if each.is_uneven)
+            yield from (entry.describe(side.name, first.name) for entry in coverage if entry.is_uneven)
 
 
 def default_order(metric: str) -> str:
@@ -241,6 +244,10 @@ def build_sides(first: OpenedRun, second: OpenedRun) -> tuple[Side, Side]:
 
 def open_report(run: EvalReport | str, history: HistoryLike = None, configuration: str | None = None) -> OpenedRun:
     """Open a report, or a stored run by any reference, including RUN@CONFIGURATION."""
+    reference_value: Any = run
+    if not isinstance(reference_value, EvalReport | str):
+        fix = 'pass two reports of evaluate, or two runs: compare("latest", "main")'
+        raise ConfigError(f"a report or the name of a run is required, got {reference_value!r}", fix=fix)
     if isinstance(run, EvalReport):
         name = run.metadata.name if run.metadata else "the report"
         return OpenedRun(name, run, configuration)

@@ -16,6 +16,7 @@ from proctor.datasets.files import suggest_file
 from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import Retention
+from proctor.records.validation import explain
 from proctor.wiring.eval_file import (
     DatasetEntry,
     EvalFile,
@@ -26,11 +27,11 @@ from proctor.wiring.eval_file import (
     has_evaluators,
 )
 from proctor.wiring.open_dataset import holds_sessions, open_dataset
-from proctor.wiring.prepare import UNKNOWN_FIELD, Evaluation, explain, find_option_problems
+from proctor.wiring.prepare import UNKNOWN_FIELD, Evaluation, find_option_problems
 
 EVAL_FILE_FIX = "correct the lines above; docs/eval-files.md lists every key"
 ENTRY_TYPES: dict[str, type[msgspec.Struct]] = {"dataset": DatasetEntry, "history": HistoryEntry}
-# Parameters that may name a file, and the endings of such names.
+# Parameters that may be file names, and the extensions of these files.
 FILE_PARAMETERS = {
     "schema": (".json", ".yaml", ".yml"),
     "prompt": (".md",),
@@ -52,7 +53,7 @@ def load_eval_file(path: Path) -> LoadedEvalFile:
         suffixes = (".yaml", ".yml") if path.suffix not in (".py", ".json") else (path.suffix,)
         hint = suggest_file(path, suffixes)
         fix = hint if hint.endswith("?") else f"{hint}, or create an eval file: proctor init"
-        raise ConfigError(f"there is no file {str(path)!r}", fix=fix)
+        raise ConfigError("file not found", where=str(path), fix=fix)
     if path.suffix == ".py":
         return _load_module(path)
     if path.suffix not in (".yaml", ".yml", ".json"):
@@ -75,7 +76,7 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         fix = describe_conversion(file=str(path))
         raise ConfigError(describe_decode_error(error), where=str(path), fix=fix) from None
     except InvalidYAML as error:
-        what = f"this is not valid YAML: {error.what}"
+        what = f"not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
     if not isinstance(data, dict):
         raise ConfigError(
@@ -137,7 +138,7 @@ class _Checker:
         problems: list[str] = []
         if key == "run" and isinstance(value, dict):
             problems = [
-                f"run.{problem}" if "default" in problem.fix else f"run.{problem}; {problem.fix}"
+                f"run.{problem}" if problem.where else f"run: {problem}; {problem.fix}"
                 for problem in find_option_problems(value)
             ]
         elif key == "fields" and isinstance(value, dict):
@@ -148,13 +149,13 @@ class _Checker:
         try:
             self._values[key] = msgspec.convert(value, self._fields[key].type)
         except msgspec.ValidationError as error:
-            problem, unknown = explain(error), UNKNOWN_FIELD.search(str(error))
-            if unknown is not None and key in ENTRY_TYPES:
-                problem += f"; {suggest_name(unknown[1], ENTRY_TYPES[key].__struct_fields__)}"
-            yield f"{key}: {problem}"
+            problem, unknown_field = explain(error, key), UNKNOWN_FIELD.search(str(error))
+            if unknown_field is not None and key in ENTRY_TYPES:
+                problem += f"; {suggest_name(unknown_field[1], ENTRY_TYPES[key].__struct_fields__)}"
+            yield problem
 
     def _check_without_target(self) -> Iterator[Problem]:
-        """Find problems of a file without a target, which is valid only for recorded sessions."""
+        """Find problems in a file without a target, which is valid only for recorded sessions."""
         hint = ""
         entry = self._values.get("dataset")
         if isinstance(entry, str):
@@ -164,7 +165,7 @@ class _Checker:
             is_sample_file = entry.format is None and path.suffix.lower() in (*JSONL_ENDINGS, *TABLE_ENDINGS)
             if not is_sample_file and not path.exists():
                 hint = suggest_file(path).replace(f"{self._path.parent}/", "")
-                problem = f"dataset: there is no file or folder {entry.path!r}; {hint}"
+                problem = f"dataset: file not found: {entry.path}; {hint}"
                 yield Problem(self._line_of("dataset"), problem)
                 return
             if holds_sessions(entry, path):
@@ -172,7 +173,7 @@ class _Checker:
             if not self._problems:
                 hint = "; only recorded sessions need none: dataset: {path: …, format: auto}"
         elif entry is None and isinstance(self._data.get("dataset"), dict):
-            return  # an invalid entry may be one of sessions
+            return  # An invalid entry may be an entry for sessions.
         yield Problem(str(self._path), f"target is missing{hint}")
 
 
@@ -287,4 +288,4 @@ def _read_retention(history: Any, path: Path) -> Retention:
         return msgspec.convert(history, HistoryEntry).retention
     except msgspec.ValidationError as error:
         fix = "write history = {'retention_days': 30}"
-        raise ConfigError(f"history: {explain(error)}", where=str(path), fix=fix) from None
+        raise ConfigError(explain(error, "history"), where=str(path), fix=fix) from None

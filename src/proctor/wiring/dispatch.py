@@ -1,6 +1,6 @@
 """Submit samples to workers, and collect the results later, even in another process.
 
-`submit` and `collect` store the run in a history; `submit_dataset` and `collect_results` need none.
+`submit` and `collect` store the run in a history; `submit_dataset` and `collect_results` need no history.
 """
 
 from __future__ import annotations
@@ -91,7 +91,11 @@ def submit(
         for count in _send_requests(requests, build_requests(), reply_to, is_checked=is_checked):
             sent += count
     except BaseException:
-        history.update(msgspec.structs.replace(run, status="failed", total=sent))
+        if sent:
+            history.update(msgspec.structs.replace(run, status="failed", total=sent))
+        else:
+            # Nothing of it can be collected, and it would be the latest run.
+            history.delete(run.run_id)
         raise
     planned = tuple(sample_ids[number] for number in sorted(sample_ids))
     run = msgspec.structs.replace(run, total=sent, planned_samples=planned)
@@ -111,7 +115,7 @@ def collect(
 ) -> EvalReport:
     """Store the results of a submitted run that arrive within `timeout` seconds.
 
-    Collect the run again until it is complete. `metrics` are computed in addition to the standard ones.
+    Collect the run again until it is complete. `metrics` are computed in addition to the standard metrics.
     """
     clock = clock or SystemClock()
     run = history.find(reference)
@@ -123,11 +127,11 @@ def collect(
         done = {position for position, *_ in history.finished_trials(run.run_id)}
         progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         display = contextlib.nullcontext() if watch is None else watch(progress)
-        # Write at once: an acknowledged result must be durable.
+        # Write immediately, because an acknowledged result must be durable.
         with (
             display,
             history.writer(run.run_id) as writer,
-            redacting_writer(writer, redaction, at_once=True) as guarded_writer,
+            redacting_writer(writer, redaction, is_immediate=True) as guarded_writer,
         ):
             gathering = ResultCollector(
                 results,
@@ -142,7 +146,7 @@ def collect(
             )
             for result in gathering.take(timeout):
                 position = _position(run, result)
-                assert position is not None  # `is_own` accepts only results of this run
+                assert position is not None  # `is_own` accepts only results of this run.
                 guarded_writer.add(position, msgspec.structs.replace(result, skipped=run.options.skipped))
                 done.add(position)
         missing = [position for position in range(total) if position not in done]
@@ -153,7 +157,7 @@ def collect(
         run = _update_status(run, bool(missing), warnings, clock, clock.monotonic() - started)
         run = add_redaction_counts(run, redaction)
         report = finish(history, run, metrics)
-    # Not stored: a later collection may find the missing results.
+    # These warnings are not stored, because a later collection may find the missing results.
     labels = [_label_trial(run, position) for position in missing]
     later = (f"{_describe_missing(labels, total)}; they can be collected later",) if missing else ()
     run = msgspec.structs.replace(run, warnings=(*run.warnings, *later), planned_samples=())
@@ -163,7 +167,7 @@ def collect(
 def _update_status(
     run: RunMetadata, is_missing: bool, warnings: Sequence[str], clock: Clock, seconds: float
 ) -> RunMetadata:
-    """Return the run after a collection; it keeps the warnings of earlier collections."""
+    """Return the run after a collection; the warnings of earlier collections are preserved."""
     unsent = tuple(_describe_unsent(run))
     return msgspec.structs.replace(
         run,
@@ -213,7 +217,7 @@ def _describe_missing(labels: list[str], total: int) -> str:
 
 
 def _label_trial(run: RunMetadata, position: int) -> str:
-    """Name a trial by its position in the plan: sample, configuration and epoch."""
+    """Return the label of a trial by its position in the plan: sample, configuration and epoch."""
     number, offset = divmod(position, trials_per_sample(run))
     if number >= len(run.planned_samples):
         # An older version submitted the run and did not store the ids.
@@ -226,7 +230,8 @@ def _label_trial(run: RunMetadata, position: int) -> str:
 class Submission(msgspec.Struct, frozen=True):
     """The requests of a run: the sample of each request id.
 
-    `labels` names the trial of each request: its sample, and its configuration and epoch if they are not the default.
+    `labels` describes the trial of each request: its sample, and its configuration and epoch if they are not the
+    default.
     """
 
     run_id: str
@@ -261,7 +266,7 @@ def submit_dataset(
     labels: dict[str, str] = {}
 
     def build_requests() -> Iterator[EvalRequest[Any, Any]]:
-        trials = ((sample, each, n) for sample in source for each in expanded for n in range(epochs))
+        trials = ((sample, option_set, n) for sample in source for option_set in expanded for n in range(epochs))
         for sample, configuration, epoch in trials:
             request = create_request((len(sent), sample, configuration, epoch), run_id, clock.now())
             sent[request.request_id] = sample.id
@@ -294,11 +299,11 @@ def collect_results(
     clock: Clock | None = None,
     **_aliases: Unpack[TimeoutAlias],
 ) -> EvalReport:
-    """Collect results into a report: one for each request, a success in preference to an error.
+    """Collect results into a report: one for each request; a success replaces an error.
 
-    After `timeout` seconds the report has the results so far and its warnings name the missing ones.
-    Pass the `Submission` of `submit_dataset` to ignore results of other runs and to name missing
-    samples. Pass `requests` to report requests that became dead letters.
+    After `timeout` seconds the report has the results so far, and its warnings list the missing results. Pass the
+    `Submission` of `submit_dataset` to ignore results of other runs and to list missing samples. Pass `requests` to
+    report requests that became dead letters.
     """
     clock = clock or SystemClock()
     submission = None if isinstance(expected_count, int) else expected_count
@@ -360,7 +365,7 @@ def _find_missing(collected: Sequence[EvalResult], expected: int, submission: Su
         return
     received = set(map(_request_id, collected))
     labels = {**submission.samples, **submission.labels}
-    yield _describe_missing([labels[each] for each in labels if each not in received], expected)
+    yield _describe_missing([labels[request_id] for request_id in labels if request_id not in received], expected)
 
 
 def _is_own(result: EvalResult, run_id: str | None, submission: Submission | None) -> bool:

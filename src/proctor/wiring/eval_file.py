@@ -57,7 +57,7 @@ class FieldEntry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The retention of the runs of an eval file. Default: forever."""
+    """The retention of the runs of an eval file. By default, runs are kept forever."""
 
     retention_days: Annotated[
         Annotated[float, msgspec.Meta(gt=0)] | None, _doc("Keep the runs of the last N days.")
@@ -66,7 +66,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def retention(self) -> Retention:
-        """The limits as the history applies them."""
+        """The limits, for the history."""
         return Retention(self.retention_days, self.retention_count)
 
 
@@ -127,17 +127,17 @@ def build_schema() -> dict[str, Any]:
 
 
 def _clean_descriptions(node: Any) -> Any:
-    """Remove the indent of docstrings, which Python before 3.13 keeps."""
+    """Remove the indentation of docstrings, which Python before 3.13 does not remove."""
     if isinstance(node, dict):
         return {
             key: inspect.cleandoc(value) if key == "description" else _clean_descriptions(value)
             for key, value in node.items()
         }
-    return [_clean_descriptions(each) for each in node] if isinstance(node, list) else node
+    return [_clean_descriptions(item) for item in node] if isinstance(node, list) else node
 
 
 def has_evaluators(values: Mapping[str, Any]) -> bool:
-    """True if a file names an evaluator, for outputs or for a field."""
+    """True if a file has an evaluator, for outputs or for a field."""
     return bool(values.get("evaluators") or field_evaluators(values.get("fields") or {}))
 
 

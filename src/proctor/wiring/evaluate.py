@@ -85,11 +85,11 @@ async def aevaluate(
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP endpoint or recorded
     outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators` is one or several functions or names.
-    `baseline` is the configuration with which evaluators compare the others; `fields` maps names to paths whose numbers
+    `baseline` is the configuration that the others are compared with; `fields` maps names to paths whose numbers
     are reported and averaged. With `history=False` the run is deleted with the report. `resume=True` continues the
     latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run the samples; the run
     stops if no worker answers within `worker_timeout` seconds. `cluster="ray"` runs the samples on a Ray cluster.
-    `decide` receives every result and ends the run when it returns a reason; such a run needs `shuffle`.
+    `decide` receives every result and ends the run when it returns a reason; this requires `shuffle`.
     """
     evaluation = Evaluation(
         target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options),
@@ -113,7 +113,7 @@ def list_callbacks(on_progress: Any) -> tuple[ProgressCallback, ...]:
         is_async = inspect.iscoroutinefunction(callback)
         if is_async or not callable(callback):
             raise ConfigError(
-                f"a progress callback must be a plain function, found {getattr(callback, '__name__', repr(callback))}",
+                f"a progress callback must be a plain function, got {getattr(callback, '__name__', repr(callback))}",
                 where="on_progress",
                 fix="write it with def, not async def" if is_async else "pass a function of one event, such as print",
             )
@@ -130,7 +130,7 @@ def open_backend(
     plugins: Sequence[str] = (),
     modules: Sequence[Path] = (),
 ) -> Iterator[Backend | None]:
-    """Open the backend of a run, None for this process, and close it afterwards."""
+    """Open the backend of a run and close it afterwards; None means this process."""
     if workers is None and cluster is None:
         yield None
         return
@@ -141,7 +141,7 @@ def open_backend(
         )
     if workers is not None and not isinstance(workers, str) and not hasattr(workers, "send_all"):
         raise ConfigError(
-            f"expected a mailbox or its address, found {workers!r}",
+            f"must be a mailbox or its address, got {workers!r}",
             where="workers",
             fix='write workers="redis://host:6379/0/NAME"',
         )
@@ -164,7 +164,7 @@ def _open_cluster(cluster: str, recipe: bytes) -> Backend:
     from proctor.distributed.ray_backend import RayBackend, import_ray
 
     if cluster != RAY and not str(cluster).startswith(f"{RAY}://"):
-        raise ConfigError(f"there is no cluster {cluster!r}", fix=suggest_name(str(cluster), [RAY, f"{RAY}://HOST"]))
+        raise ConfigError(f"unknown cluster {cluster!r}", fix=suggest_name(str(cluster), [RAY, f"{RAY}://HOST:PORT"]))
     import_ray()
     return RayBackend(recipe, build_setup, None if cluster == RAY else cluster)
 
@@ -208,7 +208,7 @@ async def arescore(
 ) -> EvalReport:
     """Score the outputs of a stored run with other evaluators, without calling the target.
 
-    The new run has the name of the old one, unless `name` is given.
+    The new run has the same name as the old run, unless `name` is set.
     """
     return await execute_rescore(
         run, evaluators, open_history(history), RunControls(watch=live_display(progress)),

@@ -39,7 +39,7 @@ def parse_entry(spec: Any) -> Entry | None:
         uses, parameters = str(spec["uses"]), spec.get("parameters") or {}
         if not isinstance(parameters, Mapping):
             raise EvaluatorError(
-                f"parameters must be a mapping, found {parameters!r}", where=uses, fix="write parameters: {name: value}"
+                f"parameters must be a mapping, got {parameters!r}", where=uses, fix="write parameters: {name: value}"
             )
         others = {key: value for key, value in spec.items() if key not in RESERVED_KEYS}
         return Entry(uses, spec.get("name"), {**parameters, **others})
@@ -55,7 +55,7 @@ def parse_entry(spec: Any) -> Entry | None:
 
 
 def parameters_by_name(entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
-    """Return parameters by name; a bare value belongs to the parts or the only required parameter."""
+    """Return parameters by name; a bare value is assigned to the parts or to the only required parameter."""
     if not entry.bare:
         return dict(entry.parameters)
     required = [parameter.name for parameter in info.parameters if parameter.required]
@@ -70,7 +70,7 @@ def parameters_by_name(entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
 
 
 def unwrap_part(part: Any) -> Any:
-    """Return the evaluator of a part, which may be written as {evaluator, weight}."""
+    """Return the evaluator of a part, which may have the form {evaluator, weight}."""
     return part["evaluator"] if isinstance(part, Mapping) and "evaluator" in part else part
 
 
@@ -81,7 +81,7 @@ def rewrap_part(part: Any, evaluator: Any) -> Any:
 
 
 class Setting(NamedTuple):
-    """A parameter of the command line: its evaluator, its name, and its text."""
+    """A parameter from the command line: its evaluator, its name, and its value as a string."""
 
     evaluator: str
     parameter: str
@@ -89,7 +89,7 @@ class Setting(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """The position of an evaluator, its own name, and other names that may select it."""
+    """The position of an evaluator, its name, and other names that may select it."""
 
     steps: tuple[int, ...]
     entry: Any
@@ -100,10 +100,10 @@ class _Slot(NamedTuple):
 def apply_settings(
     entries: Sequence[Any], settings: Sequence[Setting], describe: Describe, read_value: Callable[[str], Any]
 ) -> list[Any]:
-    """Return the entries with parameters from the command line; report all problems at once.
+    """Return the entries with parameters from the command line; one error reports all problems.
 
-    A setting selects an evaluator by its name, or by its type if there is only one of that type; `OUTER.INNER` selects
-    one inside a field or a combination. `read_value` parses the text of a parameter that is not declared as text.
+    A setting selects an evaluator by its name, or by its type if the type is unique; `OUTER.INNER` selects an evaluator
+    inside a field or a combination. `read_value` parses the value of a parameter that is not declared as a string.
     """
     if not settings:
         return list(entries)
@@ -152,18 +152,18 @@ def _find_slot(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
     if matches:
         names = ", ".join(slot.name for slot in matches)
         raise UsageError(f"several evaluators match {name!r}", fix=f"write one of: {names}")
-    known = {*(slot.name for slot in slots), *(alias for slot in slots for alias in slot.aliases)}
+    known_names = {*(slot.name for slot in slots), *(alias for slot in slots for alias in slot.aliases)}
     outer, dot, inner = name.rpartition(".")
-    if dot and outer in known:
+    if dot and outer in known_names:
         raise UsageError(
             f"{outer!r} contains no evaluator {inner!r}", fix=f"set the complete parameter: {outer}.{inner}=VALUE"
         )
     if _describe_or_none(name, describe) is not None:
         raise UsageError(
             f"this run does not use the evaluator {name!r}",
-            fix=f"add it to the evaluators, or set one of: {', '.join(sorted(known))}",
+            fix=f"add it to the evaluators, or set one of: {', '.join(sorted(known_names))}",
         )
-    raise UsageError(f"this run has no evaluator {name!r}", fix=suggest_name(name, known))
+    raise UsageError(f"this run has no evaluator {name!r}", fix=suggest_name(name, known_names))
 
 
 def _list_parts(entry: Entry, info: EvaluatorInfo | None) -> list[Any]:
@@ -202,7 +202,7 @@ def _is_text_parameter(spec: Any, name: str, describe: Describe) -> bool:
     entry = parse_entry(unwrap_part(spec))
     info = None if entry is None else _describe_or_none(entry.uses, describe)
     types = [parameter.type for parameter in info.parameters if parameter.name == name] if info else []
-    return any("str" in each.split(" | ") for each in types)
+    return any("str" in type_name.split(" | ") for type_name in types)
 
 
 def _describe_or_none(uses: str, describe: Describe) -> EvaluatorInfo | None:

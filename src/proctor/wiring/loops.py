@@ -25,7 +25,7 @@ from proctor.wiring.registry import Registry
 
 
 class RunnerKwargs(RunOptionsKwargs, TimeoutAlias, total=False):
-    """The options of a run, also as the specification spells them."""
+    """The options of a run, including the aliases of the specification."""
 
 
 class EvalRunner:
@@ -50,7 +50,7 @@ class EvalRunner:
         self.options["on_error"] = "continue" if continue_on_error else "raise"
 
     def run(self, dataset: DatasetLike, configurations: Configurations | None = None, **settings: Any) -> EvalReport:
-        """Evaluate the target on a dataset; `settings` are those of `evaluate`."""
+        """Evaluate the target on a dataset; `settings` are the same as for `evaluate`."""
         return evaluate(
             self.target,
             dataset,
@@ -73,8 +73,8 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     """Answers the requests of a mailbox: runs each sample, scores it, and sends the result.
 
     `loop` is a main loop or any other target; `evaluator` is one evaluator or several. Results go to `results`, or to
-    the mailbox that each request names. `options` are those of `evaluate` (concurrency, timeout, retries …). If this
-    process dies, others receive its requests after `lease_seconds`. A poll takes at most `batch_size` requests.
+    the mailbox that each request specifies. `options` are the same as for `evaluate` (concurrency, timeout, retries …).
+    If this process dies, others receive its requests after `lease_seconds`. A poll takes at most `batch_size` requests.
 
     >>> from proctor import InMemoryMailbox, collect_results, exact_match, submit_dataset
     >>> requests, results = InMemoryMailbox("requests"), InMemoryMailbox("results")
@@ -120,7 +120,7 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     async def arun(self, *, max_iterations: int | None = None, until_empty: bool = False) -> WorkerSummary:
         """Answer requests for `max_iterations` polls, until the mailbox is empty, or until `stop`."""
         if max_iterations is not None and max_iterations < 1:
-            raise ConfigError("max_iterations must be at least 1", where="EvalLoop.run", fix="write max_iterations=1")
+            raise ConfigError("max_iterations must be 1 or more", where="EvalLoop.run", fix="write max_iterations=1")
         until = msgspec.structs.replace(self._until, polls=max_iterations, empty=until_empty)
         return await self._worker.run(until)
 

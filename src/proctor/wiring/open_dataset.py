@@ -29,7 +29,7 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
     path = folder / entry.path
     if entry.format is not None and entry.format not in known_formats():
         raise ConfigError(
-            f"there is no format {entry.format!r}", where="format", fix=suggest_name(entry.format, known_formats())
+            f"unknown dataset format {entry.format!r}", where="format", fix=suggest_name(entry.format, known_formats())
         )
     if holds_sessions(entry, path):
         if entry.mapping or entry.generate_ids or entry.delimiter is not None:
@@ -51,12 +51,12 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
 
 
 def known_formats() -> tuple[str, ...]:
-    """Return the names of all formats of samples and of recorded sessions."""
+    """Return the names of all dataset formats and session formats."""
     return (*dataset_formats(), AUTO, *FORMATS)
 
 
 def holds_sessions(entry: DatasetEntry, path: Path) -> bool:
-    """True if a dataset is logs or traces, by its format, because it is a folder, or by its content.
+    """True if a dataset consists of logs or traces, judging by its format or content, or because it is a folder.
 
     Only the content of .json and compressed files is read: without a format, a .jsonl, .csv or .tsv file holds samples.
     """
@@ -72,7 +72,7 @@ def holds_sessions(entry: DatasetEntry, path: Path) -> bool:
 
 
 def describe_detected(dataset: Any, info: DatasetInfo) -> str:
-    """Describe the format that the content of a file showed; empty if the file name showed it."""
+    """Describe the format if it was detected from the content of a file; empty if the file name shows it."""
     details = info.details
     if "recognised" in details:
         return f"samples ({details['recognised']})"
@@ -86,12 +86,12 @@ def describe_detected(dataset: Any, info: DatasetInfo) -> str:
 def _holds_samples(path: Path) -> bool:
     """True if the first records of a file are samples, or are neither a chat nor a trace.
 
-    A record with an input and an expected value is a sample, whatever else it has.
+    A record with an input and an expected value is always a sample.
     """
     values = read_first_values(path)
     records = [record for value in values for record in _list_records(value)]
     if not records and (values or _is_fake_gzip(path)):
-        # The dataset then reports that it has no samples, or that the file is not compressed.
+        # The dataset reports later that it has no samples, or that the file is not compressed.
         return True
     if not records or not all(isinstance(record, Mapping) for record in records):
         return False
@@ -99,7 +99,8 @@ def _holds_samples(path: Path) -> bool:
         return True
     if detect_format(values) is not None:
         return False
-    # Reading a single unknown object as a session lists the formats; one with lists names their keys.
+    # Reading a single unknown object as a session reports the formats; an object with lists is read as samples, which
+    # reports the keys.
     is_single = records == values and len(values) == 1
     return not is_single or "input" in records[0] or _has_record_list(records[0])
 
@@ -109,7 +110,7 @@ def _is_named_gzip(path: Path) -> bool:
 
 
 def _is_fake_gzip(path: Path) -> bool:
-    """True if a file is named .gz and is not compressed with gzip."""
+    """True if a file has the extension .gz but is not compressed with gzip."""
     try:
         with path.open("rb") as file:
             return _is_named_gzip(path) and not file.read(len(GZIP)).startswith(GZIP)

@@ -22,12 +22,12 @@ from proctor.records.trial import EvalResult, Outcome
 HISTORY_VARIABLE = "PROCTOR_HISTORY"
 DEFAULT_HISTORY = Path(".proctor") / "history.db"
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# How many runs are searched for an unfinished one.
+# The number of recent runs that are searched for an unfinished run.
 MAX_RUNS = 1000
 
 
 def open_history(where: History | str | Path | bool | None = None) -> History:
-    """Open a history: a file, `postgresql://…`, False for a temporary one, None for the default.
+    """Open a history: a file, `postgresql://…`, False for a temporary history, None for the default.
 
     A `History` is returned unchanged.
     """
@@ -42,17 +42,17 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
     if isinstance(where, str) and (scheme := SCHEME.match(where)):
         # The rest may contain a password.
         raise ConfigError(
-            f"a history cannot be at {scheme[0]}…",
+            f"unsupported URL {scheme[0]}…",
             where="history",
-            fix="give a file, or postgresql://user:password@host/database",
+            fix="write a file, or postgresql://user:password@host/database",
         )
     if isinstance(where, str | Path):
         return SQLiteHistory(where)
     if not hasattr(where, "claim"):
         raise ConfigError(
-            f"expected a file, a URL, True, False or a History, found {where!r}",
+            f"must be a file, a URL, True, False or a History, got {where!r}",
             where="history",
-            fix='write history="runs.db", or leave it out',
+            fix='write history="runs.db"',
         )
     return where
 
@@ -64,7 +64,7 @@ def history_file(where: str | Path | None = None) -> Path | None:
 
 
 def find_run_to_resume(history: History, reference: str | bool, name: str, *, is_retry: bool = False) -> RunMetadata:
-    """Return the named run, or the latest unfinished one; with `is_retry`, the latest one."""
+    """Return the named run, or the latest unfinished run; with `is_retry`, the latest run."""
     if isinstance(reference, str):
         return history.find(reference)
     for run in history.runs(limit=MAX_RUNS, name=name):
@@ -77,7 +77,7 @@ def find_run_to_resume(history: History, reference: str | bool, name: str, *, is
 
 
 def load_report(history: History, reference: str) -> EvalReport:
-    """Load the report of a stored run; compute the metrics of an unfinished one."""
+    """Load the report of a stored run; compute the metrics of an unfinished run."""
     report = history.report(reference)
     if report.metadata is None:
         return report
@@ -88,7 +88,7 @@ def load_report(history: History, reference: str) -> EvalReport:
 
 
 def current_status(history: History, run: RunMetadata) -> RunMetadata:
-    """Mark a run as interrupted if it is stored as running and no process runs it."""
+    """Mark a run as interrupted if its stored status is running but no process runs it."""
     if run.status == "running" and not history.is_claimed(run.run_id):
         return msgspec.structs.replace(run, status="interrupted")
     return run
@@ -108,7 +108,7 @@ def select_results(
     run = report.metadata
     results = report.results
     if run is not None and configuration is not None:
-        _require_known(configuration, [each.name for each in run.configurations], "configuration")
+        _require_known(configuration, [candidate.name for candidate in run.configurations], "configuration")
         results = results.for_configuration(configuration)
     if run is not None and evaluator is not None:
         _require_known(evaluator, [spec.name for spec in run.evaluators], "evaluator")
@@ -123,6 +123,6 @@ def select_results(
     return selected
 
 
-def _require_known(name: str, known: Sequence[str], noun: str) -> None:
-    if name not in known:
-        raise UsageError(f"the run has no {noun} {name!r}", fix=suggest_name(name, known))
+def _require_known(name: str, known_names: Sequence[str], noun: str) -> None:
+    if name not in known_names:
+        raise UsageError(f"the run has no {noun} {name!r}", fix=suggest_name(name, known_names))

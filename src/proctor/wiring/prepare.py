@@ -1,4 +1,4 @@
-"""Turn an evaluation, as a user writes it, into a plan; report all problems at once."""
+"""Turn a user's evaluation into a plan; one error reports all problems."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.problems import IN_MEMORY
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
+from proctor.engine.ledger import NO_SAMPLES
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
@@ -37,6 +38,7 @@ from proctor.records.sample import Sample, check_tags
 from proctor.records.score import Score
 from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
+from proctor.records.validation import explain_parts
 from proctor.targets.recorded import RecordedTarget, add_configuration_option
 from proctor.targets.resolve import as_target
 from proctor.wiring.registry import Registry, find_parameters
@@ -44,16 +46,13 @@ from proctor.wiring.registry import Registry, find_parameters
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
-TYPE_EXPRESSION = re.compile(r"`([^`]*)`")
-TYPE_NAMES = {
-    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
-    "object": "a mapping", "array": "a list", "null": "nothing",
-}  # fmt: skip
+# Values of run options whose default is None.
+EXAMPLES: dict[str, Any] = {"budget": {"cost": 5}, "limit": 10, "max_errors": 10, "shuffle": 7}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation as a user writes it: names, paths and plain objects.
+    """An evaluation as the user defines it: names, paths and plain objects.
 
     `fields` maps names to paths; with fields and no target, the samples hold recorded results.
     With `canary`, judges see a planted bad answer on about one of N samples.
@@ -75,7 +74,7 @@ class Evaluation:
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
-    """Turn names into objects; report all problems at once, before anything runs."""
+    """Turn names into objects; one error reports all problems before anything runs."""
     errors: list[UsageError] = []
 
     def attempt(build: Callable[[], Any]) -> Any:
@@ -134,11 +133,11 @@ def combine_errors(errors: Sequence[UsageError], subject: str, where: str = "") 
 
 
 def inspect_dataset(plan: Plan) -> DatasetInfo:
-    """Inspect the dataset of a plan; reject an empty one."""
+    """Inspect the dataset of a plan; reject an empty dataset."""
     info = plan.dataset.inspect()
     if info.length == 0:
         raise DatasetError(
-            "the dataset has no samples",
+            NO_SAMPLES,
             where="" if info.name == IN_MEMORY else info.name,
             fix='add at least one: {"id": "1", "input": "2 + 2"}',
         )
@@ -150,9 +149,7 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
     if canary is None:
         return evaluators
     if isinstance(canary, bool) or not isinstance(canary, int) or canary < 1:
-        raise ConfigError(
-            f"expected a whole number of at least 1, found {canary!r}", where="canary", fix="write canary: 10"
-        )
+        raise ConfigError(f"must be an integer, 1 or more, got {canary!r}", where="canary", fix="write canary: 10")
     if not any(evaluator.spec.judges for evaluator in evaluators):
         raise ConfigError(
             "a canary needs a judge, and no evaluator is one",
@@ -165,7 +162,7 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
 def prepare_setup(
     target: TargetLike, evaluators: EvaluatorsLike, options: Mapping[str, Any], registry: Registry
 ) -> Setup:
-    """Prepare a target and evaluators without a dataset; report all problems at once."""
+    """Prepare a target and evaluators without a dataset; one error reports all problems."""
     plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
     return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)
 
@@ -189,10 +186,10 @@ def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: S
     evaluators = evaluation.evaluators
     if isinstance(evaluators, str) or not isinstance(evaluators, Sequence):
         evaluators = [evaluators]
-    named = [("target", evaluation.target), *(("evaluators", each) for each in evaluators)]
+    entries = [("target", evaluation.target), *(("evaluators", evaluator) for evaluator in evaluators)]
     problems = [
         Problem(where, f"{get_callable_name(value)} is an object of this process")
-        for where, value in named
+        for where, value in entries
         if not isinstance(value, str | Mapping)
     ]
     if problems:
@@ -214,7 +211,7 @@ def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: S
 
 
 def build_setup(recipe: bytes) -> Setup:
-    """Build what a recipe names; call it in a separate process, whose current folder changes."""
+    """Build the setup of a recipe; call it in a separate process, because it changes the working directory."""
     decoded = codec.decode(recipe, Recipe)
     os.chdir(decoded.folder)
     for folder in decoded.modules:
@@ -225,7 +222,7 @@ def build_setup(recipe: bytes) -> Setup:
 
 
 def check_run_options(options: Mapping[str, Any]) -> RunOptions:
-    """Check the options of a run and convert them; report all problems at once."""
+    """Check the options of a run and convert them; one error reports all problems."""
     problems = list(find_option_problems(options))
     if len(problems) == 1:
         raise ConfigError(problems[0].what, where=problems[0].where, fix=problems[0].fix)
@@ -236,53 +233,36 @@ def check_run_options(options: Mapping[str, Any]) -> RunOptions:
 
 
 def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find the problems of the options of a run."""
-    known = RunOptions.__struct_fields__
+    """Find the problems with the options of a run."""
+    option_names = RunOptions.__struct_fields__
     for name, value in options.items():
-        if name not in known:
-            yield Problem(str(name), "there is no such option", suggest_name(str(name), known))
+        if name not in option_names:
+            yield Problem("", f"unknown option {str(name)!r}", suggest_name(str(name), option_names))
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
         except msgspec.ValidationError as error:
-            expected = explain(error).partition(" (at")[0].partition(", found")[0]
-            if expected.startswith("Invalid enum value"):
-                (field_type,) = (field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
-                expected = f"expected one of {', '.join(get_args(field_type))}"
+            location, what = explain_parts(error)
+            field_type = next(field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
+            if what.startswith("invalid enum value"):
+                what = f"must be {' or '.join(map(repr, get_args(field_type)))}"
+            if location == name and what.startswith("must "):
+                what = f"{what.partition(', got ')[0]}, got {value!r}"
             default = getattr(RunOptions(), name)
-            fix = f"leave out {name} (default: {'none' if default is None else default})"
-            if unknown := UNKNOWN_FIELD.search(str(error)):
-                fix = suggest_name(unknown[1], Budget.__struct_fields__)
-            yield Problem(name, f"{expected}, found {value!r}", fix)
-
-
-def explain(error: msgspec.ValidationError) -> str:
-    """Rewrite a message of msgspec in plain words."""
-    text, _, path = str(error).partition(" - at ")
-    location = path.replace("`", "").replace("$.", "").replace("$", "")
-    message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
-    message = message.replace("Expected", "expected").replace(", got ", ", found ").replace(" >= ", " of at least ")
-    message = message.replace(" > 0.0", " above 0").replace(" > ", " above ")
-    message = message.replace("Object contains unknown field", "unknown key")
-    message = message.replace("Object missing required field", "missing key")
-    return f"{message} (at {location})" if location else message
-
-
-def _describe_types(expression: re.Match[str]) -> str:
-    names = expression[1].split(" | ")
-    if not all(name in TYPE_NAMES for name in names):
-        return expression[0]
-    return " or ".join(TYPE_NAMES[name] for name in names if name != "null" or len(names) == 1)
+            fix = f"write {name}={EXAMPLES.get(name, default)!r}"
+            if unknown_field := UNKNOWN_FIELD.search(str(error)):
+                fix = suggest_name(unknown_field[1], Budget.__struct_fields__)
+            yield Problem(location, what, fix)
 
 
 def _require_recorded_results(dataset: SampleSource) -> None:
     """Reject several configurations without a target if the samples hold no results for them."""
     if isinstance(dataset, IteratorDataset):
-        return  # it can be read only once
+        return  # An iterator can be read only once.
     first = next(iter(dataset), None)
     if first is not None and not isinstance(first.metadata.get(RECORDED), Mapping):
         raise ConfigError(
-            f"sample {first.id!r} has no recorded results by configuration, and there is no target to run",
+            f"sample {first.id!r} has no recorded results by configuration, and no target is set to run",
             where="target",
             fix="give a target, or add results to every sample: {recorded: {configuration: result}}",
         )
@@ -296,14 +276,14 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
         except UsageError as error:
             problems.append(Problem(f"fields.{name}", error.what, error.fix))
     if problems:
-        raise ConfigError("some paths of fields are invalid", problems=problems)
+        raise ConfigError("some paths of fields are invalid", problems=problems, fix=problems[0].fix)
     return dict(fields)
 
 
 def _build_tags(evaluation: Evaluation) -> dict[str, str]:
-    """Return the tags of the run, with the version of the rubrics that a file or a set names."""
+    """Return the tags of the run, with the version of its rubric file or set."""
     entries = find_parameters(RUBRIC, evaluation.evaluators)
-    files = [each.get("rubrics") or STARTER for each in entries if isinstance(each.get("rubric", ""), str)]
+    files = [entry.get("rubrics") or STARTER for entry in entries if isinstance(entry.get("rubric", ""), str)]
     versions = dict.fromkeys(load_rubrics(file).version for file in files)
     tags = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
     return {**tags, **check_tags(evaluation.tags)}
@@ -318,7 +298,7 @@ def _check_configurations(
         configurations = tuple(map(add_configuration_option, configurations))
     names = [configuration.name for configuration in configurations]
     problems = [
-        Problem(f"configurations.{name}", "this name is used more than once")
+        Problem("", f"two configurations are named {name!r}; rename one of them")
         for name in sorted(set(names))
         if names.count(name) > 1
     ]
@@ -336,14 +316,14 @@ def _check_configurations(
         )
     if problems:
         raise ConfigError(
-            "the configurations do not fit the target",
+            "some configurations are invalid",
             problems=problems,
-            fix="correct the options of these configurations, or the parameters of the target",
+            fix="correct the configurations above, or the parameters of the target",
         )
     if baseline is not None and baseline not in names:
-        unnamed_fix = f"add configurations, such as configurations=[{baseline!r}, …], or leave out the baseline"
+        unnamed_fix = f"add the configuration {baseline!r} to the evaluation, and one to compare with it"
         raise ConfigError(
-            f"there is no configuration {baseline!r} to be the baseline",
+            f"no configuration is named {baseline!r}",
             where="baseline",
             fix=unnamed_fix if is_unnamed else suggest_name(baseline, names),
         )
@@ -351,11 +331,11 @@ def _check_configurations(
 
 
 def build_configurations(configurations: Configurations | None) -> tuple[Configuration, ...]:
-    """Convert to configurations; without any, return one without options."""
+    """Convert to configurations; if there are none, return one configuration without options."""
     is_text = isinstance(configurations, str)
     if is_text or not isinstance(configurations, Mapping | Iterable | None):
         raise ConfigError(
-            f"expected a list or a mapping, found {configurations!r}",
+            f"must be a list or a mapping, got {configurations!r}",
             where="configurations",
             fix=f"write [{configurations!r}]" if is_text else "write configurations={'main': {'temperature': 0}}",
         )
@@ -365,7 +345,7 @@ def build_configurations(configurations: Configurations | None) -> tuple[Configu
         for name, options in configurations.items():
             if not isinstance(options, Mapping):
                 raise ConfigError(
-                    f"expected a mapping of options, found {options!r}",
+                    f"must be a mapping of options, got {options!r}",
                     where=f"configurations.{name}",
                     fix=f"write {{{name!r}: {{option: value}}}}",
                 )
@@ -374,7 +354,7 @@ def build_configurations(configurations: Configurations | None) -> tuple[Configu
     for number, configuration in enumerate(configurations, start=1):
         if not isinstance(configuration, str | Configuration):
             raise ConfigError(
-                f"expected a configuration, found {configuration!r}",
+                f"must be a configuration, got {configuration!r}",
                 where=f"configurations, {number}",
                 fix="write {name: {option: value}}, or configuration(name, option=value)",
             )
@@ -426,6 +406,6 @@ def check_thresholds(
     specs = [evaluator.spec for evaluator in evaluators]
     convert_thresholds(thresholds, read_columns(specs, ""))
     standard = MetricRegistry.of_run(specs, {})
-    # The names of a field's metrics are known before its values.
+    # The names of a field's metrics are known before the run.
     custom = [*map(get_callable_name, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
     require_known_metrics(thresholds, standard.compute_all(ResultList(())), custom)

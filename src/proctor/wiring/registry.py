@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-# Evaluators of `register_evaluator`, which every standard registry of this process knows.
+# Evaluators from `register_evaluator`, which every standard registry of this process contains.
 _process_evaluators: dict[str, Any] = {}
 
 
@@ -58,7 +58,7 @@ class Registry:
 
     @classmethod
     def from_entry_points(cls, entry_points: Iterable[EntryPoint]) -> Registry:
-        """Return a registry of these entry points; those that fail become `warnings`."""
+        """Return a registry of these entry points; entry points that fail become `warnings`."""
         return cls(lambda: entry_points)
 
     @property
@@ -73,7 +73,7 @@ class Registry:
         return self._loaded_entries
 
     def _load_installed(self) -> None:
-        """Load the entry points, once; a run that passes functions needs none of them."""
+        """Load the entry points once; a run that passes functions needs none of them."""
         if self._discover is None:
             return
         discover, self._discover = self._discover, None
@@ -85,7 +85,7 @@ class Registry:
                 has_name = isinstance(loaded, ModuleType) or get_info(loaded)
                 self.register(loaded, None if has_name else entry_point.name)
             except Exception as error:
-                # A broken plugin must not disable the others or the built-ins.
+                # A broken plugin must not disable other plugins or the built-in evaluators.
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]
                 plugin = f"the plugin {entry_point.name!r} ({entry_point.value})"
                 self._warnings.append(f"{plugin} cannot be loaded: {reason}")
@@ -101,9 +101,11 @@ class Registry:
         """
         if isinstance(evaluator, ModuleType):
             defined = [
-                each for each in vars(evaluator).values() if getattr(each, "__module__", None) == evaluator.__name__
+                member
+                for member in vars(evaluator).values()
+                if getattr(member, "__module__", None) == evaluator.__name__
             ]
-            return tuple(name for each in defined if get_info(each) is not None for name in self.register(each))
+            return tuple(name for member in defined if get_info(member) is not None for name in self.register(member))
         name = name or get_name(evaluator)
         if ":" in name or name.startswith(NEGATED) or not name.strip():
             raise EvaluatorError(
@@ -112,7 +114,7 @@ class Registry:
             )
         entry = self._entries.get(name)
         if entry is not None and entry.evaluator is not evaluator:
-            raise EvaluatorError(f"there is an evaluator {name!r} already", fix="register it under another name")
+            raise EvaluatorError(f"an evaluator is already named {name!r}", fix="register it under another name")
         _require_callable(evaluator, name)
         info = describe_evaluator(evaluator)
         named_info = msgspec.structs.replace(info, name=name)
@@ -125,7 +127,7 @@ class Registry:
         return tuple(self._metrics.values())
 
     def load_metric(self, metric: Any) -> Any:
-        """Return a metric by its address, or by the name of an installed one; return any other object unchanged.
+        """Return a metric by its address, or by the name of an installed metric; return any other object unchanged.
 
         >>> Registry().load_metric("proctor.metrics:SuccessRateMetric").name
         'success_rate'
@@ -137,7 +139,7 @@ class Registry:
         installed = {point.name: point for point in importing.entry_points(importing.METRICS)}
         if metric not in installed:
             fix = suggest_name(metric, installed) if installed else "write module:attribute, or install its package"
-            raise EvaluatorError(f"there is no installed metric {metric!r}", where="metrics", fix=fix)
+            raise EvaluatorError(f"unknown metric {metric!r}", where="metrics", fix=fix)
         return make_metric(_import(lambda _: installed[metric].load(), metric), metric)
 
     def load_plugin(self, address: str) -> tuple[str, ...]:
@@ -163,7 +165,7 @@ class Registry:
         return names
 
     def load_plugins(self, addresses: Iterable[str]) -> tuple[str, ...]:
-        """Add several plugins; one error names all that cannot be loaded."""
+        """Add several plugins; one error lists all plugins that cannot be loaded."""
         names: dict[str, None] = {}
         failed: list[EvaluatorError] = []
         for address in addresses:
@@ -176,7 +178,7 @@ class Registry:
         if failed:
             problems = [problem for error in failed for problem in flatten_problems(error, "plugin")]
             raise EvaluatorError(
-                "some plugins cannot be loaded", problems=problems, fix="correct or leave out these plugins"
+                "some plugins cannot be loaded", problems=problems, fix="correct or remove these plugins"
             )
         return tuple(names)
 
@@ -223,21 +225,23 @@ class Registry:
         )
 
     def build_all(self, evaluators: EvaluatorsLike) -> tuple[BoundEvaluator, ...]:
-        """Build several evaluators, in a list or by name; report all problems at once.
+        """Build several evaluators, in a list or by name; one error reports all problems.
 
         >>> [each.spec.name for each in Registry.standard().build_all(["exact_match", "contains"])]
         ['exact_match', 'contains']
         """
-        if isinstance(evaluators, str) or not isinstance(evaluators, Sequence | Mapping):
+        if isinstance(evaluators, str) or not isinstance(evaluators, Sequence | Mapping | None):
             evaluators = [evaluators]
         if not evaluators:
             raise EvaluatorError(
-                "there is no evaluator", where="evaluators", fix="add at least one, such as exact_match"
+                "there is no evaluator" if evaluators is None else "the list is empty",
+                where="evaluators",
+                fix="add at least one evaluator, such as exact_match",
             )
-        named = (
+        named_evaluators = (
             evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
         )
-        built, errors = self._build_each(named, "evaluators")
+        built, errors = self._build_each(named_evaluators, "evaluators")
         clashes = find_name_clashes(built)
         if len(errors) == 1 and not clashes:
             [(place, error)] = errors
@@ -250,14 +254,14 @@ class Registry:
         return tuple(built)
 
     def _build_each(
-        self, named: Iterable[tuple[str | None, Any]], where: str
+        self, named_evaluators: Iterable[tuple[str | None, Any]], where: str
     ) -> tuple[list[BoundEvaluator], list[tuple[str, EvaluatorError]]]:
-        """Return the evaluators that can be built, and the errors of the others with their places."""
+        """Return the evaluators that can be built, and the errors of the others with their positions."""
         built: list[BoundEvaluator] = []
         errors: list[tuple[str, EvaluatorError]] = []
-        for position, (name, spec) in enumerate(named):
+        for position, (name, spec) in enumerate(named_evaluators):
             try:
-                built += (self.build(each, name=name) for each in self._expand(spec))
+                built += (self.build(expanded_spec, name=name) for expanded_spec in self._expand(spec))
             except EvaluatorError as error:
                 errors.append((_describe_place(spec, name, position, where), error))
         return built, errors
@@ -273,7 +277,7 @@ class Registry:
         if entry.name and len(expanded) > 1:
             raise EvaluatorError(
                 f"{entry.name!r} cannot be the name of {len(expanded)} evaluators",
-                fix="leave `name` out: each evaluator has its own name",
+                fix="delete `name`: each evaluator has a name of its own",
             )
         return [entry._replace(parameters=parameters) for parameters in expanded]
 
@@ -283,7 +287,7 @@ class Registry:
         if ":" in uses:
             evaluator = _load(uses)
             return RegistryEntry(describe_evaluator(evaluator), evaluator)
-        raise EvaluatorError(f"there is no evaluator {uses!r}", fix=suggest_name(uses, self._entries))
+        raise EvaluatorError(f"unknown evaluator {uses!r}", fix=suggest_name(uses, self._entries))
 
     def _build_parameters(self, entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
         """Return the parameters, and build the evaluators among them."""
@@ -297,12 +301,12 @@ class Registry:
         if errors:
             problems = [problem for place, error in errors for problem in flatten_problems(error, place)]
             raise EvaluatorError("its evaluators cannot be built", where=info.name, problems=problems)
-        rewrapped = [rewrap_part(part, each) for part, each in zip(parts, built, strict=True)]
+        rewrapped = [rewrap_part(part, evaluator) for part, evaluator in zip(parts, built, strict=True)]
         return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
 
 
-def load_own_metrics(addresses: Iterable[str] = ()) -> tuple[Any, ...]:
-    """Return the metrics at some addresses and all installed ones, to compare runs that were stored with them."""
+def load_custom_metrics(addresses: Iterable[str] = ()) -> tuple[Any, ...]:
+    """Return the metrics at some addresses and all installed metrics, to compare runs that were stored with them."""
     registry = Registry()
     registry.load_plugins(addresses)
     installed = []
@@ -323,7 +327,7 @@ def register_evaluator(evaluator: EvaluatorObject, name: str | None = None) -> t
     >>> register_evaluator(Polite)
     ('polite',)
     """
-    # A notebook cell that runs again replaces its evaluator, if the new one is valid.
+    # A notebook cell that runs again replaces its evaluator, if the new evaluator is valid.
     previous = _process_evaluators.pop(name or get_name(evaluator), None)
     try:
         names = Registry.standard().register(evaluator, name)

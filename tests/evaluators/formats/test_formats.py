@@ -74,7 +74,7 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
     ],
     "duration": [("P", "a duration"), ("PT", "a duration"), ("P0.5DT1H", "a duration")],
     "number": [("1,000", "not a number"), (True, "a boolean"), (float("nan"), "no nan")],
-    "integer": [("5.0", "not a whole number"), (5.5, "it is a number, not a text: 5.5")],
+    "integer": [("5.0", "not an integer"), (5.5, "it is a number, not a string: 5.5")],
     "boolean": [("yes", "not true or false"), (1, "it is a number")],
     "base64": [("a b=", "line 1, column 2"), ("aGk", "incorrect padding"), ("", "empty")],
     "base64url": [("a+b", "line 1, column 2: '+'")],
@@ -88,19 +88,19 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
         ("Dear Sir or Madam", "a single value"),
         ("", "empty"),
         ("a: \x00", "unacceptable character"),
-        ("- " * 2000, "nested too deep"),
+        ("- " * 2000, "too deeply nested"),
     ],
     "toml": [
         ("a = 1\nb == 2", "line 2, column 4: Invalid value"),
         ("a =", "line 1, column 4: Invalid value"),
         (" ", "empty"),
-        ("a = " + "[" * 2000, "nested too deep"),
+        ("a = " + "[" * 2000, "too deeply nested"),
     ],
     "python": [
         ("x = 1\ny = (", "line 2"),
         ("", "empty"),
         ("\x00", "null bytes"),
-        ("-" * 50_000 + "1", "nested too deep"),
+        ("-" * 50_000 + "1", "too deeply nested"),
     ],
     "xml": [
         ("\n\n<a>\n<b>\n</a>", "line 5, column 3: mismatched tag"),
@@ -201,7 +201,7 @@ def test_a_csv_value_beyond_the_parsers_limit_is_an_error() -> None:
 
 @each_row("name", sorted(set(TAKEN) - {"json"}))
 def test_every_format_rejects_half_of_a_surrogate_pair(name: str) -> None:
-    assert format_compliance(name)("a\ud800").reason.endswith("half of a surrogate pair is not a character")
+    assert format_compliance(name)("a\ud800").reason.endswith("a lone surrogate is not a character")
 
 
 def test_aliases_of_formats_are_accepted() -> None:

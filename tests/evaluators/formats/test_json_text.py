@@ -45,9 +45,9 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
 @each_row(
     ("text", "message"),
     [
-        ("", "line 1, column 1: expected a value, found the end of the text"),
-        ("[1 2]", "line 1, column 4: expected ',' or ']', found '2'"),
-        ('{"a" 1}', "line 1, column 6: expected ':', found '1'"),
+        ("", "line 1, column 1: expected a value, got the end of the text"),
+        ("[1 2]", "line 1, column 4: expected ',' or ']', got '2'"),
+        ('{"a" 1}', "line 1, column 6: expected ':', got '1'"),
         ('{"a": 1,}', "line 1, column 9: trailing comma before '}'"),
         ("[01]", "line 1, column 2: a number must not start with a zero"),
         ("[+1]", "line 1, column 2: a number must not start with a plus sign"),
@@ -58,9 +58,9 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
         ('["a\nb"]', "line 1, column 4: '\\n' in a string must be escaped"),
         ('["\\x41"]', "line 1, column 3: '\\\\x' is not an escape"),
         ('{"a', "line 1, column 2: the string is not closed"),
-        ("{a: 1}", "line 1, column 2: expected a key in double quotes, found 'a'"),
+        ("{a: 1}", "line 1, column 2: expected a key in double quotes, got 'a'"),
         ("\ufeff[]", "line 1, column 1: JSON does not allow a byte order mark"),
-        ('"\ud800"', "line 1, column 2: half of a surrogate pair is not a character"),
+        ('"\ud800"', "line 1, column 2: a lone surrogate is not a character"),
         (b'["\xff"]', "line 1, column 3: the bytes are not UTF-8"),
     ],
 )

@@ -89,15 +89,15 @@ def test_a_negation_that_is_added_is_wrong() -> None:
 def test_a_negation_elsewhere_in_the_context_supports_nothing() -> None:
     context = ("Oslo is the capital of Norway.", "It was not destroyed in the war.")
     (denied,) = grounded("Oslo is not the capital of Norway.", *context).sentences
-    assert (denied.wrong, denied.unsupported) == (True, ("not", "not capital"))
+    assert (denied.is_contradiction, denied.unsupported) == (True, ("not", "not capital"))
     (message,) = grounded("It was not destroyed.", *context).sentences
-    assert (message.wrong, message.support) == (False, 1.0)
+    assert (message.is_contradiction, message.support) == (False, 1.0)
 
 
 def test_a_negation_of_what_the_context_does_not_tell_is_unsupported_only() -> None:
     """Nothing is contradicted: 0.5 each for it and does, 2 for the negation, 1 for sink."""
     (sentence,) = grounded("It does not sink.", "The ferry leaves. It does run.").sentences
-    assert (sentence.wrong, sentence.unsupported) == (False, ("not", "sink"))
+    assert (sentence.is_contradiction, sentence.unsupported) == (False, ("not", "sink"))
 
 
 @pytest.mark.parametrize(
@@ -112,17 +112,17 @@ def test_one_wrong_number_or_name_is_enough(text: str, unsupported: tuple[str, .
     context = "Anna bought a red car from Bob in 2019. She drove it to the sea and sold it there."
     found = grounded(f"She drove it to the sea and sold it there. {text}", context)
     assert found.weakest.text == text
-    assert found.weakest.wrong
+    assert found.weakest.is_contradiction
     assert found.weakest.unsupported == unsupported
     assert found.value <= WRONG_FACTOR
-    assert not grounded("Anna bought a car from Bob in 2019.", context).sentences[0].wrong
+    assert not grounded("Anna bought a car from Bob in 2019.", context).sentences[0].is_contradiction
 
 
 def test_acronyms_and_names_of_peoples_match_their_long_forms() -> None:
     (league,) = grounded("He was in the National Football League.", "He was in the NFL.").sentences
-    assert (league.wrong, league.support) == (False, 1.0)
+    assert (league.is_contradiction, league.support) == (False, 1.0)
     (people,) = grounded("He met a Norwegian king.", "He met a king of Norway.").sentences
-    assert (people.wrong, people.support) == (False, 1.0)
+    assert (people.is_contradiction, people.support) == (False, 1.0)
 
 
 def test_courtesies_and_citation_marks_state_nothing() -> None:
@@ -141,7 +141,7 @@ def test_the_shortest_passage_with_the_same_words_is_chosen() -> None:
     message = "Cars without a ticket are left behind."
     longer = "Cars with a ticket come; those without are left behind, or stay."
     (sentence,) = grounded(message, longer, message).sentences
-    assert (sentence.passages, sentence.support, sentence.wrong) == ((message,), 1.0, False)
+    assert (sentence.passages, sentence.support, sentence.is_contradiction) == ((message,), 1.0, False)
 
 
 def test_words_in_every_passage_do_not_select_one() -> None:

@@ -188,7 +188,7 @@ def test_about_one_sample_in_every_n_is_used() -> None:
 
 
 def test_a_wrong_interval_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match="an integer of 1 or more"):
+    with pytest.raises(EvaluatorError, match="an integer, 1 or more"):
         with_canary(echo, every=0)
 
 

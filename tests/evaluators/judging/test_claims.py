@@ -322,17 +322,17 @@ def test_a_marked_answer_may_stand_in_a_code_block() -> None:
     """Models like to; anything besides the block is refused."""
     fence = Fence({"text": "x"})
     form = MarkedForm(list[int], fence)
-    block = f"**ANSWER {fence.mark}:**\n```json\n[1, 2]\n```"
+    block = f"**ANSWER {fence.delimiter}:**\n```json\n[1, 2]\n```"
     assert form.read(block, structured=False) == [1, 2]
     with pytest.raises(ValueError):  # noqa: PT011 - whatever the reader of JSON says
         form.read(f"{block}\nand so on", structured=False)
-    with pytest.raises(ValueError, match=f'no line "ANSWER {fence.mark}:"'):
+    with pytest.raises(ValueError, match=f'no line "ANSWER {fence.delimiter}:"'):
         form.read("[1, 2]", structured=False)
-    assert f"ANSWER {fence.mark}:" in form.instructions
+    assert f"ANSWER {fence.delimiter}:" in form.instructions
 
 
 @given(st.lists(st.integers()), st.text(max_size=40))
 def test_text_before_the_last_marked_line_is_ignored(numbers: list[int], thoughts: str) -> None:
     fence = Fence({"text": "x"})
-    answer = f"{thoughts}\nANSWER {fence.mark}:\n[0]\nNo:\nANSWER {fence.mark}:\n{numbers}"
+    answer = f"{thoughts}\nANSWER {fence.delimiter}:\n[0]\nNo:\nANSWER {fence.delimiter}:\n{numbers}"
     assert MarkedForm(list[int], fence).read(answer, structured=False) == numbers

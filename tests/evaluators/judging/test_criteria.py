@@ -52,13 +52,13 @@ def test_every_fault_is_named_at_once() -> None:
     message = str(caught.value)
     assert "my rubric: the rubric is invalid" in message
     for fault in (
-        "a: weight must be a number above 0, got 0",
+        "a: weight must be a number greater than 0, got 0",
         "b: unknown key 'weights'; did you mean 'weight'?",
-        "c: description must be a text, got 3",
+        "c: description must be a string, got 3",
         "criterion 4: the criterion has no name and no description",
         "criterion 5: the criterion has no name and no description",
         "twice: two criteria have this name",
-        "d: weight must be a number above 0, got True",
+        "d: weight must be a number greater than 0, got True",
         "Fix: write a list of criteria",
     ):
         assert fault in message

@@ -19,21 +19,22 @@ def test_no_text_contains_the_mark_and_each_is_complete_between_its_lines(texts:
     """The text between the first and the last line of a block is the text, to the letter."""
     fence = Fence(texts)
     for name, text in texts.items():
-        assert fence.mark not in text
+        assert fence.delimiter not in text
         first, rest = fence.block(name).split("\n", 1)
         inside, last = rest.rsplit("\n", 1)
-        assert (first, inside, last) == (f"<<<{name.upper()} {fence.mark}", text, f"{fence.mark} {name.upper()}>>>")
+        label, delimiter = name.upper(), fence.delimiter
+        assert (first, inside, last) == (f"<<<{label} {delimiter}", text, f"{delimiter} {label}>>>")
 
 
 @given(TEXTS)
 def test_the_same_texts_bear_the_same_mark(texts: dict[str, str]) -> None:
     """A call that is made again can be found in a cache."""
-    assert Fence(texts).mark == Fence(dict(reversed(texts.items()))).mark
+    assert Fence(texts).delimiter == Fence(dict(reversed(texts.items()))).delimiter
 
 
 def test_every_call_has_a_mark_of_its_own() -> None:
     """A mark learnt from one call is worth nothing in the next."""
-    marks = {Fence({"output": f"answer {n}", "criterion": "right?"}).mark for n in range(1000)}
+    marks = {Fence({"output": f"answer {n}", "criterion": "right?"}).delimiter for n in range(1000)}
     assert len(marks) == 1000
     assert all(re.fullmatch(f"[0-9a-f]{{{MARK_LENGTH}}}", mark) for mark in marks)
 
@@ -42,7 +43,7 @@ def test_a_text_that_contains_the_mark_gets_another() -> None:
     """Of marks of one digit, that one is found which the text does not have, in capitals either."""
     for missing in "07af":
         others = "0123456789ABCDEF".replace(missing.upper(), "")
-        assert Fence({"output": others}, length=1).mark == missing
+        assert Fence({"output": others}, length=1).delimiter == missing
 
 
 def test_halves_of_characters_are_replaced() -> None:

@@ -27,11 +27,11 @@ FORM = MarkedForm(dict[str, int], FENCE)
 )
 def test_the_json_is_on_the_line_of_the_mark_or_below_it(answer_text: str) -> None:
     """The last one counts."""
-    assert FORM.read(answer_text.format(FENCE.mark), structured=False) == {"a": 2}
+    assert FORM.read(answer_text.format(FENCE.delimiter), structured=False) == {"a": 2}
 
 
 @pytest.mark.parametrize("answer", ["{{}}", "ANSWER: {{}}", "ANSWER {}0: {{}}", "An ANSWER {}: {{}}"])
 def test_without_the_mark_there_is_no_answer(answer: str) -> None:
     """The mark must not be part of another word or in the middle of a line."""
     with pytest.raises(ValueError, match='it has no line "ANSWER'):
-        FORM.read(answer.format(FENCE.mark), structured=False)
+        FORM.read(answer.format(FENCE.delimiter), structured=False)

@@ -99,8 +99,8 @@ def test_without_probabilities_the_verdict_counts_and_the_opinion_says_so() -> N
     """A provider that gives none does not make the judge fail."""
     found = opinion(rates("good"), logprobs=True)
     assert (found.value, found.probabilities, found.coverage) == (0.75, {}, None)
-    assert found.unknown == "the provider returned no probabilities"
-    assert opinion(rates("good")).unknown == ""
+    assert found.missing_reason == "the provider returned no probabilities"
+    assert opinion(rates("good")).missing_reason == ""
 
 
 def test_a_number_between_two_steps_is_a_number_too() -> None:
@@ -108,7 +108,7 @@ def test_a_number_between_two_steps_is_a_number_too() -> None:
     found = asyncio.run(get_opinion(scores(4.5), SCORED, NumberScale(1, 5)))
     assert found.value == 0.875
     fine = asyncio.run(get_opinion(scores(42), SCORED, NumberScale(0, 100), JudgeOptions(logprobs=True)))
-    assert (fine.value, fine.unknown) == (0.42, "the provider returned no probabilities")
+    assert (fine.value, fine.missing_reason) == (0.42, "the provider returned no probabilities")
 
 
 def test_a_verdict_between_two_steps_is_not_replaced() -> None:
@@ -131,7 +131,7 @@ def test_a_verdict_between_two_steps_is_not_replaced() -> None:
 
     between = scored("4.5")
     assert (between.value, between.probabilities) == (0.875, {})
-    assert "between the steps" in between.unknown
+    assert "between the steps" in between.missing_reason
     # 0.75 * 0.75 + 0.25 * 0
     assert scored("4").value == scored("4.0").value == pytest.approx(0.5625)
 

@@ -146,7 +146,7 @@ def chosen(place: Literal["first", "second"], times: int) -> list[Any]:
 
 
 def test_position_bias_has_an_interval() -> None:
-    """9 of 10 flips to the first place: Wilson 59.6 % to 98.2 %, so the first is favoured."""
+    """9 of 10 flips to the first place: Wilson 59.6% to 98.2%, so the first is favoured."""
     steady = combine_choices(Choice("first"), Choice("second"))
     bias = position_bias([*chosen("first", 9), *chosen("second", 1), *[steady] * 10])
     assert (bias.pairs, bias.flips, bias.to_first) == (20, 10, 9)

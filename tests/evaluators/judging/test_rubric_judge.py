@@ -19,7 +19,7 @@ def form(count: int = 2) -> SheetForm:
 
 
 def line(number: int, answer: Any) -> str:
-    return f"SCORE {FENCE.mark} criterion_{number}: {answer}"
+    return f"SCORE {FENCE.delimiter} criterion_{number}: {answer}"
 
 
 def test_each_criterion_has_its_line_and_the_reason_above_it() -> None:
@@ -82,7 +82,7 @@ def test_scores_that_are_copied_from_the_output_do_not_count() -> None:
 
 def test_the_instructions_name_every_line_and_are_not_verdicts() -> None:
     sheet = form(11)
-    assert f"SCORE {FENCE.mark} criterion_11: <a number from 1 to 5>" in sheet.instructions
+    assert f"SCORE {FENCE.delimiter} criterion_11: <a number from 1 to 5>" in sheet.instructions
     with pytest.raises(ValueError, match="no line"):
         sheet.read(sheet.instructions, structured=False)
 

@@ -49,7 +49,7 @@ def test_a_threshold_overrules_the_passing_words() -> None:
 def test_a_rating_in_json_is_a_judge_output() -> None:
     """The form and the type have the same fields."""
     fence = Fence({"output": "x"})
-    schema = RATINGS.form(fence).schema
+    schema = RATINGS.answer_format(fence).schema
     described = msgspec.json.schema(JudgeOutput)["$defs"]["JudgeOutput"]
     assert set(schema["properties"]) == set(described["properties"])
     assert set(schema["properties"]["rating"]["enum"]) == set(described["properties"]["rating"]["enum"])
@@ -112,7 +112,7 @@ def test_a_scale_of_words_has_a_name() -> None:
 
 def test_an_unknown_scale_is_refused_with_a_suggestion() -> None:
     """A misspelt name of a scale gets the likely one."""
-    with pytest.raises(EvaluatorError, match="there is no scale 'ratings'") as error:
+    with pytest.raises(EvaluatorError, match="unknown scale 'ratings'") as error:
         llm_judge(str, "Is it polite?", scale="ratings")
     assert "rating" in (error.value.fix or "")
 

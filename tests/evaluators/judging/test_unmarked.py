@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Score, llm_judge
-from proctor.evaluators.judges.verdict_form import VerdictForm, asks_for_unmarked
+from proctor.evaluators.judges.verdict_form import VerdictForm, asks_for_unmarked_verdict
 from proctor.evaluators.rubrics import rubric
 from proctor.records.session import Message, Session
 from tests.evaluators.judging.rehearsed import Scripted
@@ -28,7 +28,7 @@ ANSWER = "SCORE: 4\nREASONING: The user gave clear directions."
 
 
 def form(*texts: str) -> VerdictForm:
-    return VerdictForm("score", scale=(1, 5), mark="7f3a", texts=texts)
+    return VerdictForm("score", scale=(1, 5), delimiter="7f3a", texts=texts)
 
 
 def by_spec(tmp_path: Path, answer: str, answer_text: str = "Please sort the list.") -> Score:
@@ -91,9 +91,9 @@ def test_ratings_are_read_in_the_same_way() -> None:
 
 def test_criteria_with_scores_in_them_do_not_ask_for_lines() -> None:
     """The meaning of a score is not a format."""
-    assert asks_for_unmarked("SCORE: [1-5]", "score")
-    assert asks_for_unmarked("**Score:** a number from 1 to 5", "score")
-    assert not asks_for_unmarked("Score: 5 is excellent\nscore: 1", "score")
+    assert asks_for_unmarked_verdict("SCORE: [1-5]", "score")
+    assert asks_for_unmarked_verdict("**Score:** a number from 1 to 5", "score")
+    assert not asks_for_unmarked_verdict("Score: 5 is excellent\nscore: 1", "score")
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.text(max_size=20), st.text(max_size=20))

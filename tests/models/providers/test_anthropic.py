@@ -249,7 +249,7 @@ def test_a_rejected_temperature_is_left_out(server: ModelServer) -> None:
 @pytest.mark.parametrize(
     ("fault", "temperature"),
     [
-        (complaint("temperature: must be at most 1"), 1.5),
+        (complaint("temperature must be at most 1"), 1.5),
         (complaint("temperature is off", "overloaded_error"), 0.5),
         (complaint("prompt is too long"), 0.5),
         (complaint("temperature is off"), None),

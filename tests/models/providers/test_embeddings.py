@@ -187,8 +187,8 @@ def test_the_key_is_never_shown(server: ModelServer) -> None:
 @each_row(
     ("address", "options", "match"),
     [
-        ("openai:small", {}, "there is no key: OPENAI_API_KEY is not set"),
-        ("http://127.0.0.1/v1#m", {"api_key_env": "MINE"}, "there is no key: MINE is not set"),
+        ("openai:small", {}, "no API key: OPENAI_API_KEY is not set"),
+        ("http://127.0.0.1/v1#m", {"api_key_env": "MINE"}, "no API key: MINE is not set"),
         ("openai:small", {"api_key": "schlüssel"}, "contains invalid characters"),
         ("openai:", {"api_key": KEY}, "the model name is missing"),
         ("http://127.0.0.1/v1", {}, "the address does not name a model"),

@@ -86,19 +86,19 @@ def test_the_identity_does_not_depend_on_the_key() -> None:
 )
 def test_a_hidden_key_is_not_in_the_text(secret: str, before: str, after: str) -> None:
     """Whatever the text around it."""
-    shown = ApiKey(secret).hide(before + secret + after)
+    shown = ApiKey(secret).redact(before + secret + after)
     assert secret not in shown or secret in "[hidden]"
 
 
 def test_a_url_encoded_key_is_hidden() -> None:
     """Servers quote URLs, in which the key is percent-encoded."""
-    assert ApiKey("a/b+c=d").hide("see ?key=a%2Fb%2Bc%3Dd") == "see ?key=[hidden]"
+    assert ApiKey("a/b+c=d").redact("see ?key=a%2Fb%2Bc%3Dd") == "see ?key=[hidden]"
 
 
 def test_a_short_key_is_not_hidden() -> None:
     """A key such as `abc` would make messages unreadable."""
-    assert ApiKey("abc").hide("abc is not a key") == "abc is not a key"
-    assert ApiKey("sk-short-key").hide_in_response(b"sk-short-key") == b"sk-short-key"
+    assert ApiKey("abc").redact("abc is not a key") == "abc is not a key"
+    assert ApiKey("sk-short-key").redact_response(b"sk-short-key") == b"sk-short-key"
 
 
 def test_the_digest_identifies_an_endpoint() -> None:

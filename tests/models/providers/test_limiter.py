@@ -140,7 +140,7 @@ def test_a_wider_window_wakes_a_waiting_call() -> None:
 def test_no_call_starts_before_a_pause_is_over() -> None:
     """A pause of 10 s is respected, plus at most a tenth of it."""
     clock = ManualClock()
-    limiter = Limiter(clock=clock, chance=random.Random(7))
+    limiter = Limiter(clock=clock, rng=random.Random(7))
     limiter.pause(10)
     assert limiter.remaining_pause() == 10
     enter(limiter)
@@ -153,7 +153,7 @@ def test_calls_restart_at_different_times() -> None:
     moments = set()
     for seed in range(20):
         clock = ManualClock()
-        limiter = Limiter(clock=clock, chance=random.Random(seed))
+        limiter = Limiter(clock=clock, rng=random.Random(seed))
         limiter.pause(600)
         enter(limiter)
         moments.add(clock.seconds)

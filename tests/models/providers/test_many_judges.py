@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from proctor import llm_judge
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 from proctor.models.openai import OpenAIAdapter
 from proctor.records.score import Score
 from proctor.testing import Fault, ModelServer, RecordedRequest
@@ -19,7 +19,7 @@ CALLS = 300
 
 @pytest.mark.no_cover
 def test_all_judges_get_a_verdict_and_the_rate_adapts() -> None:
-    """5 % of the requests get 429 and 1 % get 500: every judge has a verdict, and the window shrinks."""
+    """5% of the requests get 429 and 1% get 500: every judge has a verdict, and the window shrinks."""
     chance, lock = random.Random(7), threading.Lock()
 
     def misbehave(_asked: RecordedRequest) -> Fault | None:
@@ -39,7 +39,7 @@ def test_all_judges_get_a_verdict_and_the_rate_adapts() -> None:
             smallest = min(smallest, limiter.window)
             return score
 
-        async with lifetimes.ResourceScope(), asyncio.timeout(120):
+        async with resource_scope.ResourceScope(), asyncio.timeout(120):
             scores = await asyncio.gather(*map(one, range(CALLS)))
         return scores, first, smallest
 

@@ -169,7 +169,7 @@ def test_an_invalid_rate_is_refused(pace: str) -> None:
 
 def test_two_rates_are_refused() -> None:
     """per_second and per_minute exclude each other."""
-    with pytest.raises(ModelError, match="a number above 0"):
+    with pytest.raises(ModelError, match="a number greater than 0"):
         Paced(Scripted(), per_second=1, per_minute=1)
 
 

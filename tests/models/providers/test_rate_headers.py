@@ -76,9 +76,9 @@ def test_an_exhausted_limit_has_its_reset_time() -> None:
         x_ratelimit_remaining_tokens="0",
         x_ratelimit_reset_tokens="6m0s",
     )
-    assert parsed.exhausted == 360.0
+    assert parsed.reset_after == 360.0
     plenty = read_headers(x_ratelimit_remaining_requests="59", x_ratelimit_reset_requests="1s")
-    assert plenty.exhausted is None
+    assert plenty.reset_after is None
 
 
 def test_anthropics_limits_are_read() -> None:
@@ -89,15 +89,15 @@ def test_anthropics_limits_are_read() -> None:
         anthropic_ratelimit_tokens_remaining="5",
         anthropic_ratelimit_tokens_reset="2026-05-01T13:00:00Z",
     )
-    assert parsed.exhausted == 12.0
+    assert parsed.reset_after == 12.0
 
 
 def test_incomplete_headers_are_ignored() -> None:
     """A limit without its reset time, or a value that is no number."""
-    assert read_headers(x_ratelimit_remaining_requests="0").exhausted is None
-    assert read_headers(x_ratelimit_reset_requests="9s").exhausted is None
-    assert read_headers(x_ratelimit_limit_requests="60").exhausted is None
-    assert read_headers(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
+    assert read_headers(x_ratelimit_remaining_requests="0").reset_after is None
+    assert read_headers(x_ratelimit_reset_requests="9s").reset_after is None
+    assert read_headers(x_ratelimit_limit_requests="60").reset_after is None
+    assert read_headers(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").reset_after is None
 
 
 def test_a_server_can_say_whether_to_retry() -> None:

@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "a stale receipt": (lambda: sqs_queue.is_stale("InvalidParameterValue", "for ReceiptHandle"), True),
     "secret names": (lambda: [http.is_secret(n) for n in ("X-API-Key", "Accept-Language")], [True, False]),
     "seconds": (lambda: seconds_to_deadline(2.5, SystemClock()), 2.5),
-    "a tool's arguments": (lambda: tools.describe_function_arguments(add, "add").parse({"a": 2}), ((), {"a": 2})),
+    "a tool's arguments": (lambda: tools.make_function_arguments(add, "add").parse({"a": 2}), ((), {"a": 2})),
     "required options": (lambda: resolve.read_parameters(answer, "answer").required, ("model",)),
     "an output and no session": (lambda: replies.execute_reply(("Paris", None)).output, "Paris"),
     "a pair as output": (lambda: replies.execute_reply((48.9, 2.4)).output, (48.9, 2.4)),

@@ -39,7 +39,7 @@ def server() -> Iterator[ModelServer]:
 
 def make_endpoint(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
     """Create a separate endpoint, whose window other calls do not change."""
-    return Endpoint(server.url, ApiKey(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options)
+    return Endpoint(server.url, ApiKey(SECRET, "MY_KEY"), {}, clock=clock, rng=random.Random(3), **options)
 
 
 def http_call(server: ModelServer, path: str = "/v1/chat/completions") -> HttpCall:
@@ -448,7 +448,7 @@ def test_a_key_at_the_cut_of_a_message_is_hidden(before: int) -> None:
     """It is removed before the message is shortened."""
     body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})
     for quoted in (body, b"x" * before + SECRET.encode(), msgspec.json.encode("x" * before + SECRET)):
-        message = read_error_body(quoted, ApiKey(SECRET).hide).message
+        message = read_error_body(quoted, ApiKey(SECRET).redact).message
         assert SECRET[:4] not in message
         assert len(message) <= MAX_QUOTE + 1
 

@@ -1,8 +1,8 @@
 """The gate: check that a run is no worse than its baseline, within a margin.
 
-All metrics must pass, so a pass needs no correction for several metrics. One failed metric is
-enough, so of k metrics one fails only if its interval of 1 - 0.05 / k lies beyond the margin. Equal
-systems fail in at most 2.5 % of all gates, and in far fewer with a margin.
+All metrics must pass, so a pass needs no correction for several metrics. One failed metric fails the gate, so each of k
+metrics fails only if its 1 - 0.05 / k interval lies beyond the margin. Equal systems fail in at most 2.5% of all
+gates, and in far fewer with a margin.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from proctor.comparison.gates import thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gaps,
+    apply_cache_limit,
     apply_coverage_limit,
     apply_missing_limit,
     apply_unmatched_limit,
     find_gaps,
+    find_rating_gaps,
     find_worst_gap,
 )
 from proctor.comparison.report import EvalReport
@@ -55,6 +57,7 @@ from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, Met
 from proctor.records.formatting import Kind
 from proctor.records.gate import Check, Early, GateResult, GateVerdict
 from proctor.records.rubric import read_run_columns
+from proctor.records.run import RunMetadata
 
 LEVEL = 0.05
 DEFAULT_MARGIN = 0.02
@@ -87,7 +90,7 @@ def judge_margin(
 
 
 def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVEL) -> Interval | None:
-    """Return the bounds of the difference, also if all pairs differ by the same number.
+    """Return the bounds of the difference, even if all pairs differ by the same number.
 
     None for a single sample and for too few clusters. The lower bound of scores allows for rare
     samples that the evidence does not rule out.
@@ -108,7 +111,7 @@ def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVE
         return None
     if kind == "number":
         return (differences[0], differences[0]) if units >= MIN_EQUAL_SAMPLES else None
-    # At most this share of all samples differ by another number, and a score by no more than 1.
+    # At most this fraction of all samples differs by another number, and a score by no more than 1.
     share = wilson_interval(0, units, confidence)
     max_difference = (1 + abs(differences[0])) * (1.0 if share is None else share[1])
     return differences[0] - max_difference, differences[0] + max_difference
@@ -146,10 +149,10 @@ def _find_interval(
         interval, shift = evidence.interval(confidence, factor), (factor - 1) * (delta.b or 0.0)
         return interval and (interval[0] + shift, interval[1] + shift)
     plain = estimate_bounds(evidence, delta.kind, confidence)
-    shifted = _add_margin(delta, evidence, margin)
-    if plain is None or plain[0] == plain[1] or shifted is None:
+    shifted_evidence = _add_margin(delta, evidence, margin)
+    if plain is None or plain[0] == plain[1] or shifted_evidence is None:
         return plain
-    interval, shift = shifted.interval(confidence), (mean(shifted.second) or 0.0) - (delta.b or 0.0)
+    interval, shift = shifted_evidence.interval(confidence), (mean(shifted_evidence.second) or 0.0) - (delta.b or 0.0)
     return plain if interval is None else (interval[0] + shift, interval[1] + shift)
 
 
@@ -162,7 +165,7 @@ def _add_margin(delta: MetricDelta, evidence: Evidence, margin: float) -> Eviden
 
 
 def _margin_factor(delta: MetricDelta, margin: float) -> float:
-    """Return what the baseline's numbers are multiplied by to add a relative margin."""
+    """Return the factor that adds a relative margin to the baseline's numbers."""
     if delta.kind != "number" or not margin or not delta.b:
         return 1.0
     return 1 + (-margin if delta.higher_is_better else margin) / delta.b
@@ -180,42 +183,44 @@ def _estimate_more(
         return None
     # With several metrics, a failure needs more certainty than a pass.
     passes, fails = LEVEL / 2, LEVEL / 2 / family
-    known = MarginEvidence(evidence.n, distance, delta.error or 0.0, passes, fails)
+    margin_evidence = MarginEvidence(evidence.n, distance, delta.error or 0.0, passes, fails)
     if isinstance(evidence, BootstrapEvidence):
-        return estimate_more_samples(known, known.is_decided)
+        return estimate_more_samples(margin_evidence, margin_evidence.is_decided)
     if delta.error or not evidence.paired:
-        return _estimate_from_spread(delta, evidence, margin, known)
+        return _estimate_from_spread(delta, evidence, margin, margin_evidence)
     if delta.kind == "number":
         return max(1, MIN_EQUAL_SAMPLES - evidence.n)
     # No samples differ: the number of samples whose interval lies within the margin.
     z = normal_quantile(1 - (passes if distance > 0 else fails))
-    enough = z * math.sqrt(2) / abs(distance) - 2
+    min_samples = z * math.sqrt(2) / abs(distance) - 2
     if not evidence.is_binary:
-        enough = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
-    return max(1, math.ceil(enough) - evidence.n)
+        min_samples = z * z * ((1 + abs(delta.absolute)) / abs(distance) - 1)
+    return max(1, math.ceil(min_samples) - evidence.n)
 
 
-def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float, known: MarginEvidence) -> int | None:
-    shifted = _add_margin(delta, evidence, margin)
-    error = (shifted.error if shifted is not None else None) or known.error
+def _estimate_from_spread(
+    delta: MetricDelta, evidence: Evidence, margin: float, margin_evidence: MarginEvidence
+) -> int | None:
+    shifted_evidence = _add_margin(delta, evidence, margin)
+    error = (shifted_evidence.error if shifted_evidence is not None else None) or margin_evidence.error
     groups = split_groups(msgspec.structs.replace(delta, error=error))
-    pass_level, fail_level = 1 - 2 * known.passes, 1 - 2 * known.fails
-    passing = _find_spread(delta, evidence, margin, pass_level)
-    failing = _find_spread(delta, evidence, margin, fail_level)
-    if groups is None or passing is None or failing is None:
+    pass_level, fail_level = 1 - 2 * margin_evidence.passes, 1 - 2 * margin_evidence.fails
+    pass_spread = _find_spread(delta, evidence, margin, pass_level)
+    fail_spread = _find_spread(delta, evidence, margin, fail_level)
+    if groups is None or pass_spread is None or fail_spread is None:
         return None
     center = delta.absolute or 0.0
 
     def find_half_widths(total: int) -> tuple[float, float]:
-        pass_low, pass_high = _project_interval(evidence, delta, passing, groups, total, pass_level)
-        fail_low, fail_high = _project_interval(evidence, delta, failing, groups, total, fail_level)
+        pass_low, pass_high = _project_interval(evidence, delta, pass_spread, groups, total, pass_level)
+        fail_low, fail_high = _project_interval(evidence, delta, fail_spread, groups, total, fail_level)
         if delta.higher_is_better:
             return center - pass_low, fail_high - center
         return pass_high - center, center - fail_low
 
     other = groups[1] if len(groups) > 1 else None
-    known = known._replace(error=groups[0].error, other_group=other, half_widths=find_half_widths)
-    return estimate_more_samples(known, known.is_decided)
+    margin_evidence = margin_evidence._replace(error=groups[0].error, other_group=other, half_widths=find_half_widths)
+    return estimate_more_samples(margin_evidence, margin_evidence.is_decided)
 
 
 def _project_interval(
@@ -231,9 +236,11 @@ def _project_interval(
     if evidence.is_binary and evidence.clusters is None:
         return _project_rates(evidence, more, confidence)
     group, other = groups[0], groups[1] if len(groups) > 1 else None
-    now, then = (project_error(group.n, group.error, n, other)[0] for n in (group.n, group.n + more))
+    current_error, projected_error = (
+        project_error(group.n, group.error, n, other)[0] for n in (group.n, group.n + more)
+    )
     center = delta.absolute or 0.0
-    low, high = (center + (end - center) * then / now for end in interval)
+    low, high = (center + (end - center) * projected_error / current_error for end in interval)
     if needs_rare_allowance(delta):
         means = mean(evidence.first) or 0.0, mean(evidence.second) or 0.0
         low = widen_for_rare_samples((low, high), means, total, confidence)[0]
@@ -259,11 +266,11 @@ class GateConfig(msgspec.Struct, frozen=True):
     """The configuration of a gate.
 
     `metrics` holds the margin of each metric: how much worse it may be, in points of a rate or score (0.02 is two
-    points), relative to the baseline for any other number. `fail_under` holds lowest values, `max_flips` is how many
-    samples may be lost. `better` maps a field to True if higher values are better. `accept_changes`
-    allows evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide.
-    `unpaired` compares all samples of both as two groups. `max_missing` is how many samples of either may be without a
-    number: a share, or a count if it is an integer.
+    points), relative to the baseline for any other number. `fail_under` holds the lowest allowed values, `max_flips` is
+    how many samples may be lost. `better` maps a field to True if higher values are better. `accept_changes` allows
+    evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide. `unpaired`
+    compares all samples of both runs as two groups. `max_missing` limits the samples without a number in either run: a
+    fraction, or a count if it is an integer.
     """
 
     metrics: Mapping[str, float] = {}
@@ -285,13 +292,13 @@ class GateConfig(msgspec.Struct, frozen=True):
                 )
         if self.max_flips is not None and self.max_flips < 0:
             raise ConfigError(
-                f"must be 0 or more, got {self.max_flips}", where="max_flips", fix="write 0 to allow no lost sample"
+                f"must be 0 or more, got {self.max_flips}", where="max_flips", fix="write 0 to allow no flips"
             )
         if self.max_missing < 0 or not (self.max_missing <= 1 or isinstance(self.max_missing, int)):
             raise ConfigError(
                 f"must be a share from 0 to 1 or a number of samples, got {self.max_missing:g}",
                 where="max_missing",
-                fix="write a share such as 10% or 0.1, or a whole number of samples",
+                fix="write a share such as 10% or 0.1, or a number of samples",
             )
         if self.unpaired and self.max_flips is not None:
             raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out `unpaired` or `max_flips`")
@@ -320,7 +327,7 @@ def decide(
     """
     config.validate()
     if not pairs and not config.fail_under:
-        raise ConfigError("there is nothing to check", where="gate", fix="name a baseline, or --fail-under")
+        raise ConfigError("nothing to check", where="gate", fix="name a baseline, or --fail-under")
     pairs = [unpair_sides(a, b) if config.unpaired else mark_different_samples(a, b) for a, b in pairs]
     pairs = [request_metrics(a, b, config.metrics) for a, b in pairs]
     comparisons = compare_all(pairs, better=config.better, accept_changes=config.accept_changes) if pairs else []
@@ -329,7 +336,7 @@ def decide(
             raise ConfigError(
                 f"{comparison.a} and {comparison.b} have no sample in common, and {NO_PAIRS}",
                 where="max_flips",
-                fix="leave it out: the runs are then compared as two groups",
+                fix="check the dataset; to compare the runs as two groups, leave it out and add --unpaired",
             )
         require_same_evaluators(comparison, config, (a, b))
         require_numbers(a, b, config)
@@ -338,13 +345,14 @@ def decide(
         *_check_thresholds(report, config),
         *_check_flips(pairs, comparisons, config),
     ]
-    return conclude_gate(checks, comparisons, report, baseline=baseline, notes=notes)
+    return conclude_gate(checks, comparisons, report, pairs, baseline=baseline, notes=notes)
 
 
 def conclude_gate(
     checks: Sequence[Check],
     comparisons: Sequence[Comparison],
     report: EvalReport | None,
+    pairs: Sequence[Pair] = (),
     *,
     baseline: str,
     notes: Iterable[str] = (),
@@ -353,8 +361,9 @@ def conclude_gate(
     """Combine checks into the result of a gate."""
     verdicts = {check.verdict for check in checks}
     worst_first: tuple[GateVerdict, ...] = ("fail", "inconclusive")
-    verdict: GateVerdict = next((each for each in worst_first if each in verdicts), "pass")
+    verdict: GateVerdict = next((candidate for candidate in worst_first if candidate in verdicts), "pass")
     run = report.metadata if report is not None else None
+    warnings = _collect_warnings(run, pairs, baseline)
     all_notes = [*notes]
     if report is not None and run is not None:
         all_notes.extend(warn_constant_judges(report.results, run))
@@ -371,10 +380,29 @@ def conclude_gate(
         describe.describe_gate(verdict, checks, early),
         tuple(checks),
         tuple(comparisons),
-        tuple(note for note in dict.fromkeys(all_notes) if note != DIFFERENT_MOMENTS or has_latency),
+        tuple(
+            note
+            for note in dict.fromkeys(all_notes)
+            if note not in warnings and (note != DIFFERENT_MOMENTS or has_latency)
+        ),
         early,
         "" if run is None else run.name,
+        warnings,
     )
+
+
+def _collect_warnings(run: RunMetadata | None, pairs: Sequence[Pair], baseline: str) -> tuple[str, ...]:
+    """Return the warnings of the run, and those that only the baseline has."""
+    runs = [run, *(a.run for a, _ in pairs)]
+    own = dict.fromkeys(text for each in runs if each is not None for text in each.warnings)
+    others = (
+        f"the baseline {baseline or b.name}: {text}"
+        for _, b in pairs
+        if b.run is not None
+        for text in b.run.warnings
+        if text not in own
+    )
+    return tuple(dict.fromkeys((*own, *others)))
 
 
 def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], config: GateConfig) -> Iterator[Check]:
@@ -392,15 +420,15 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], con
             gaps = find_gaps(a, b, comparison, delta.name)
             check = apply_missing_limit(check, gaps, config.max_missing, comparison.b)
             check = apply_coverage_limit(check, delta.name, a, b, config.max_missing)
-            if not config.accept_changes:
-                check = apply_unmatched_limit(check, comparison, a)
+            check = apply_unmatched_limit(check, comparison, a, accept_changes=config.accept_changes)
+            check = apply_cache_limit(check, a.results, a.run)
             yield msgspec.structs.replace(check, configuration=a.name if len(pairs) > 1 else "")
 
 
 def _list_names(metric: str) -> tuple[str, str]:
-    """Return the names under which a comparison may have a metric.
+    """Return the names under which a comparison may store a metric.
 
-    It has only the pass rate if every trial has a verdict, and only the score of an evaluator whose scores are 0 or 1.
+    It stores only `pass_rate` if every trial has a verdict, and only the score of an evaluator whose scores are 0 or 1.
     """
     return metric, PASS_RATE if metric == STRICT_PASS_RATE else metric.removesuffix(".pass_rate")
 
@@ -410,11 +438,9 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
     name, alternative_name = _list_names(metric)
     delta = comparison.find(name) or comparison.find(alternative_name)
     if delta is None:
-        known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
-        known.update(each for side in sides for each in list_known_metrics(side))
-        raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known)
-        )
+        known_names = {STRICT_PASS_RATE, *(candidate.name for candidate in comparison.all_deltas())}
+        known_names.update(candidate for side in sides for candidate in list_known_metrics(side))
+        raise ConfigError(f"unknown metric {name!r}", where="metric", fix=thresholds.suggest_metric(name, known_names))
     if delta.higher_is_better is None:
         raise ConfigError(
             f"Proctor does not know whether higher or lower values of {name} are better",
@@ -427,26 +453,28 @@ def find_delta(comparison: Comparison, metric: str, sides: Iterable[Side] = ()) 
 def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: Iterable[Side] = ()) -> None:
     """Raise `ConfigError` for a combined metric if the evaluators are not the same."""
     deltas = {name: find_delta(comparison, name, sides) for name in config.metrics}
-    incomparable = [
+    incomparable_metrics = [
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
+        # A gate on a latency decides, and adds a note.
+        and not has_different_moments(delta)
         # An evaluator that stopped judging makes a check inconclusive instead.
         and (comparison.evaluator_differences or not comparison.uneven or delta.name not in COMBINED_METRICS)
     ]
     if comparison.evaluator_differences and config.max_flips is not None:
-        incomparable.append("the number of lost samples")
-    if not incomparable:
+        incomparable_metrics.append("the number of lost samples")
+    if not incomparable_metrics:
         return
     shared = [n for n, delta in comparison.scores.items() if delta.verdict != NOT_COMPARABLE and delta.n]
     by_shared = f"use a metric that both have: --metric {shared[0]}; " if shared else ""
-    otherwise = "" if config.accept_changes else ", or add --accept-changes"
+    alternative = "" if config.accept_changes else ", or add --accept-changes"
     raise ConfigError(
         f"{comparison.a} and {comparison.b} were not scored by the same evaluators, so "
-        f"{' and '.join(incomparable)} cannot be compared: "
+        f"{' and '.join(incomparable_metrics)} cannot be compared: "
         f"{'; '.join(comparison.evaluator_differences or comparison.notes)}",
         where="baseline",
-        fix=f"{by_shared}make a new baseline with these evaluators{otherwise}",
+        fix=f"{by_shared}make a new baseline with these evaluators{alternative}",
     )
 
 
@@ -461,7 +489,7 @@ def require_numbers(a: Side, b: Side, config: GateConfig) -> None:
 
 
 def convert_margin(delta: MetricDelta, share: float) -> float:
-    """Convert a margin to the metric's own unit; raise `ConfigError` if nothing could fail."""
+    """Convert a margin to the metric's unit; raise `ConfigError` if nothing could fail."""
     if delta.kind == "number":
         return share * abs(delta.b or 0.0)
     if share >= 1:
@@ -509,20 +537,21 @@ def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator
     for metric, threshold in thresholds.convert_thresholds(
         config.fail_under, read_run_columns(report.metadata)
     ).items():
-        below = thresholds.find_shortfalls(report, {metric: threshold})
+        shortfalls = thresholds.find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
         number = "" if reached is None else f" is {reached:.4g},"
-        sentence = "; ".join(below) or f"{metric}{number} at least {threshold:g}"
+        sentence = "; ".join(shortfalls) or f"{metric}{number} at least {threshold:g}"
         check = Check(
             f"{metric} at least {threshold:g}",
-            "fail" if below else "pass",
+            "fail" if shortfalls else "pass",
             f"{sentence}{describe.describe_count(value)}",
             value=reached,
             n=0 if value is None else value.n,
             kind="rate" if value is not None and value.kind == "rate" else "number",
         )
-        yield apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
+        check = apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
+        yield apply_cache_limit(check, report.results, report.metadata)
 
 
 def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], config: GateConfig) -> Iterator[Check]:
@@ -538,8 +567,12 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
             value=float(lost),
             n=comparison.samples,
         )
+        check = apply_missing_limit(
+            check, find_rating_gaps(run, base, STRICT_PASS_RATE), config.max_missing, comparison.b
+        )
         check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
-        yield check if config.accept_changes else apply_unmatched_limit(check, comparison, run)
+        check = apply_unmatched_limit(check, comparison, run, accept_changes=config.accept_changes)
+        yield apply_cache_limit(check, run.results, run.run)
 
 
 def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
@@ -553,5 +586,7 @@ def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
 
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
     """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
-    named = margins or {thresholds.DEFAULT_METRIC: None}
-    return {name: margin if own is None else own for name, own in named.items()}
+    margin_by_metric = margins or {thresholds.DEFAULT_METRIC: None}
+    return {
+        name: margin if metric_margin is None else metric_margin for name, metric_margin in margin_by_metric.items()
+    }

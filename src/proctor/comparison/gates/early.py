@@ -1,7 +1,7 @@
 """A gate that is checked during its run, and stops the run as soon as it is decided.
 
-After every sample it updates a confidence sequence: an interval of the difference to the baseline that holds at every
-moment, so that the run can stop at the first verdict with 95 % certainty. This requires samples in random order:
+After every sample it updates a confidence sequence: an interval of the difference from the baseline that is valid at
+every moment, so that the run can stop at the first verdict with 95% certainty. This requires samples in random order:
 samples that finish first may be the easy ones. Results are processed in sample order; early ones are queued.
 """
 
@@ -19,7 +19,7 @@ from proctor.comparison.gates import decision
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gap,
-    Gaps,
+    apply_cache_limit,
     apply_coverage_limit,
     apply_missing_limit,
     apply_unmatched_limit,
@@ -61,11 +61,11 @@ def make_metric_reader(metric: str, evaluators: Sequence[str] = ()) -> Reader:
         return lambda result: _PASS_VALUES.get(find_outcome(result, name))
     if name in evaluators and statistic == "mean":
         return make_score_reader(name)
-    known = [*_OVERALL, *(f"{each}.{s}" for each in evaluators for s in ("pass_rate", "mean"))]
+    known_metrics = [*_OVERALL, *(f"{evaluator}.{s}" for evaluator in evaluators for s in ("pass_rate", "mean"))]
     raise ConfigError(
         f"a gate that stops its run early does not support the metric {metric!r}",
         where="metric",
-        fix=suggest_name(metric, known),
+        fix=suggest_name(metric, known_metrics),
     )
 
 
@@ -110,9 +110,9 @@ class EarlyGate:
 
     `baseline` holds the baseline's numbers by sample id, `read` reads a number from a result. Pass `add_result` to a
     run: `evaluate(…, shuffle=7, decide=gate.add_result)`. A sample counts when all its epochs have arrived and its turn
-    has come. `configuration` is the one to judge; without it the run must have only one. Samples that the baseline
-    lacks (`unmatched`) and samples without a number (`unscored`) are left out and counted. The verdict generalizes
-    beyond this dataset. A false pass and a false fail each occur in at most 2.5 % of runs.
+    has come. `configuration` is the configuration to judge; without it the run must have only one. Samples that the
+    baseline lacks (`unmatched`) and samples without a number (`unscored`) are left out and counted. The verdict
+    generalizes beyond this dataset. A false pass and a false fail each occur in at most 2.5% of runs.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class EarlyGate:
     ) -> None:
         if not 0 <= margin < 1:
             raise ConfigError(
-                f"a margin must be at least 0 and less than 1, got {margin!r}", where="margin", fix="write 0.02"
+                f"a margin must be 0 or more and less than 1, got {margin!r}", where="margin", fix="write 0.02"
             )
         if not baseline:
             raise ConfigError(
@@ -212,7 +212,7 @@ class EarlyGate:
 
     @property
     def reason(self) -> str:
-        """The verdict and its figures in a sentence."""
+        """One sentence with the verdict and its numbers."""
         low, high = (f"{100 * end:+.1f}" for end in self.interval)
         by = f" by more than {100 * self.margin:g} points" if self.margin else ""
         verdict = {
@@ -227,14 +227,14 @@ class EarlyGate:
         )
         return (
             f"{self.metric} is {verdict}; the difference is from {low} to {high} points "
-            f"({self._percent:g} % confidence sequence) after {format_count(self.n, 'sample')}{left_out}"
+            f"({self._percent:g}% confidence sequence) after {format_count(self.n, 'sample')}{left_out}"
         )
 
 
 def replay_results(gate: EarlyGate, results: Results | Sequence[EvalResult], seed: int) -> EarlyGate:
     """Pass the results of a stored run that was shuffled with a seed to a gate.
 
-    The run must have completed, early or not: its samples are then the first of the order.
+    The run must have completed, early or not, so that its samples are the first in the shuffled order.
     """
     names = sorted({result.sample_id for result in results}, key=lambda name: shuffle_key(seed, name))
     turns = {name: turn for turn, name in enumerate(names)}
@@ -260,7 +260,7 @@ def make_early_gate(
 
 
 def require_single_metric(config: decision.GateConfig) -> None:
-    """Raise `ConfigError` for anything that a run which stops early cannot check."""
+    """Raise `ConfigError` for options that a run with an early stop cannot check."""
     config.validate()
     if len(config.metrics) != 1:
         raise ConfigError(
@@ -295,7 +295,7 @@ def conclude_early_gate(
 ) -> GateResult:
     """Return the result of a gate that has checked a run.
 
-    Its numbers are those of the samples that decided it, which may be fewer than those that ran.
+    Its numbers cover the samples that decided it, which may be fewer than the samples that ran.
     """
     new, old = pair
     # Drop the early-stop note: this interval is valid at any stopping time.
@@ -324,19 +324,20 @@ def conclude_early_gate(
     )
     sentence = describe_metric(check, delta, missing=gate.unscored, show_more=False)
     check = msgspec.structs.replace(check, sentence=sentence)
-    gap = find_gaps(new, old, comparison, delta.name).baseline
-    gaps = Gaps(Gap(gate.unscored, gate.n + gate.unscored), gap)
+    gaps = find_gaps(new, old, comparison, delta.name)
+    if not gaps.run.evaluator:
+        gaps = gaps._replace(run=Gap(gate.unscored, gate.n + gate.unscored))
     check = apply_missing_limit(check, gaps, max_missing, comparison.b)
     check = apply_coverage_limit(check, delta.name, new, old, max_missing)
-    if not accept_changes:
-        check = apply_unmatched_limit(check, comparison, new)
-    planned = None
+    check = apply_unmatched_limit(check, comparison, new, accept_changes=accept_changes)
+    check = apply_cache_limit(check, new.results, report.metadata)
+    planned_samples = None
     if report.metadata is not None and (length := report.metadata.dataset.length) is not None:
-        planned = min(length, report.metadata.options.limit or length)
-    early = Early(gate.n, comparison.samples + len(comparison.only_a), planned)
+        planned_samples = min(length, report.metadata.options.limit or length)
+    early = Early(gate.n, comparison.samples + len(comparison.only_a), planned_samples)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
-    return decision.conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
+    return decision.conclude_gate([check], [shown], report, [pair], baseline=baseline, notes=notes, early=early)
 
 
 def replay_early_gate(

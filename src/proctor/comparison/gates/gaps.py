@@ -16,7 +16,14 @@ from proctor.comparison.contents import count_failed_trials
 from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import MEAN_SCORE, Side, ValuesBySample
-from proctor.metrics.warnings import MAX_MISSING_SHARE, MissingVerdicts, count_skipped, find_evaluator
+from proctor.metrics.warnings import (
+    MAX_MISSING_SHARE,
+    MissingVerdicts,
+    count_skipped,
+    describe_rating,
+    find_evaluator,
+    find_highest_rating,
+)
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue
@@ -28,10 +35,10 @@ DEFAULT_MAX_MISSING = MAX_MISSING_SHARE
 
 
 class Gap(NamedTuple):
-    """How many of how many trials have no number, or only part of it (`partial`).
+    """The number of trials without a number, or with only part of it (`partial`), and the total.
 
     `skipped` counts the missing ones that were skipped; `reason` is the most frequent reason.
-    `evaluator` is set if a combined metric has a number although this evaluator judged nothing.
+    `evaluator` is set if a metric has a number although this evaluator judged nothing, or is not reliable.
     """
 
     missing: int
@@ -41,13 +48,16 @@ class Gap(NamedTuple):
     skipped: int = 0
     reason: str = ""
     evaluator: str = ""
+    is_unreliable: bool = False
 
     def exceeds(self, limit: float) -> bool:
-        """True if more are missing than the limit: a share, or a count if it is an integer."""
+        """True if more are missing than the limit: a fraction, or a count if it is an integer."""
         allowed = limit if isinstance(limit, int) else limit * self.total
         return self.missing > allowed + 1e-9
 
     def describe(self, where: str) -> str:
+        if self.is_unreliable:
+            return f"the scores of {self.evaluator} in {where} are not reliable ({self.reason})"
         if self.evaluator:
             judged = f"{self.evaluator} judged {self.total - self.missing:,} of {self.total:,}"
             reason = f" (most frequent reason: {self.reason})" if self.reason else ""
@@ -110,27 +120,47 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
     """Find the samples without a number in the run, and in the baseline.
 
     A sample should have a number if the other side has one, or if it failed or was skipped; skips do not count in a run
-    that ignores them. In two groups only failures count, because their samples may concern an evaluator more or less
+    that ignores them. In two groups only failures count, because an evaluator may apply to their samples more or less
     often. If failures are unknown, the gap is the difference in the shares of samples that have a number.
     """
     new, old = _SideNumbers.read(a, metric), _SideNumbers.read(b, metric)
     if comparison.samples:
         shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
         expected = shared & {*new.numbers, *old.numbers, *new.failed, *old.failed}
-        return Gaps(new.find_gap(expected), old.find_gap(expected))
-    new_share, old_share = (
-        len(known.numbers) / len(side.samples) if side.samples else 0.0 for known, side in ((new, a), (old, b))
-    )
-    return Gaps(
-        new.find_group_gap(round(old_share * len(a.samples))), old.find_group_gap(round(new_share * len(b.samples)))
-    )
+        gaps = Gaps(new.find_gap(expected), old.find_gap(expected))
+    else:
+        new_share, old_share = (
+            len(known.numbers) / len(side.samples) if side.samples else 0.0 for known, side in ((new, a), (old, b))
+        )
+        gaps = Gaps(
+            new.find_group_gap(round(old_share * len(a.samples))), old.find_group_gap(round(new_share * len(b.samples)))
+        )
+    unreliable = find_rating_gaps(a, b, metric)
+    return Gaps(*(found if found.missing else gap for found, gap in zip(unreliable, gaps, strict=True)))
+
+
+def find_rating_gaps(a: Side, b: Side, metric: str) -> Gaps:
+    """Count all samples as missing on a side whose evaluator rates on a scale: its scores mean something else."""
+    return Gaps(*(_find_rating_gap(metric, side.results, side.run) or Gap(0, 0) for side in (a, b)))
+
+
+def _find_rating_gap(metric: str, results: Results | None, run: RunMetadata | None) -> Gap | None:
+    if run is None or results is None:
+        return None
+    for spec in run.evaluators:
+        if metric in COMBINED_METRICS or find_evaluator(metric, run)[1] == spec.name:
+            rating = find_highest_rating(results, spec.name)
+            if rating is not None:
+                total = len(results)
+                return Gap(total, total, evaluator=spec.name, reason=describe_rating(rating), is_unreliable=True)
+    return None
 
 
 def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_MISSING) -> Gap:
     """Find the largest gap of a metric in any configuration.
 
-    Errors and skips are missing; skips are not if the run ignores them. A configuration that exceeds
-    the limit is worse than any that does not.
+    Errors and skips are missing; skips are not if the run ignores them. A configuration above the limit is worse than
+    any configuration within it.
     """
     tables = {name: t for name, t in report.by_configuration.items() if metric in t}
     gaps = [
@@ -151,6 +181,8 @@ def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Res
     value = table.get(metric)
     if value is None:
         return Gap(0, 0)
+    if (unreliable := _find_rating_gap(metric, results, run)) is not None:
+        return unreliable
     if metric in COMBINED_METRICS and run is not None and (unused := _find_unused_evaluator(results, run)):
         return unused
     is_score, evaluator = find_evaluator(metric, run)
@@ -182,7 +214,7 @@ def apply_missing_limit(check: Check, gaps: Gaps, limit: float, baseline: str = 
     """Add the number of missing samples to a check; it does not pass if that exceeds the limit."""
     check = msgspec.structs.replace(check, missing=gaps.run.missing, baseline_missing=gaps.baseline.missing)
     sides = ((gaps.run, "this run"), (gaps.baseline, baseline))
-    allowed = f"at most {limit:,}" if isinstance(limit, int) else f"at most {100 * limit:g} %"
+    allowed = f"at most {limit:,}" if isinstance(limit, int) else f"at most {100 * limit:g}%"
     return _require_none(
         check,
         [gap.describe(where) for gap, where in sides if gap.exceeds(limit)],
@@ -193,9 +225,9 @@ def apply_missing_limit(check: Check, gaps: Gaps, limit: float, baseline: str = 
 def apply_coverage_limit(check: Check, metric: str, a: Side, b: Side, limit: float) -> Check:
     """Keep a check of a combined metric from passing if an evaluator stopped judging.
 
-    An evaluator stopped judging if more than the limit of its verdicts in the baseline are missing in
-    the run, also in runs that ignore skips: the check was not made. A mean changes as well if an
-    evaluator judges samples that it did not judge in the baseline.
+    An evaluator stopped judging if more than the limit of its verdicts in the baseline are missing in the run, even in
+    runs that ignore skips, because the check was not made. A mean also changes if an evaluator judges samples that it
+    did not judge in the baseline.
     """
     if check.verdict != "pass" or metric not in COMBINED_METRICS:
         return check
@@ -211,10 +243,32 @@ def apply_coverage_limit(check: Check, metric: str, a: Side, b: Side, limit: flo
     return _require_none(check, problems, advice)
 
 
-def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side) -> Check:
-    """Keep a check on pairs from passing if more than a tenth of either side has no partner."""
-    if check.verdict != "pass" or not comparison.samples:
+def apply_cache_limit(check: Check, results: Results | None, run: RunMetadata | None) -> Check:
+    """Keep a check from passing if every output came from the cache, also of one configuration: nothing was tested.
+
+    Recordings have no cache. A rescored run has the outputs of an earlier run, and so what was true of them.
+    """
+    cached = None if run is None else run.cached_outputs
+    if check.verdict != "pass" or run is None or cached is None or not cached.count:
         return check
+    is_untested = cached.count == cached.total
+    if not is_untested and results is not None and len(run.configurations) > 1:
+        is_untested = all(result.trial.cached for result in results if result.success)
+    problem = "every output came from the cache, so the target was not called"
+    return _require_none(check, [problem] if is_untested else [], ": run the evaluation again with --no-cache")
+
+
+def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, accept_changes: bool = False) -> Check:
+    """Keep a check from passing if more than a tenth of either side has no partner, or if there is no pair at all.
+
+    With `accept_changes` the pairs decide, however few there are. Only `unpaired` sides need none.
+    """
+    if check.verdict != "pass" or comparison.unpaired or (comparison.samples and accept_changes):
+        return check
+    if not comparison.samples:
+        same = "the same in both" if comparison.other_content else "in both"
+        advice = ": check the dataset, or add --unpaired to compare the runs as two groups"
+        return _require_none(check, [f"no sample is {same}"], advice)
     a, b, pairs, different = comparison.a, comparison.b, comparison.samples, len(comparison.other_content)
     new, removed = len(comparison.only_a) + different, count_removed_samples(run, comparison)
     total = pairs + different + len(comparison.only_b)

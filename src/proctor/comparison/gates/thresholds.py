@@ -11,7 +11,7 @@ from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.numbers import is_number, read_percent
 from proctor.records.rubric import TOTAL_SCORE, Columns, read_run_columns
 
-# Lower is better for metrics with these prefixes, so they have no threshold; the texts are alternatives.
+# Lower is better for metrics with these prefixes, so they have no threshold; each value suggests an alternative.
 LOWER_IS_BETTER = {
     "latency_ms.": "check each sample with the evaluator latency: field: {path: latency_ms, "
     "evaluators: [{latency: {max_ms: 2000}}]}; or compare with an earlier run: "
@@ -28,11 +28,11 @@ MIN_PERCENTAGE = 0.01
 
 
 class Percentage(float):
-    """A threshold in percent: 80 % of a rate is 0.8, and 80 % of a scale up to 5 is 4."""
+    """A threshold in percent: 80% of a rate is 0.8, and 80% of a scale up to 5 is 4."""
 
 
 def read_threshold(raw: Any, where: str) -> float:
-    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%."""
+    """Read a threshold from a file, an option or Python: a number, or a string such as "80%"."""
     percent = read_percent(raw)
     if percent is not None:
         if 0 < percent < MIN_PERCENTAGE:
@@ -51,16 +51,16 @@ def read_threshold(raw: Any, where: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ConfigError(f"expected a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%")
+        raise ConfigError(f"must be a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%")
     return number
 
 
 def read_thresholds(raw: Any, where: str) -> dict[str, float]:
     """Read the lowest allowed value of each metric; a bare number is for the strict pass rate."""
-    named = raw if isinstance(raw, Mapping) else {DEFAULT_METRIC: raw}
+    values_by_metric = raw if isinstance(raw, Mapping) else {DEFAULT_METRIC: raw}
     thresholds: dict[str, float] = {}
     problems: list[Problem] = []
-    for metric, threshold in named.items():
+    for metric, threshold in values_by_metric.items():
         try:
             thresholds[str(metric)] = read_threshold(threshold, where)
         except ConfigError as error:
@@ -72,7 +72,7 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
 
 
 def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
-    """Convert each threshold to the unit of its metric: 80 % of a total score up to 5 is 4.
+    """Convert each threshold to the unit of its metric: 80% of a total score up to 5 is 4.
 
     Raises `ConfigError` for a total score outside its scale.
     """
@@ -82,7 +82,7 @@ def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dic
     low, high = rubrics.scale
     value = round(threshold * high, 12) if isinstance(threshold, Percentage) else threshold
     if not low <= value <= high:
-        share = f"{100 * threshold:g} % of {high:g}, " if isinstance(threshold, Percentage) else ""
+        share = f"{100 * threshold:g}% of {high:g}, " if isinstance(threshold, Percentage) else ""
         raise ConfigError(
             f"the threshold of {TOTAL_SCORE} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",
@@ -112,29 +112,31 @@ def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list
     return shortfalls
 
 
-def require_known_metrics(thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()) -> None:
+def require_known_metrics(
+    thresholds: Iterable[str], known_metrics: Iterable[str], custom: Collection[str] = ()
+) -> None:
     """Raise `ConfigError` for a threshold of an unknown metric.
 
-    A name that starts with the name of a `custom` metric is accepted: which values a custom metric
-    returns is known only after it was computed.
+    A name that starts with the name of a `custom` metric is accepted, because the values of a custom metric are known
+    only after it is computed.
     """
-    names, prefixes = set(known), tuple(f"{name}." for name in custom)
-    unknown = {
+    names, prefixes = set(known_metrics), tuple(f"{name}." for name in custom)
+    unknown_metrics = {
         metric: suggest_metric(metric, names | set(custom))
         for metric in thresholds
         if metric not in names and not f"{metric}.".startswith(prefixes)
     }
-    if len(unknown) == 1:
-        ((metric, fix),) = unknown.items()
-        raise ConfigError(f"there is no metric {metric!r}", where="fail_under", fix=fix)
-    if unknown:
-        problems = [Problem(metric, f"there is no such metric; {fix}") for metric, fix in unknown.items()]
+    if len(unknown_metrics) == 1:
+        ((metric, fix),) = unknown_metrics.items()
+        raise ConfigError(f"unknown metric {metric!r}", where="fail_under", fix=fix)
+    if unknown_metrics:
+        problems = [Problem(metric, f"unknown metric; {fix}") for metric, fix in unknown_metrics.items()]
         raise ConfigError("some metrics are unknown", where="fail_under", problems=problems)
 
 
-def suggest_metric(metric: str, known: Iterable[str]) -> str:
-    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest."""
-    names = set(known)
+def suggest_metric(metric: str, known_metrics: Iterable[str]) -> str:
+    """Suggest a metric: one of the evaluator's metrics, one with that prefix, or the nearest name."""
+    names = set(known_metrics)
     of_evaluator = [name for suffix in ("mean", "pass_rate") if (name := f"{metric}.{suffix}") in names]
     matches = of_evaluator or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
     return f"did you mean {' or '.join(map(repr, matches))}?" if matches else suggest_name(metric, names)

@@ -29,7 +29,7 @@ _FILE_CALLS = frozenset(["open", "read_text", "read_bytes", "write_text", "write
 _LISTERS = frozenset(["get_template", "FileSystemLoader", "iterdir", "glob", "rglob", "iglob", "listdir", "scandir"])
 _READERS = _LISTERS | frozenset(["open", "read_text", "read_bytes", "from_file", "load_prompt", "from_template_file"])
 # Code that uses one of these names is traced instruction by instruction.
-_TRACED = _FILE_CALLS | _SPECIAL_NAMES
+_TRACED_NAMES = _FILE_CALLS | _SPECIAL_NAMES
 _WRITE_MODES = re.compile(r"[wax]b?t?\+?|r\+b?|[wax]\+?[bt]")
 _PROGRAMS = {
     "subprocess": ("run", "Popen", "call", "check_call", "check_output", "getoutput"),
@@ -42,12 +42,12 @@ _SIMPLE = (*_LOADS, *_CELLS, "LOAD_FAST", "LOAD_CONST", "LOAD_FAST_BORROW", "LOA
 _NO_EFFECT = ("CACHE", "PUSH_NULL", "NOP", "RESUME", "PRECALL", "EXTENDED_ARG", "NOT_TAKEN")
 # The instructions after a constant that is part of a concatenation.
 _CONCATENATION = ("LOAD_FAST", "BINARY_OP")
-COMPUTED = ""
+DYNAMIC_NAME = ""
 # Instructions whose argument has flag bits below the index of a name.
 _SHIFTS = {"LOAD_GLOBAL": 1, "LOAD_SUPER_ATTR": 2}
 if sys.version_info >= (3, 12):
     _SHIFTS["LOAD_ATTR"] = 1
-_SKIPPED = [name in _NO_EFFECT or name.startswith("CACHE") for name in dis.opname]
+_IS_SKIPPED = [name in _NO_EFFECT or name.startswith("CACHE") for name in dis.opname]
 _GLOBALS_AND_CELLS = frozenset((*_LOADS, *_CELLS))
 _ATTRIBUTES_AND_GLOBALS = frozenset((*_ATTRIBUTES, *_LOADS))
 _USES_NAME, _USES_CONSTANT, _USES_CELL = map(frozenset, (dis.hasname, dis.hasconst, dis.hasfree))
@@ -64,24 +64,24 @@ class Import(NamedTuple):
 class CodeFacts(NamedTuple):
     """The references of one function, including nested functions.
 
-    `globals` are dotted chains such as ("prompts", "SYSTEM"). `changed` are the globals and closure
-    variables that the code modifies. `environment` has variable names, and `COMPUTED` for computed ones.
-    `lists` is true if the code lists folders, `assigned` are the module globals that it assigns once, and `uses`
-    are its uses of functions that access other code and files.
+    `globals` are dotted chains such as ("prompts", "SYSTEM"). `modified_names` are the globals and closure variables
+    that the code modifies. `environment` has variable names, and `DYNAMIC_NAME` for computed names. `lists_folders` is
+    true if the code lists folders, `assigned_globals` are the module globals that it assigns once, and `uses` are its
+    uses of functions that access other code and files.
     """
 
     globals: tuple[tuple[str, ...], ...]
-    changed: frozenset[str]
+    modified_names: frozenset[str]
     imports: tuple[Import, ...]
     strings: tuple[str, ...]
     environment: tuple[str, ...]
     reads: bool
     writes: bool
-    lists: bool
+    lists_folders: bool
     file_calls: tuple[FileCall, ...]
     uses: tuple[Use, ...]
-    assigned: dict[str, Expression]
-    dynamic: tuple[str, ...]
+    assigned_globals: dict[str, Expression]
+    dynamic_features: tuple[str, ...]
 
 
 # Code objects compare by value, and equal code has equal facts.
@@ -118,37 +118,37 @@ def _extract_facts(code: CodeType, traced: bool) -> CodeFacts:
             calls += trace.calls
             uses |= dict.fromkeys(trace.uses)
             iterables |= trace.iterables
-            assigned = trace.assigned if block is code else assigned
+            assigned = trace.assigned_globals if block is code else assigned
 
     def collect(read: Callable[[Sequence[Step]], Iterator[Any]]) -> tuple[Any, ...]:
         return tuple(sorted({item for steps in all_steps for item in read(steps)}))
 
     return CodeFacts(
         globals=collect(_find_globals),
-        changed=frozenset(collect(_find_changed_names)),
+        modified_names=frozenset(collect(_find_changed_names)),
         imports=collect(_find_imports),
         strings=tuple(sorted({text for block in blocks for text in _find_strings(block.co_consts)})),
         environment=collect(_find_environment_variables),
         reads=not names.isdisjoint(_READERS),
         writes=not names.isdisjoint(("write_text", "write_bytes")) or any(map(_has_write_mode, blocks)),
-        lists=not names.isdisjoint(_LISTERS),
+        lists_folders=not names.isdisjoint(_LISTERS),
         file_calls=tuple(calls),
         uses=tuple(uses),
-        assigned=assigned,
-        dynamic=collect(_find_subprocesses),
+        assigned_globals=assigned,
+        dynamic_features=collect(_find_subprocesses),
     )
 
 
 def _is_traced(code: CodeType) -> bool:
     names = code.co_names
     by_text = "getattr" in names and not _SPECIAL_NAMES.isdisjoint(_find_strings(code.co_consts))
-    return by_text or not _TRACED.isdisjoint(names)
+    return by_text or not _TRACED_NAMES.isdisjoint(names)
 
 
 def iterate_steps(code: CodeType) -> Iterator[Step]:
     """Yield the instructions of a code object with their names and constants.
 
-    The result equals that of `dis.get_instructions`, in a fraction of the time.
+    Equivalent to `dis.get_instructions`, but much faster.
     """
     names, constants = code.co_names, code.co_consts
     cells = [name for name in code.co_cellvars if name not in code.co_varnames]
@@ -158,7 +158,7 @@ def iterate_steps(code: CodeType) -> Iterator[Step]:
     for operation, low in zip(data[::2], data[1::2], strict=True):
         argument = high | low
         high = argument << 8 if operation == dis.EXTENDED_ARG else 0
-        if _SKIPPED[operation]:
+        if _IS_SKIPPED[operation]:
             continue
         name = dis.opname[operation]
         if operation in _USES_NAME:
@@ -178,7 +178,7 @@ def _find_jump_targets(code: CodeType) -> set[int]:
     position, is_target = 0, False
     for offset, operation in enumerate(code.co_code[::2]):
         is_target |= 2 * offset in labels
-        if _SKIPPED[operation]:
+        if _IS_SKIPPED[operation]:
             continue
         if is_target:
             targets.add(position)
@@ -261,9 +261,9 @@ def _find_environment_variables(steps: Sequence[Step]) -> Iterator[str]:
         following = [s for s in steps[position + 1 : position + 6] if s.name not in _ATTRIBUTES]
         is_constant = bool(following) and following[0].name == "LOAD_CONST"
         concatenation = [s.name.startswith(n) for s, n in zip(following[1:3], _CONCATENATION, strict=False)]
-        name = following[0].value if is_constant and concatenation != [True, True] else COMPUTED
+        name = following[0].value if is_constant and concatenation != [True, True] else DYNAMIC_NAME
         if not isinstance(name, str):
-            name = COMPUTED
+            name = DYNAMIC_NAME
         if not is_secret_name(name) and not _MACHINE_VARIABLES.fullmatch(name):
             yield name
 

@@ -23,7 +23,7 @@ import msgspec
 
 from proctor.core.redaction.findings import is_secret_name
 
-_INSTALLED = ("site-packages", "dist-packages")
+_INSTALL_FOLDERS = ("site-packages", "dist-packages")
 _OWN_PACKAGE = __name__.partition(".")[0]
 _OWN_FOLDER = os.path.dirname(os.path.abspath(str(sys.modules[_OWN_PACKAGE].__file__)))
 _EMPTY_CALLS = frozenset(
@@ -32,7 +32,7 @@ _EMPTY_CALLS = frozenset(
     | {"WeakValueDictionary", "WeakSet"}
 )
 _COLLECTIONS = (list, tuple, set, frozenset)
-# A longer collection of plain data is encoded at once.
+# A longer collection of plain data is encoded as a whole.
 MIN_ENCODED_LENGTH = 500
 MAX_REPR_LENGTH = 10_000
 MAX_ARRAY_BYTES = 64_000_000
@@ -46,14 +46,14 @@ STATE = (list, dict, set, deque, bytearray, int, float, str, type(None))
 # Proctor's classes list the attributes that belong to their identity under this name.
 IDENTITY_ATTRIBUTES = "__proctor_identity__"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
-# Packages of clients, locks and loggers, which hold no prompt.
+# Packages of clients, locks and loggers, which contain no prompts.
 CONNECTIONS = frozenset(
     {"openai", "anthropic", "httpx", "httpx2", "requests", "aiohttp", "urllib3", "boto3", "botocore"}
     | {"grpc", "redis", "psycopg", "sqlalchemy", "google", "mistralai", "cohere", "groq", "ollama"}
     | {"logging", "threading", "asyncio", "socket", "ssl", "concurrent", "multiprocessing", "queue"}
     | {"weakref", "contextvars", "random", "_thread", "_io", "io"}
 )
-# Attributes that every class has, and those that frameworks compute from the others.
+# Attributes that every class has, and attributes that frameworks compute from the others.
 _CLASS_NOISE = frozenset(
     {"__module__", "__dict__", "__weakref__", "__qualname__", "__firstlineno__"}
     | {"__static_attributes__", "__abstractmethods__", "_abc_impl", "__slotnames__"}
@@ -79,7 +79,7 @@ def is_project_file(filename: str) -> bool:
     if filename.startswith("<"):
         return not filename.startswith("<frozen")
     parts = filename.replace("\\", "/").split("/")
-    if any(part in _INSTALLED for part in parts):
+    if any(part in _INSTALL_FOLDERS for part in parts):
         return False
     return not filename.startswith((f"{_OWN_FOLDER}{os.sep}", *_list_library_folders()))
 
@@ -136,7 +136,7 @@ def get_folder(filename: str | None) -> str | None:
 
 
 def is_cacheable(modified_ns: int) -> bool:
-    """Return False for a file changed just now, as a second change may keep its time and size."""
+    """Return False for a file that has just changed: a second change may not alter its time and size."""
     return time.time_ns() - modified_ns > 2_000_000_000
 
 
@@ -148,11 +148,11 @@ class InitialValue(NamedTuple):
 
 
 # The lines of each file, to notice changes, and its assignments.
-_parsed: dict[str, tuple[list[str], dict[str, list[ast.expr]]]] = {}
+_parsed_files: dict[str, tuple[list[str], dict[str, list[ast.expr]]]] = {}
 
 
 def find_initial_value(filename: str | None, name: str) -> InitialValue | None:
-    """Return what a module's source assigns to a global; None without a source or an assignment."""
+    """Return the value that a module's source assigns to a global; None without a source or an assignment."""
     assigned = _read_assignments(filename).get(name) if filename else None
     if not assigned:
         return None
@@ -190,7 +190,7 @@ def _is_empty(node: ast.expr) -> bool:
 def _read_assignments(filename: str) -> Mapping[str, list[ast.expr]]:
     linecache.checkcache(filename)
     lines = linecache.getlines(filename)
-    cached = _parsed.get(filename)
+    cached = _parsed_files.get(filename)
     if cached is not None and cached[0] == lines:
         return cached[1]
     assignments: dict[str, list[ast.expr]] = {}
@@ -203,7 +203,7 @@ def _read_assignments(filename: str) -> Mapping[str, list[ast.expr]]:
         for target in targets:
             if isinstance(target, ast.Name) and statement.value is not None:
                 assignments.setdefault(target.id, []).append(statement.value)
-    _parsed[filename] = lines, assignments
+    _parsed_files[filename] = lines, assignments
     return assignments
 
 
@@ -241,7 +241,7 @@ def to_builtin(obj: Any) -> Any:
 
 
 def encode_plain(obj: Any) -> bytes | None:
-    """Return plain data as JSON, or None if it has other objects."""
+    """Return plain data as JSON, or None if it contains other objects."""
     try:
         return msgspec.json.encode(obj, order="deterministic")
     except (TypeError, ValueError, RecursionError):
@@ -249,7 +249,7 @@ def encode_plain(obj: Any) -> bytes | None:
 
 
 def is_data(obj: Any) -> bool:
-    """Return whether fields define an object: dataclass, struct, pydantic model or namespace."""
+    """Return whether an object is defined by its fields: a dataclass, struct, pydantic model or namespace."""
     if dataclasses.is_dataclass(type(obj)) or isinstance(obj, msgspec.Struct | SimpleNamespace | UserList):
         return True
     pydantic = sys.modules.get("pydantic")
@@ -288,7 +288,7 @@ def encode_value(obj: Any) -> bytes | None:
 
 
 def list_class_members(cls: type) -> Iterator[tuple[str, Any]]:
-    """Yield what a class of the project defines, sorted by name."""
+    """Yield the members that a class of the project defines, sorted by name."""
     if isinstance(cls, enum.EnumMeta):
         members = dict.items(cls._member_map_)
         yield "members", [(name, member._value_) for name, member in members]
@@ -345,10 +345,10 @@ def read_identity_attributes(obj: Any) -> dict[str, Any]:
     Proctor's classes may list them in `__proctor_identity__`; for other classes these are all attributes.
     """
     attributes, cls = read_attributes(obj), type(obj)
-    listed = getattr(cls, IDENTITY_ATTRIBUTES, None) if is_part_of_proctor(cls) else None
-    if listed is None:
+    attribute_names = getattr(cls, IDENTITY_ATTRIBUTES, None) if is_part_of_proctor(cls) else None
+    if attribute_names is None:
         return attributes
-    return {name: value for name, value in attributes.items() if name in listed}
+    return {name: value for name, value in attributes.items() if name in attribute_names}
 
 
 def is_transient(name: str, value: Any) -> bool:

@@ -28,14 +28,14 @@ from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES
 class DynamicAccess:
     """The modules, globals and files that one function accesses through strings.
 
-    `variables` are the globals of its own module that it reads, `assigned` those that it sets; with
+    `variables` are the globals of its module that it reads, `assigned_globals` the globals that it sets; with
     `whole_module` it may read all of them.
     """
 
     def __init__(self, facts: CodeFacts, names: Names) -> None:
         self.imports: list[Import] = []
         self.variables: set[str] = set()
-        self.assigned: set[str] = set()
+        self.assigned_globals: set[str] = set()
         self.whole_module = False
         self.scripts: list[Location] = []
         self.reads: list[Location] = []
@@ -74,14 +74,14 @@ class DynamicAccess:
         return node.kind == "call" and self._has_effect(node.parts[0], "globals")
 
     def _is_own_module(self, node: Expression) -> bool:
-        """Return whether it is `sys.modules[__name__]` or an import of the module of the code."""
+        """Return whether a node is `sys.modules[__name__]` or an import of the code's own module."""
         key: Expression | None = None
         if node.kind == "item" and self._has_effect(node.parts[0], "sys.modules"):
             key = node.parts[1]
         elif node.kind == "call" and len(node.parts) > 1:
-            called = node.parts[0]
-            is_get = called.kind == "attribute" and called.value == "get"
-            if self._has_effect(called, "import") or (is_get and self._has_effect(called.parts[0], "sys.modules")):
+            callee = node.parts[0]
+            is_get = callee.kind == "attribute" and callee.value == "get"
+            if self._has_effect(callee, "import") or (is_get and self._has_effect(callee.parts[0], "sys.modules")):
                 key = node.parts[1]
         return key is not None and self._is_own_name(resolve_string(key, self._names))
 
@@ -89,14 +89,14 @@ class DynamicAccess:
         return name is not None and name == self._names.values.get("__name__")
 
     def _add_variable(self, use: Use) -> None:
-        """Add the variable of `globals()["PROMPT"]`, or all if the key is not known."""
+        """Add the variable of `globals()["PROMPT"]`, or all variables if the key is unknown."""
         if use.kind == "attribute":
             if use.arguments[0].value != "get":
                 self.whole_module = True
             return
         key = resolve_string(use.arguments[0], self._names) if use.arguments else None
         if use.kind == "store" and key is not None:
-            self.assigned.add(key)
+            self.assigned_globals.add(key)
         elif use.kind == "item" and key is not None:
             self.variables.add(key)
         else:
@@ -119,7 +119,7 @@ class DynamicAccess:
 
     def _add_special(self, use: Use, effect: str, phrase: str) -> None:
         if effect == "open" and use.node.value == "open":
-            return  # It is one of the file calls.
+            return  # Handled with the file calls.
         if effect == "sys.modules" and use.kind in ("item", "store", "attribute"):
             self._add_item_of_modules(use)
         elif effect == "globals" and use.kind == "call":
@@ -216,7 +216,7 @@ class DynamicAccess:
 
 
 def _strings(node: Expression | None) -> tuple[str, ...] | None:
-    """Return the strings of a constant list; None if it is not known."""
+    """Return the strings of a constant list; None if the list is unknown."""
     if node is None:
         return ()
     if node.kind == "tuple" and all(part.kind == "constant" for part in node.parts):

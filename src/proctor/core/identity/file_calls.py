@@ -21,7 +21,7 @@ _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _CELLS = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 _DOUBLE_STORES = ("STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
 _MODES = frozenset("rwaxbt+U")
-_TRACED = ("global", "attribute", "cell", "call", "item")
+_TRACED_KINDS = ("global", "attribute", "cell", "call", "item")
 _COMPARISONS = ("COMPARE_OP", "CONTAINS_OP", "IS_OP")
 
 
@@ -37,7 +37,7 @@ class Expression(NamedTuple):
 class FileCall(NamedTuple):
     """One call that reads or writes a file.
 
-    `first` is the first argument of a method `open`: the path, if the method is a module's.
+    `first` is the first argument of a method `open`: the path, if `open` is a function of a module.
     """
 
     writes: bool
@@ -48,8 +48,8 @@ class FileCall(NamedTuple):
 class Use(NamedTuple):
     """The use of an expression: a "call", "item", "attribute", "store" (to an item) or "value".
 
-    `arguments` are those of a call, the key of an item, or the name of an attribute. A "value" is passed
-    on and cannot be traced.
+    `arguments` are the arguments of a call, the key of an item, or the name of an attribute. A "value" is passed to
+    other code and cannot be traced.
     """
 
     kind: str
@@ -84,7 +84,7 @@ def _node(kind: str, value: object, *parts: Expression) -> Expression:
 class Trace:
     """The trace of one code object; `iterable` is what a comprehension iterates over.
 
-    `assigned` are the globals that it assigns once, and `iterables` the expressions that its comprehensions
+    `assigned_globals` are the globals that it assigns once, and `iterables` the expressions that its comprehensions
     iterate over, by their code.
     """
 
@@ -92,14 +92,14 @@ class Trace:
         self.calls: list[FileCall] = []
         self.uses: list[Use] = []
         self.iterables: dict[CodeType, Expression] = {}
-        self.assigned: dict[str, Expression] = {}
+        self.assigned_globals: dict[str, Expression] = {}
         self._code = code
         self._steps = steps
         self._stack: list[Expression] = []
         self._locals: dict[object, Expression] = {}
         if code.co_varnames[:1] == (".0",):
             self._locals[0] = _node("iterator", None, iterable)
-        self._pushed: Counter[Expression] = Counter()
+        self._unused_counts: Counter[Expression] = Counter()
         self._keywords: tuple[object, ...] = ()
         self._stores = Counter(stored for step in steps for stored in _list_stored_names(step))
         for step in steps:
@@ -123,16 +123,16 @@ class Trace:
         )
         if recognizable > len(self.calls):
             self.calls.append(FileCall(writes=False, path=UNKNOWN))
-        self.uses += [Use("value", node) for node, count in self._pushed.items() if count > 0]
+        self.uses += [Use("value", node) for node, count in self._unused_counts.items() if count > 0]
 
     def _push(self, node: Expression) -> None:
         self._stack.append(node)
-        if node.kind in _TRACED:
-            self._pushed[node] += 1
+        if node.kind in _TRACED_KINDS:
+            self._unused_counts[node] += 1
 
     def _use(self, kind: str, node: Expression, *arguments: Expression) -> None:
-        self._pushed[node] -= 1
-        if node.kind in _TRACED:
+        self._unused_counts[node] -= 1
+        if node.kind in _TRACED_KINDS:
             self.uses.append(Use(kind, node, arguments))
 
     def _pop(self, count: int = 1) -> tuple[Expression, ...]:
@@ -164,7 +164,7 @@ class Trace:
 
     def _combine(self, name: str, value: object) -> None:
         if name == "POP_TOP":
-            self._pushed[self._pop()[0]] -= 1
+            self._unused_counts[self._pop()[0]] -= 1
         elif name == "KW_NAMES":
             names = self._code.co_consts[value] if isinstance(value, int) else value
             self._keywords = names if isinstance(names, tuple) else ()
@@ -195,7 +195,7 @@ class Trace:
             self._use("store", owner, key)
         elif name == "BINARY_OP" or name in _COMPARISONS:
             _, container = self._pop(2)
-            self._pushed[container] -= name == "CONTAINS_OP"
+            self._unused_counts[container] -= name == "CONTAINS_OP"
             self._push(UNKNOWN)
         elif name == "FORMAT_SIMPLE" or (name == "FORMAT_VALUE" and value == 0):
             self._push(_node("text", None, *self._pop()))
@@ -232,62 +232,62 @@ class Trace:
         if self._stores[step.name, step.value] > 1 and not is_import:
             stored = UNKNOWN
         if step.name != "STORE_FAST":
-            self.assigned[str(step.value)] = stored
-            self._pushed[stored] -= 1
+            self.assigned_globals[str(step.value)] = stored
+            self._unused_counts[stored] -= 1
             return
         code = self._code
         index = code.co_varnames.index(step.value) if isinstance(step.value, str) else step.value
         parameters = code.co_argcount + code.co_kwonlyargcount
         if isinstance(index, int) and index >= parameters:
             self._locals[step.value] = stored
-            self._pushed[stored] -= 1
+            self._unused_counts[stored] -= 1
 
     def _call(self, count: int, *, with_names: bool) -> None:
         if with_names:
             (names,) = self._pop()
             self._keywords = names.value if isinstance(names.value, tuple) else ()
         arguments = self._pop(count)
-        (called,) = self._pop()
-        if called.kind == "iterator" and count == 0:
+        (callee,) = self._pop()
+        if callee.kind == "iterator" and count == 0:
             # Before Python 3.12 a comprehension is a function that is called with the iterator.
             (function,) = self._pop()
             if isinstance(function.value, CodeType):
-                self.iterables[function.value] = called.parts[0]
+                self.iterables[function.value] = callee.parts[0]
             self._push(UNKNOWN)
             return
         positional = len(arguments) - len(self._keywords)
         keywords = dict(zip(map(str, self._keywords), arguments[positional:], strict=False))
         self._keywords = ()
         arguments = arguments[:positional]
-        self._record(called, arguments, keywords)
-        self._pushed[called] -= 1
-        if (called.kind, called.value) == ("global", "getattr") and len(arguments) > 1:
+        self._record(callee, arguments, keywords)
+        self._unused_counts[callee] -= 1
+        if (callee.kind, callee.value) == ("global", "getattr") and len(arguments) > 1:
             owner, name = arguments[:2]
             if name.kind == "constant" and isinstance(name.value, str):
                 self._attribute(owner, name.value)
                 return
-        if called.kind in _TRACED:
-            self.uses.append(Use("call", called, arguments, tuple(keywords.items())))
-        self._push(_node("call", tuple(keywords.items()), called, *arguments))
+        if callee.kind in _TRACED_KINDS:
+            self.uses.append(Use("call", callee, arguments, tuple(keywords.items())))
+        self._push(_node("call", tuple(keywords.items()), callee, *arguments))
 
-    def _record(self, called: Expression, arguments: tuple[Expression, ...], keywords: dict[str, Expression]) -> None:
+    def _record(self, callee: Expression, arguments: tuple[Expression, ...], keywords: dict[str, Expression]) -> None:
         mode = keywords.get("mode")
-        if called.kind == "global" and called.value == "open":
+        if callee.kind == "global" and callee.value == "open":
             path = arguments[0] if arguments else keywords.get("file", UNKNOWN)
             modes = (*arguments[1:2], *([mode] if mode else ()))
             self.calls.append(FileCall(_is_write(modes), path))
-        elif called.kind != "attribute":
+        elif callee.kind != "attribute":
             return
-        elif called.value in (*_READS, *_WRITES):
-            self.calls.append(FileCall(called.value in _WRITES, called.parts[0]))
-        elif called.value == "open":
+        elif callee.value in (*_READS, *_WRITES):
+            self.calls.append(FileCall(callee.value in _WRITES, callee.parts[0]))
+        elif callee.value == "open":
             modes = (*arguments[:2], *([mode] if mode else ()))
             first = arguments[0] if arguments else None
-            self.calls.append(FileCall(_is_write(modes), called.parts[0], first))
+            self.calls.append(FileCall(_is_write(modes), callee.parts[0], first))
 
 
 def _list_stored_names(step: Step) -> Iterator[tuple[str, object]]:
-    """Yield the names that an instruction stores; some of Python 3.13 store two."""
+    """Yield the names that an instruction stores; some Python 3.13 instructions store two."""
     if step.name in _DOUBLE_STORES and isinstance(step.value, int):
         yield "STORE_FAST", step.value >> 4
         if step.name == "STORE_FAST_STORE_FAST":

@@ -20,7 +20,7 @@ from proctor.core.identity.modules import find_package_folder
 from proctor.core.identity.special_functions import PATH_LISTERS, SpecialFunctions
 
 _MISSING = object()
-# Functions and methods that return the same path in another form.
+# Functions and methods that return the same path in a different form.
 _SAME_PATH = frozenset(
     {"str", "fspath", "abspath", "realpath", "normpath", "expanduser", "resolve", "absolute", "as_posix"}
 )
@@ -31,7 +31,7 @@ _PATH_MODULES = ("os", "posixpath", "ntpath", "genericpath", "pathlib", "builtin
 class Location(NamedTuple):
     """A path; if it is not `complete`, its known start and end.
 
-    `recursive` is true if the unknown middle may contain folders; None if that is not known.
+    `recursive` is true if the unknown middle may contain folders; None if that is unknown.
     """
 
     start: str
@@ -53,11 +53,11 @@ _WILDCARDS = re.compile(r"[*?\[]")
 
 
 class Names(NamedTuple):
-    """The values of the names in a function; `assigned` is for a module that is not loaded."""
+    """The values of the names in a function; `assigned_globals` is for a module that is not loaded."""
 
     values: Mapping[str, Any]
     cells: Mapping[str, Any] = {}
-    assigned: Mapping[str, Expression] = {}
+    assigned_globals: Mapping[str, Expression] = {}
     special: SpecialFunctions = SpecialFunctions()
 
 
@@ -77,15 +77,15 @@ def _get_dotted_name(node: Expression, names: Names) -> str:
     if node.kind == "attribute":
         owner = _get_dotted_name(node.parts[0], names)
         return f"{owner}.{node.value}" if owner else ""
-    if node.kind == "global" and node.value in names.assigned:
+    if node.kind == "global" and node.value in names.assigned_globals:
         return _get_dotted_name(*_find_assigned_expression(str(node.value), names))
     return ""
 
 
 def _find_assigned_expression(name: str, names: Names) -> tuple[Expression, Names]:
-    """Return the expression of a global, and names without it so that cycles end."""
-    others = {key: node for key, node in names.assigned.items() if key != name}
-    return names.assigned[name], names._replace(assigned=others)
+    """Return the expression of a global, and the names without it, which ends cycles."""
+    others = {key: node for key, node in names.assigned_globals.items() if key != name}
+    return names.assigned_globals[name], names._replace(assigned_globals=others)
 
 
 def resolve_string(node: Expression | None, names: Names) -> str | None:
@@ -109,7 +109,7 @@ def resolve_location(call: FileCall, names: Names) -> Location | None:
 
 
 def resolve_locations(call: FileCall, names: Names) -> list[Location]:
-    """Return all files that a call may open; [ANYWHERE] if they are not known.
+    """Return all files that a call may open; [ANYWHERE] if they are unknown.
 
     An item of a constant mapping or list (`PROMPTS[name]`) may be any of its values.
     """
@@ -146,7 +146,7 @@ def resolve_object(node: Expression, names: Names) -> Any:
         return node.value
     if node.kind == "global":
         name = str(node.value)
-        is_defined = name in names.values or name in names.assigned
+        is_defined = name in names.values or name in names.assigned_globals
         return (names.values if is_defined else vars(builtins)).get(name, _MISSING)
     if node.kind == "cell":
         return names.cells.get(str(node.value), _MISSING)
@@ -188,7 +188,7 @@ def resolve_text(node: Expression, names: Names) -> Location | None:
     value = resolve_object(node, names)
     if type(value) is str or (isinstance(value, PurePath) and type(value).__module__ in _PATH_MODULES):
         return Location(os.fspath(value))
-    if node.kind == "global" and value is _MISSING and node.value in names.assigned:
+    if node.kind == "global" and value is _MISSING and node.value in names.assigned_globals:
         return resolve_text(*_find_assigned_expression(str(node.value), names))
     return None
 
@@ -212,35 +212,35 @@ def _resolve_related_path(node: Expression, names: Names) -> Location | None:
 
 
 def _resolve_call(node: Expression, names: Names) -> Location | None:
-    called, arguments = node.parts[0], node.parts[1:]
-    receiver = called.parts[0] if called.kind == "attribute" else None
-    meaning = find_effect(called, names)
+    callee, arguments = node.parts[0], node.parts[1:]
+    receiver = callee.parts[0] if callee.kind == "attribute" else None
+    meaning = find_effect(callee, names)
     if meaning is not None and meaning[0] == "package":
         return resolve_package(arguments[0] if arguments else None, names)
-    function = resolve_object(called, names)
+    function = resolve_object(callee, names)
     if function is not _MISSING or receiver is None:
-        return _resolve_function_call(_get_function_name(called, function), arguments, names)
+        return _resolve_function_call(_get_function_name(callee, function), arguments, names)
     if isinstance(resolve_object(receiver, names), ModuleType):
         return None
     base = resolve_text(receiver, names)
-    if called.value == "format":
+    if callee.value == "format":
         return _fill_template(base, "{")
     if base is None and receiver.kind in ("global", "module"):
         # A module or class that is not loaded is identified by its name.
-        return _resolve_function_call(str(called.value), arguments, names)
+        return _resolve_function_call(str(callee.value), arguments, names)
     texts = [resolve_text(argument, names) or ANYWHERE for argument in arguments]
-    if called.value == "joinpath":
+    if callee.value == "joinpath":
         return _join([base or ANYWHERE, *texts])
-    if called.value == "with_name" and texts:
+    if callee.value == "with_name" and texts:
         return _join([_find_parent(base) or ANYWHERE, texts[0]])
-    if called.value == "with_suffix" and base and base.complete and texts:
+    if callee.value == "with_suffix" and base and base.complete and texts:
         return _concatenate([Location(os.path.splitext(base.start)[0]), texts[0]])
-    return base if called.value in _SAME_PATH else None
+    return base if callee.value in _SAME_PATH else None
 
 
-def _get_function_name(called: Expression, function: Any) -> str:
+def _get_function_name(callee: Expression, function: Any) -> str:
     if function is _MISSING:
-        return str(called.value)
+        return str(callee.value)
     if isinstance(function, type) and issubclass(function, PurePath):
         return "Path"
     from_library = getattr(function, "__module__", None) in _PATH_MODULES
@@ -276,7 +276,7 @@ def _concatenate(parts: list[Location]) -> Location:
 
 
 def _find_end(parts: list[Location]) -> str:
-    """Return the known end of concatenated texts, the first of which is incomplete."""
+    """Return the known end of concatenated strings; the first string is incomplete."""
     end = ""
     for part in reversed(parts):
         end = (part.start if part.complete else part.end) + end
@@ -310,7 +310,7 @@ def _fill_template(template: Location | None, mark: str) -> Location | None:
 
 
 def resolve_package(node: Expression | None, names: Names) -> Location | None:
-    """Return the folder of a package that is given by name or as a loaded module."""
+    """Return the folder of a package, which is a name or a loaded module."""
     if node is None:
         file = names.values.get("__file__")
         return Location(os.path.dirname(file)) if isinstance(file, str) else None
@@ -339,19 +339,19 @@ def resolve_listing(node: Expression, names: Names) -> Location | None:
     """Return the location of the files that a call lists; None for other expressions."""
     if node.kind != "call":
         return None
-    called, arguments = node.parts[0], node.parts[1:]
-    if called.kind == "global" and called.value in _SAME_ELEMENTS and arguments:
+    callee, arguments = node.parts[0], node.parts[1:]
+    if callee.kind == "global" and callee.value in _SAME_ELEMENTS and arguments:
         return resolve_listing(arguments[0], names)
-    if not is_listing(called, names):
+    if not is_listing(callee, names):
         return None
-    meaning = find_effect(called, names)
+    meaning = find_effect(callee, names)
     keywords = dict(node.value) if isinstance(node.value, tuple) else {}
     if meaning is None:
-        base = resolve_text(called.parts[0], names)
-        if called.value in ("iterdir", "walk"):
-            return _match_pattern(base, "", deep=called.value == "walk")
+        base = resolve_text(callee.parts[0], names)
+        if callee.value in ("iterdir", "walk"):
+            return _match_pattern(base, "", deep=callee.value == "walk")
         pattern = resolve_string(arguments[0] if arguments else keywords.get("pattern"), names)
-        return _match_pattern(base, pattern, deep=called.value == "rglob")
+        return _match_pattern(base, pattern, deep=callee.value == "rglob")
     if meaning[0] == "pattern":
         root = keywords.get("root_dir")
         base = Location("") if root is None else resolve_text(root, names)
@@ -382,8 +382,8 @@ def _resolve_listed_file(iterable: Expression, names: Names) -> Location | None:
     inner = iterable
     while inner.kind == "call" and inner.parts[0].value in _SAME_ELEMENTS and inner.parts[1:]:
         inner = inner.parts[1]
-    called = inner.parts[0] if inner.kind == "call" else inner
-    meaning = find_effect(called, names)
+    callee = inner.parts[0] if inner.kind == "call" else inner
+    meaning = find_effect(callee, names)
     if meaning is not None and meaning[0] in ("list", "walk"):
-        return resolve_listing(inner, names) if called.value == "scandir" else None
+        return resolve_listing(inner, names) if callee.value == "scandir" else None
     return resolve_listing(inner, names)

@@ -24,19 +24,19 @@ class Source(NamedTuple):
     code: CodeType | None
 
 
-def find_sources(imports: Iterable[Import], package: str, seen: set[str]) -> Iterator[Source]:
+def find_sources(imports: Iterable[Import], package: str, visited_files: set[str]) -> Iterator[Source]:
     """Yield the project modules that imports reach, directly and indirectly, each once."""
     for statement in imports:
         for name, file in find_module_files(statement, package):
-            if file in seen:
+            if file in visited_files:
                 continue
-            seen.add(file)
+            visited_files.add(file)
             code = compile_file(file)
             yield Source(name, file, code)
             if code is not None:
                 is_package = os.path.basename(file) == "__init__.py"
-                inside = name if is_package else name.rpartition(".")[0]
-                yield from find_sources(read_facts(code).imports, inside, seen)
+                package_name = name if is_package else name.rpartition(".")[0]
+                yield from find_sources(read_facts(code).imports, package_name, visited_files)
 
 
 def find_module_files(statement: Import, package: str) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from proctor.core.identity.code import COMPUTED, CodeFacts
+from proctor.core.identity.code import DYNAMIC_NAME, CodeFacts
 from proctor.core.identity.contents import is_cacheable, is_project_file
 from proctor.core.identity.locations import ANYWHERE, Location, Names, resolve_locations
 from proctor.core.identity.special_functions import FILES
@@ -53,13 +53,13 @@ class Scope(NamedTuple):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders that a relative path may start from: that of the code, and the working directory."""
+        """The folders that a relative path may start from: the folder of the code, and the working directory."""
         current = os.getcwd()
         return (current,) if self.folder in (None, current) else (self.folder or "", current)
 
 
 class Uncovered:
-    """Phrases for what an identity does not cover, each with the functions that use it."""
+    """Phrases for the things that an identity does not cover, each with the functions that use them."""
 
     def __init__(self) -> None:
         self._functions: dict[str, set[str]] = {}
@@ -72,14 +72,14 @@ class Uncovered:
         """Record the environment variables and programs that a function uses."""
         for name in facts.environment:
             phrase = "environment variables whose names are computed"
-            self.add(phrase if name == COMPUTED else f"the environment variable {name}", function)
-        for phrase in facts.dynamic:
+            self.add(phrase if name == DYNAMIC_NAME else f"the environment variable {name}", function)
+        for phrase in facts.dynamic_features:
             self.add(phrase, function)
 
     def phrases(self) -> tuple[str, ...]:
         """Return the sorted phrases, each with its functions."""
         return tuple(
-            f"{phrase} (in {', '.join(sorted(named))})" if (named := functions - {""}) else phrase
+            f"{phrase} (in {', '.join(sorted(function_names))})" if (function_names := functions - {""}) else phrase
             for phrase, functions in sorted(self._functions.items())
         )
 
@@ -129,7 +129,7 @@ class NamedFiles:
                 facts = self._facts.get(scope)
                 if not file.is_folder:
                     collector.add_file(file, scope)
-                elif (facts is not None and facts.lists) if file.has_code else reads:
+                elif (facts is not None and facts.lists_folders) if file.has_code else reads:
                     collector.add_folder(file, scope)
         for location, scope in self._reads:
             collector.add_read(location, scope)
@@ -190,7 +190,7 @@ class _FileCollector:
     def add_folder(self, folder: NamedFile, scope: Scope) -> None:
         """Digest the prompts and configuration in a folder unless the code may write there."""
         scan = scan_folder(folder.path, "", only=folder.has_code, deep=not folder.has_code)
-        self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
+        self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.nested, scope)
         self._check_complete(scan)
 
     def _add_all(self, folder: NamedFile, labeled_paths: list[tuple[str, str]], scope: Scope) -> None:
@@ -237,24 +237,24 @@ class _FileCollector:
         self._check_complete(scan)
         labeled_paths, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
-            labeled_paths = labeled_paths + scan.below
-        elif location.recursive is None and scan.below:
-            # The name may contain a folder: prompts below the code count, data files may be output.
+            labeled_paths = labeled_paths + scan.nested
+        elif location.recursive is None and scan.nested:
+            # The name may contain a folder. Prompts below the code count; data files may be output.
             if may_be_written(extension):
                 covered = False
             else:
-                labeled_paths = labeled_paths + scan.below
+                labeled_paths = labeled_paths + scan.nested
         self._add_all(folder, labeled_paths, scope)
         return covered and extension != ".py"
 
     def _may_write_in(self, folder: str) -> bool:
-        inside = folder.rstrip(os.sep) + os.sep
-        return any(path == "" or f"{path}{os.sep}".startswith(inside) for path in self._output_folders)
+        folder_prefix = folder.rstrip(os.sep) + os.sep
+        return any(path == "" or f"{path}{os.sep}".startswith(folder_prefix) for path in self._output_folders)
 
 
 @functools.lru_cache(maxsize=1_000)
 def find_root(folder: str) -> str:
-    """Return the root of a folder's project: where its metadata is, or else its top-level package."""
+    """Return the root of a folder's project: the folder with its metadata, or its top-level package."""
     top = folder
     while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
         top = os.path.dirname(top)
@@ -303,8 +303,8 @@ def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
                 yield NamedFile(label, path, is_folder=False)
             return
         if stat.S_ISDIR(info.st_mode):
-            inside = path.rstrip(os.sep) + os.sep
-            has_code = any(f"{other}{os.sep}".startswith(inside) for other in folders)
+            folder_prefix = path.rstrip(os.sep) + os.sep
+            has_code = any(f"{other}{os.sep}".startswith(folder_prefix) for other in folders)
             yield NamedFile(label, path, is_folder=True, has_code=has_code)
             return
 
@@ -334,14 +334,14 @@ def is_template(path: str) -> bool:
 
 
 class Scan(NamedTuple):
-    """The prompts and configuration in a folder (`direct`) and its subfolders (`below`).
+    """The prompts and configuration in a folder (`direct`) and its subfolders (`nested`).
 
     Each has a label and a path. `has_others` is true if there are other files that are not Python code;
     `complete` is false if there are too many files.
     """
 
     direct: list[tuple[str, str]]
-    below: list[tuple[str, str]]
+    nested: list[tuple[str, str]]
     has_others: bool
     complete: bool
 
@@ -352,14 +352,14 @@ def scan_folder(folder: str, extension: str, *, only: bool, deep: bool = True) -
     Files with `extension` are included besides prompts and configuration, or exclusively with `only`.
     """
     direct: list[tuple[str, str]] = []
-    below: list[tuple[str, str]] = []
+    nested: list[tuple[str, str]] = []
     others, entries = False, 0
     for parent, folders, names in os.walk(folder):
         visible = {name for name in folders if not name.startswith(".")} - _SKIPPED_FOLDERS
         folders[:] = sorted(visible) if deep else []
         entries += len(names) + len(folders)
         if entries > MAX_ENTRIES_PER_FOLDER:
-            return Scan(direct, below, others, complete=False)
+            return Scan(direct, nested, others, complete=False)
         for name in sorted(names):
             if name.startswith(".") and (only or not is_template(name)):
                 continue
@@ -367,10 +367,10 @@ def scan_folder(folder: str, extension: str, *, only: bool, deep: bool = True) -
             has_extension = bool(extension) and name.lower().endswith(extension)
             if has_extension or (is_template(name) and not (only and extension)):
                 label = os.path.relpath(path, folder).replace("\\", "/")
-                (direct if parent == folder else below).append((label, path))
+                (direct if parent == folder else nested).append((label, path))
             elif not name.endswith((".py", ".pyc")) and not is_template(name):
                 others = True
-    return Scan(direct, below, others, complete=True)
+    return Scan(direct, nested, others, complete=True)
 
 
 def may_be_written(extension: str) -> bool:

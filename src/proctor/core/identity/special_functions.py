@@ -15,7 +15,7 @@ VARIABLES = "global variables whose names are computed"
 DATABASE = "a database whose name is computed"
 PLUGINS = "entry points of installed packages"
 
-# The functions with an effect, and the phrase for a call whose argument is not known.
+# The functions with an effect, and the phrase for a call whose argument is unknown.
 _EFFECTS = (
     ("import", MODULES, "importlib.import_module"),
     ("__import__", MODULES, "importlib.__import__ builtins.__import__"),
@@ -47,7 +47,7 @@ NAMES = frozenset(path.rpartition(".")[2] for path in _FUNCTIONS) - _TOO_COMMON 
 
 
 class SpecialFunctions:
-    """Lookup of the special functions by object, whatever name the code uses for them."""
+    """Finds special functions by object, whatever name the code uses for them."""
 
     def __init__(self) -> None:
         self._by_object: dict[int, tuple[str, str]] = {}

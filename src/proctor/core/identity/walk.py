@@ -57,7 +57,7 @@ _MISSING = object()
 
 
 class Identity(NamedTuple):
-    """A digest with its scheme, and phrases for everything that the digest does not cover."""
+    """A digest with its scheme, and phrases for the things that the digest does not cover."""
 
     digest: str
     uncovered: tuple[str, ...] = ()
@@ -69,12 +69,12 @@ def compute_digest(obj: Any) -> str:
 
 
 def compute_identity(obj: Any) -> Identity:
-    """Return the digest of a callable, with phrases for what it does not cover."""
+    """Return the digest of a callable, with phrases for the things that it does not cover."""
     walk = Walk(frozenset())
     walk.visit_all(obj)
-    while walk.changed - walk.ignored:
+    while walk.modified_names - walk.ignored:
         # Collections that the code fills while it runs are state: walk again without them.
-        walk = Walk(walk.changed | walk.ignored)
+        walk = Walk(walk.modified_names | walk.ignored)
         walk.visit_all(obj)
     for label, digest in walk.files.digests(walk.uncovered):
         walk.note("file", f"{label} {digest}".encode(errors="backslashreplace"))
@@ -102,7 +102,7 @@ class Walk:
     def __init__(self, ignored: frozenset[tuple[int, str]]) -> None:
         self.state = hashlib.sha256()
         self.ignored = ignored
-        self.changed: frozenset[tuple[int, str]] = frozenset()
+        self.modified_names: frozenset[tuple[int, str]] = frozenset()
         self.files = NamedFiles()
         self.uncovered = Uncovered()
         self._substance = 0
@@ -120,7 +120,7 @@ class Walk:
     def visit_all(self, obj: Any) -> None:
         """Hash an object, then every function, class and module that it reaches.
 
-        These are queued, because a chain of calls may be deeper than Python's stack.
+        They are queued, because a chain of calls may be deeper than Python's stack.
         """
         self.visit(obj)
         outer = self._scope, self._path, self._object_depth
@@ -201,7 +201,7 @@ class Walk:
             self._visit_object(obj)
 
     def _visit_again(self, obj: Any) -> bool:
-        """Return True if an object was visited before; its number is hashed then."""
+        """Return True if an object was visited before, and hash its number."""
         number = self._numbers.get(id(obj))
         if number is not None:
             self.note("known", str(number))
@@ -240,7 +240,7 @@ class Walk:
 
     def _visit_cells(self, function: FunctionType) -> None:
         names, cells = function.__code__.co_freevars, function.__closure__ or ()
-        changed = read_facts(function.__code__).changed if cells else frozenset()
+        changed = read_facts(function.__code__).modified_names if cells else frozenset()
         self.note("cells", str(len(cells)), substance=False)
         for name, cell in zip(names, cells, strict=True):
             value = contents.read_cell(cell)
@@ -266,7 +266,7 @@ class Walk:
         if any(self._special.find_object(names.get(name)) for name, *_ in facts.globals):
             # A special function may have an alias.
             facts = read_facts(function.__code__, traced=True)
-        for name in facts.changed & names.keys():
+        for name in facts.modified_names & names.keys():
             self._mark_changed(id(names), name, names[name], rebound=True)
         for chain in facts.globals:
             self._visit_global(names, chain)
@@ -277,7 +277,7 @@ class Walk:
         self._visit_uses(facts, Names(names, closed, special=self._special))
 
     def _visit_uses(self, facts: CodeFacts, names: Names) -> None:
-        """Record the files that code names and opens, and what it accesses through strings."""
+        """Record the files that code names and opens, and the objects that it accesses through strings."""
         self.files.add_facts(facts, self._scope, names)
         self.uncovered.add_facts(facts, self._scope.name)
         if not facts.uses:
@@ -289,8 +289,8 @@ class Walk:
         package = names.values.get("__package__")
         self._visit_imports(access.imports, package if isinstance(package, str) else "")
         self._visit_scripts(access.scripts)
-        if isinstance(names.values, dict) and not names.assigned:
-            for name in access.assigned & names.values.keys():
+        if isinstance(names.values, dict) and not names.assigned_globals:
+            for name in access.assigned_globals & names.values.keys():
                 self._mark_changed(id(names.values), name, names.values[name], rebound=True)
             self._visit_variables(names.values, access)
 
@@ -302,10 +302,10 @@ class Walk:
 
     def _mark_changed(self, owner_id: int, name: str, value: Any, *, rebound: bool = False) -> None:
         if rebound or isinstance(value, contents.STATE):
-            self.changed |= {(owner_id, name)}
+            self.modified_names |= {(owner_id, name)}
 
     def _visit_global(self, names: dict[str, Any], chain: tuple[str, ...]) -> None:
-        """Hash a global, or the attributes used of a project module."""
+        """Hash a global, or the attributes of a project module that the code uses."""
         name, *attributes = chain
         value = names.get(name, _MISSING)
         if name in _IGNORED_GLOBALS or (value is _MISSING and hasattr(builtins, name)):
@@ -323,7 +323,7 @@ class Walk:
         if value is _MISSING:
             self.note("missing", substance=False)
         elif self._special.find_object(value) is not None:
-            # Its calls determine what it reaches.
+            # The calls of a special function are traced instead.
             self.note("builtin", substance=False)
         elif (id(owner), last) in self.ignored and not callable(value):
             file = owner.get("__file__")
@@ -364,9 +364,9 @@ class Walk:
             "__name__": source.name,
             "__package__": source.name if is_package else source.name.rpartition(".")[0],
         }
-        # Empty `assigned` would mean a loaded module.
-        assigned = facts.assigned or {"__doc__": UNKNOWN}
-        self._visit_uses(facts, Names(values, assigned=assigned, special=self._special))
+        # Empty `assigned_globals` would mean a loaded module.
+        assigned = facts.assigned_globals or {"__doc__": UNKNOWN}
+        self._visit_uses(facts, Names(values, assigned_globals=assigned, special=self._special))
         self._scope = outer_scope
 
     def _visit_code(self, code: CodeType) -> None:
@@ -494,7 +494,7 @@ class Walk:
             self._visit_attributes(contents.read_attributes(obj), complete=False)
 
     def _visit_attributes(self, attributes: dict[str, Any], *, complete: bool) -> None:
-        """Hash all attributes of an object, or only the lasting ones of a foreign object."""
+        """Hash all attributes of an object, or only the persistent attributes of a foreign object."""
         if self._object_depth >= MAX_OBJECT_DEPTH:
             if complete:
                 self.uncovered.add(TOO_LARGE, self._scope.name)

@@ -24,12 +24,12 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 def make_finding(kind: str, text: str, start: int, end: int, *, keep: int = 1, sure: bool = True) -> Finding:
     """Make a finding whose excerpt shows the first `keep` characters, at most a fifth of the match."""
-    shown = text[start : start + min(keep, (end - start) // 5)]
-    return Finding(kind, start, end, f"{shown}… ({end - start} characters)", sure)
+    visible_part = text[start : start + min(keep, (end - start) // 5)]
+    return Finding(kind, start, end, f"{visible_part}… ({end - start} characters)", sure)
 
 
-def without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by position; of overlapping ones keep the longest."""
+def drop_overlaps(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings by position; keep the longest of overlapping findings."""
     separate: list[Finding] = []
     for item in sorted(findings, key=lambda item: (item.start, item.start - item.end)):
         if not separate or item.start >= separate[-1].end:
@@ -39,7 +39,7 @@ def without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
     return separate
 
 
-# Words before "key" that make it a secret, unlike those of a sort key or a map key.
+# Words before "key" that make it a secret, unlike a sort key or a map key.
 SECRET_KEY_PREFIXES = (
     r"api|access|secret|auth|private|signing|encryption|master|shared|account|storage|client"
     r"|subscription|bearer|deploy|license"
@@ -85,7 +85,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_password_name(name: str) -> bool:
-    """True for the name of a password; only there a number counts as a secret."""
+    """True for the name of a password; only for passwords does a number count as a secret."""
     return _PASSWORD.fullmatch(_last_words(name)[0]) is not None
 
 

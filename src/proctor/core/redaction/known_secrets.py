@@ -1,4 +1,4 @@
-"""Hide known secrets, such as an API key that was sent, in every form that a server may echo."""
+"""Redact known secrets, such as an API key that was sent, in every form that a server may echo."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable
 
-HIDDEN = "[hidden]"
-# Shorter texts are not hidden: they match by chance.
+REPLACEMENT = "[hidden]"
+# Shorter strings are not redacted: they match by chance.
 MIN_LENGTH = 4
 # Shorter secrets are not searched for in encoded form.
 MIN_ENCODED_LENGTH = 8
@@ -29,7 +29,7 @@ _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 
 class KnownSecrets:
-    r"""Hide secrets in texts: verbatim, escaped as in JSON (also nested), URLs and HTML, and in
+    r"""Redacts secrets in texts: verbatim, escaped as in JSON (also nested), URLs and HTML, and in
     base64 or hexadecimal.
     """
 
@@ -46,20 +46,20 @@ class KnownSecrets:
     def __bool__(self) -> bool:
         return bool(self._patterns)
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return the text with every secret replaced by [hidden]."""
         for secret in self._patterns:
-            text = secret.hide(text)
+            text = secret.redact(text)
         return text
 
-    def hide_in_bytes(self, body: bytes) -> bytes:
-        """Hide the secrets in bytes of an ASCII-compatible encoding such as UTF-8."""
+    def redact_bytes(self, body: bytes) -> bytes:
+        """Redact the secrets in bytes of an ASCII-compatible encoding such as UTF-8."""
         if not self._patterns:
             return body
         # Latin-1 maps every byte to itself; the secrets are ASCII.
         text = body.decode("latin-1")
-        hidden = self.hide(text)
-        return body if hidden is text or hidden == text else hidden.encode("latin-1")
+        redacted_text = self.redact(text)
+        return body if redacted_text is text or redacted_text == text else redacted_text.encode("latin-1")
 
 
 class _Secret:
@@ -70,14 +70,14 @@ class _Secret:
         end = _trailing_backslashes(len(secret) - len(body))
         self._pattern = re.compile(_OTHER_ESCAPE + "".join(map(_any_spelling, body)) + end)
         self._longest_run = max(_RUN.findall(secret), key=len, default="")[:12]
-        forms = dict.fromkeys(_encoded(secret)) if len(secret) >= MIN_ENCODED_LENGTH else ()
+        forms = dict.fromkeys(_list_encodings(secret)) if len(secret) >= MIN_ENCODED_LENGTH else ()
         self._encoded = tuple((form[:8], form) for form in forms)
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         for start, form in self._encoded:
-            # Searching for a short text first is many times faster.
+            # Searching for a short string first is many times faster.
             if start in text and form in text:
-                text = text.replace(form, HIDDEN)
+                text = text.replace(form, REPLACEMENT)
         # The pattern is slow. Letters and digits are rarely escaped, so it only runs if the longest
         # run of them occurs, or if the text contains unnecessary escapes.
         if self._longest_run in text or _has_escapes(text):
@@ -86,7 +86,7 @@ class _Secret:
 
 
 def _hide_match(match: re.Match[str]) -> str:
-    return (match[1] or "") + HIDDEN
+    return (match[1] or "") + REPLACEMENT
 
 
 def _has_escapes(text: str) -> bool:
@@ -130,8 +130,8 @@ def _any_case(digits: str) -> str:
     return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in digits)
 
 
-def _encoded(secret: str) -> Iterable[str]:
-    """Yield the texts of which one occurs wherever the secret is in base64 or hexadecimal."""
+def _list_encodings(secret: str) -> Iterable[str]:
+    """Yield strings, one of which occurs wherever the secret is encoded in base64 or hexadecimal."""
     data = secret.encode()
     for offset in range(3):
         # Preceding bytes shift it by 0 to 2 places; shared characters at both ends are cut off.

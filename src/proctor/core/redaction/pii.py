@@ -1,7 +1,7 @@
-"""Find personal data in a text by shape and check digits.
+"""Find personal data in a text by format and check digits.
 
 Covers e-mail addresses, phone numbers, payment cards, IBANs, IP addresses and national identity
-numbers. Names, street addresses and dates of birth have no recognizable shape and are not found.
+numbers. Names, street addresses and dates of birth have no recognizable format and are not found.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from proctor.core.redaction.findings import Finding, make_finding, without_overlaps
+from proctor.core.redaction.findings import Finding, drop_overlaps, make_finding
 
 # Verhoeff's permutation of digits.
 _PERMUTATION = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
 _DNI_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 # Values of letters and digits at odd positions of an Italian tax code.
-_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+_ODD_POSITION_VALUES = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 _MRZ_WEIGHTS = (7, 3, 1)
 
 
 def luhn(digits: str) -> bool:
     """Check payment cards and Canadian insurance numbers."""
-    doubled = (int(digit) * 2 for digit in digits[-2::-2])
-    total = sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled)
+    doubled_digits = (int(digit) * 2 for digit in digits[-2::-2])
+    total = sum(map(int, digits[-1::-2])) + sum(n - 9 if n > 9 else n for n in doubled_digits)
     return total % 10 == 0
 
 
@@ -70,10 +70,16 @@ def nir(number: str) -> bool:
     return (97 - int(body) % 97) == int(number[13:])
 
 
+def resident_id(number: str) -> bool:
+    """Check the last sign of a Chinese resident identity number (ISO 7064, modulus 11)."""
+    total = sum(int(digit) * pow(2, 17 - i, 11) for i, digit in enumerate(number[:17]))
+    return "10X98765432"[total % 11] == number[17].upper()
+
+
 def codice_fiscale(code: str) -> bool:
     """Check the last letter of an Italian tax code."""
     values = [int(char) if char.isdigit() else ord(char) - ord("A") for char in code[:15]]
-    total = sum(n if i % 2 else _ODD[n] for i, n in enumerate(values))
+    total = sum(n if i % 2 else _ODD_POSITION_VALUES[n] for i, n in enumerate(values))
     return chr(ord("A") + total % 26) == code[15]
 
 
@@ -101,7 +107,7 @@ _CARD = re.compile(
     _FIRST + r"(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{14,19})"
     r"(?![\w/=]|[.,-]\d)"
 )
-# Words before a number that is neither a card nor a phone.
+# Words before a number that is neither a card number nor a phone number.
 OTHER_NUMBER = re.compile(
     r"(?:\b(?:order|invoice|ticket|tracking|reference|ref|case|serial|part|item|sku|isbn|issn|imei"
     r"|ean|gtin|upc|barcode|batch|lot|build|version|release|parcel|shipment|id|uuid|hash|timestamp"
@@ -126,17 +132,17 @@ _SSN_PRINTED = frozenset({"078051120", "219099999"})
 
 
 class NationalNumber(NamedTuple):
-    """A national number: its shape, its check, and the name required before it, if any."""
+    """A national identity number: its format, its check, and the name required before it, if any."""
 
     kind: str
-    shape: re.Pattern[str]
+    pattern: re.Pattern[str]
     check: Callable[[str], bool]
     name: re.Pattern[str] | None = None
 
 
-def _national(kind: str, shape: str, check: Callable[[str], bool], name: str = "") -> NationalNumber:
+def _national(kind: str, pattern: str, check: Callable[[str], bool], name: str = "") -> NationalNumber:
     name_pattern = re.compile(rf"\b(?:{name})\b[^\n]{{0,20}}\Z", re.IGNORECASE) if name else None
-    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{shape}){_LAST}"), check, name_pattern)
+    return NationalNumber(kind, re.compile(f"{_FIRST}(?:{pattern}){_LAST}"), check, name_pattern)
 
 
 def _is_assigned_ssn(digits: str) -> bool:
@@ -151,6 +157,10 @@ def _passport(line: str) -> bool:
 
 _PASSPORT = re.compile(
     r"(?<![A-Z0-9<])[A-Z0-9<]{9}\d[A-Z]{1,3}<{0,2}\d{6}\d[MFX<]\d{6}\d[A-Z0-9<]{14}[\d<]\d(?![A-Z0-9<])"
+)
+# Region, date of birth, sequence and check sign; Chinese characters may touch it.
+_RESIDENT_ID = re.compile(
+    r"(?<![A-Za-z0-9_.+/=-])[1-68]\d{5}(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx](?![A-Za-z0-9_/=])"
 )
 _NATIONAL_NUMBERS = (
     _national("us_ssn", _SSN_SHAPE.replace("{sep}", "-"), _is_assigned_ssn),
@@ -177,6 +187,7 @@ _NATIONAL_NUMBERS = (
     _national("italy_codice_fiscale", r"[A-Z]{6}\d\d[ABCDEHLMPRST](?:[0-6]\d|7[01])[A-Z]\d{3}[A-Z]", codice_fiscale),
     _national("india_aadhaar", r"[2-9]\d{3} \d{4} \d{4}", verhoeff),
     _national("india_aadhaar", r"[2-9]\d{3}-?\d{4}-?\d{4}", verhoeff, "aadhaar"),
+    NationalNumber("china_resident_id", _RESIDENT_ID, resident_id),
     NationalNumber("passport_mrz", _PASSPORT, _passport),
 )
 
@@ -205,12 +216,12 @@ def find_accounts(text: str) -> Iterator[Finding]:
 
 def find_national(text: str) -> Iterator[Finding]:
     """Find national identity numbers by the rules of each country."""
-    for kind, shape, check, name in _NATIONAL_NUMBERS:
-        for match in shape.finditer(text):
+    for kind, pattern, check, name in _NATIONAL_NUMBERS:
+        for match in pattern.finditer(text):
             if name is not None and not name.search(get_context(text, match.start())):
                 continue
-            bare = match[0] if kind == "passport_mrz" else re.sub(r"[ .-]", "", match[0])
-            if check(bare):
+            compact_number = match[0] if kind == "passport_mrz" else re.sub(r"[ .-]", "", match[0])
+            if check(compact_number):
                 yield make_finding(kind, text, match.start(), match.end())
 
 
@@ -228,9 +239,9 @@ def _has_issuer(digits: str) -> bool:
     return any(low <= digits[:6] <= high for low, _, high in (r.partition("-") for r in ranges.split()))
 
 
-def _find_end(spaced: str, length: int) -> int:
+def _find_end(spaced_text: str, length: int) -> int:
     """Return the end of the nth character that is not a space, or 0 if there are fewer."""
-    for i, char in enumerate(spaced):
+    for i, char in enumerate(spaced_text):
         length -= char != " "
         if not length:
             return i + 1
@@ -249,7 +260,7 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 
-# Lengths of a country's numbers after its calling code; others have `_USUAL_LENGTH`.
+# Lengths of a country's numbers after its calling code; other countries use `_USUAL_LENGTH`.
 _CALLING_CODES = (
     "1:10-10 7:10-10 20:8-10 27:9-9 30:10-10 31:9-9 32:8-9 33:9-9 34:9-9 36:8-9 39:6-11 40:9-9 "
     "41:9-9 43:7-13 44:9-10 45:8-8 46:7-10 47:8-8 48:9-9 49:6-12 51:8-9 52:10-11 53:6-8 "
@@ -287,13 +298,13 @@ _DATE = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}(?:[ T].*)?|\d{1,2}([-./])\d{1,
 
 
 def find_phones(text: str) -> Iterator[Finding]:
-    """Find phone numbers: international ones, national formats, and digits after a word like "call"."""
+    """Find phone numbers: international and national formats, and digits after a word like "call"."""
     for match in _INTERNATIONAL.finditer(text):
         # The zero in +44 (0)20 is only dialed inside the country.
         if _is_assigned_phone(re.sub(r"\(0\)|\D", "", match[0]).removeprefix("00")):
             yield make_finding("phone", text, match.start(), match.end(), keep=2)
-    for shape, needs_name in ((_NATIONAL, False), (_ANY, True)):
-        for match in shape.finditer(text):
+    for pattern, needs_name in ((_NATIONAL, False), (_ANY, True)):
+        for match in pattern.finditer(text):
             around = get_context(text, match.start())
             if needs_name and (not _NAME.search(around) or _DATE.fullmatch(match[0])):
                 continue
@@ -337,7 +348,7 @@ _V6_IN_USE = tuple(map(ipaddress.IPv6Network, ("2000::/3", "fc00::/7", "fe80::/1
 def find_pii(text: str, kinds: Iterable[str] | None = None) -> list[Finding]:
     """Find personal data in a text, in order, with masked excerpts; `kinds` limits the search."""
     names = FINDERS if kinds is None else kinds
-    return without_overlaps(item for name in names for item in FINDERS[name](text))
+    return drop_overlaps(item for name in names for item in FINDERS[name](text))
 
 
 def find_emails(text: str) -> Iterator[Finding]:
@@ -375,7 +386,7 @@ def find_addresses(text: str) -> Iterator[Finding]:
 def _is_machine(address: ipaddress.IPv4Address) -> bool:
     if address.is_loopback or address.is_unspecified or address.is_multicast:
         return False
-    # 255.x is a mask, 0.x never a machine.
+    # 255.x is a mask; 0.x is never a machine.
     return address.packed[0] not in (0, 255)
 
 

@@ -1,7 +1,7 @@
 """Replace secrets and personal data before they are stored: `[secret: github token]`.
 
-Most texts contain none. A quick check comes first: every secret has a long run without a space, or
-one of a few words and characters. Only texts that pass it are searched.
+Most texts contain none, so a quick check comes first: every secret has a long run without a space, or one of a few
+words and characters. Only texts with one of these are searched.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import msgspec
 
 from proctor.core.redaction.findings import (
     Finding,
+    drop_overlaps,
     is_descriptive_name,
     is_password_name,
     is_secret_name,
-    without_overlaps,
 )
 
-# The shortest key that is recognized by its shape alone has 20 characters.
+# The shortest key that is recognized by its format alone has 20 characters.
 _STRETCH = b"x" * 20
 _IN_STRETCH = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=-.~"
 _STRETCHES = bytes(ord("x") if code in _IN_STRETCH else ord(" ") for code in range(256))
@@ -30,7 +30,7 @@ _STRETCHES = bytes(ord("x") if code in _IN_STRETCH else ord(" ") for code in ran
 _MIN_KEY_LENGTH = 16
 # The shortest possible match: `pw='abcd'`.
 _MIN_LENGTH = 9
-# Short texts repeat (ids, model names); their results are cached.
+# Short strings repeat (ids, model names), so their results are cached.
 _MAX_CACHED_LENGTH = 100
 
 _BACKSLASH, _QUOTE = "\x00", "\x01"
@@ -38,7 +38,7 @@ _BACKSLASH, _QUOTE = "\x00", "\x01"
 _SHORT_NAMES = re.compile(r"(?:pass|pw)(?:\\t|[ \t\\\"']){0,20}[:=]")
 # Long texts are searched for personal data in overlapping pieces, because a single search blocks all other threads.
 _PIECE, _OVERLAP = 20_000, 500
-# A number is a password only from four digits on.
+# A number is a password only if it has at least four digits.
 _MIN_PASSWORD_NUMBER = 1000
 
 
@@ -58,7 +58,7 @@ def may_hold_secret(text: str) -> bool:
 
 def _names_secret(text: str, is_assigned: bool) -> bool:
     low = text.lower()
-    # Common beginnings are searched for once.
+    # Common prefixes are searched for once.
     has_pass = "p" in low and "pass" in low
     has_pw = "p" in low and "pw" in low
     return (
@@ -82,17 +82,17 @@ def _assigns_secret(low: str, is_short_name: bool) -> bool:
 def may_hold_secrets(data: str) -> bool:
     """False if compact JSON contains nothing to redact; True if it must be searched.
 
-    Each distinct text is checked once, without decoding the JSON.
+    Each distinct string is checked once, without decoding the JSON.
     """
     if "\\" in data:
-        # Escaped quotes would look like the end of a text; these characters never occur in JSON.
+        # Escaped quotes would look like the end of a string; these characters never occur in JSON.
         data = data.replace("\\\\", _BACKSLASH).replace('\\"', _QUOTE)
     parts = data.split('"')
     texts = parts[1::2]
     names = {text for text, after in zip(texts, parts[2::2], strict=True) if after[:1] == ":"}
     if any(is_secret_name(_unescape(name)) for name in names):
         return True
-    # Escaped texts are never shorter than the texts themselves.
+    # Escaped strings are never shorter than the original strings.
     long_texts = {text for text in texts if len(text) >= _MIN_LENGTH}
     return any(_needs_search(_unescape(text)) for text in long_texts)
 
@@ -114,7 +114,7 @@ def make_marker(kind: str, *, category: str = "secret") -> str:
 
 
 class Redaction:
-    """Redact secrets, and personal data if `personal`, in plain data; `counts` has their kinds."""
+    """Redacts secrets, and personal data if `personal`, in plain data; `counts` counts them by kind."""
 
     def __init__(self, *, personal: bool = False) -> None:
         self.personal = personal
@@ -156,13 +156,13 @@ class Redaction:
             has_changed = has_changed or new_key is not key or new_value is not value
         return redacted if has_changed else values
 
-    def _key(self, key: Any, taken: Mapping[Any, Any]) -> Any:
-        """Return a redacted key, with a number if another key became the same."""
+    def _key(self, key: Any, used_keys: Mapping[Any, Any]) -> Any:
+        """Return a redacted key, with a number if another key was redacted to the same string."""
         if not isinstance(key, str) or (len(key) < _MIN_KEY_LENGTH and not self.personal):
             return key
         name = unique = self.text(key)
         number = 2
-        while unique is not key and unique in taken:
+        while unique is not key and unique in used_keys:
             unique, number = f"{name} {number}", number + 1
         return unique
 
@@ -177,7 +177,7 @@ class Redaction:
         """Redact values anywhere inside a secret name, as if they were assigned to it directly."""
         if isinstance(value, str):
             findings = _find_secrets(f'{name}="{value}"')
-            return self._mark(findings[0].kind, "secret") if findings else value
+            return self._make_counted_marker(findings[0].kind, "secret") if findings else value
         if isinstance(value, Mapping):
             items = {
                 key: item if is_descriptive_name(str(key)) else self._redact_below(name, item)
@@ -188,7 +188,7 @@ class Redaction:
             return _keep_if_equal(value, [self._redact_below(name, item) for item in value])
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if is_number and value >= _MIN_PASSWORD_NUMBER and is_password_name(name):
-            return self._mark("password", "secret")
+            return self._make_counted_marker("password", "secret")
         return value
 
     def _redact_all(self, value: Any) -> Any:
@@ -198,18 +198,18 @@ class Redaction:
             return [self._redact_all(item) for item in value]
         if value is None or isinstance(value, bool) or value == "" or _is_marker(value):
             return value
-        return self._mark("assigned_secret", "secret")
+        return self._make_counted_marker("assigned_secret", "secret")
 
-    def _redact(self, text: str, findings: Iterable[Finding], of: str) -> str:
+    def _redact(self, text: str, findings: Iterable[Finding], category: str) -> str:
         pieces, position = [], 0
         for finding in findings:
-            pieces += [text[position : finding.start], self._mark(finding.kind, of)]
+            pieces += [text[position : finding.start], self._make_counted_marker(finding.kind, category)]
             position = finding.end
         return "".join([*pieces, text[position:]]) if pieces else text
 
-    def _mark(self, kind: str, of: str) -> str:
+    def _make_counted_marker(self, kind: str, category: str) -> str:
         self.counts[kind.replace("_", " ")] += 1
-        return make_marker(kind, category=of)
+        return make_marker(kind, category=category)
 
 
 def _is_marker(value: Any) -> bool:
@@ -217,7 +217,7 @@ def _is_marker(value: Any) -> bool:
 
 
 def _keep_if_equal(original: list[Any] | tuple[Any, ...], items: list[Any]) -> Any:
-    """Return the original object if no item was replaced, else a new one of its type."""
+    """Return the original object if no item was replaced, else a new object of its type."""
     has_changed = any(new is not old for new, old in zip(items, original, strict=True))
     return type(original)(items) if has_changed else original
 
@@ -234,17 +234,17 @@ def _find_personal_data(text: str) -> list[Finding]:
             start, end = finding.start + offset, finding.end + offset
             if piece <= start < piece + _PIECE:
                 findings.append(msgspec.structs.replace(finding, start=start, end=end))
-    return without_overlaps(findings)
+    return drop_overlaps(findings)
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_clean(text: str) -> bool:
-    """True if a text contains no secret; only for short texts, which the cache stores."""
+    """True if a text contains no secret. Only for short texts: the results are cached."""
     return not _find_secrets(text)
 
 
 def _find_secrets(text: str) -> list[Finding]:
-    # Imported on first use: compiling the patterns takes time, and most runs need none.
+    # Imported on first use: compiling the patterns takes time, and most runs need no patterns.
     from proctor.core.redaction.secrets import find_secrets
 
     return find_secrets(text)

@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proctor.core.redaction.findings import SECRET_KEY_PREFIXES, Finding, make_finding, without_overlaps
+from proctor.core.redaction.findings import SECRET_KEY_PREFIXES, Finding, drop_overlaps, make_finding
 
 # Random values have at least this many bits of entropy per character.
 MIN_ENTROPY = 3.0
 _MIN_LENGTH, _MIN_SHORT_LENGTH, _MIN_LETTERS = 12, 6, 16
 
 # Long random values contain short words by chance ("xxx" or "fake" in one of 15 values of 1,600
-# characters). So only long words count anywhere; short ones must be separate words.
+# characters). So only long words count anywhere; short words must be separate.
 _PLACEHOLDER = re.compile(
     r"example|placeholder|redact|changeme|change[_-]me|sample|insert|replace|masked|hidden|foobar"
     r"|not[_-]?real|x{6}|\*\*\*|\.\.\.|…|<|>|\{\{|\$\{|%\(|[@#$]\{"
@@ -78,7 +78,8 @@ def is_short_key(value: str) -> bool:
 
 
 def is_password(value: str, *, quoted: bool) -> bool:
-    """True for a possible password: any quoted text that is not code, or an unquoted mixed one."""
+    """True for a possible password: any quoted string that is not code, or an unquoted string with letters and
+    digits."""
     if quoted:
         return not re.fullmatch(r"[A-Z_]+|\$\w+|%\w+%|https?:.*", value)
     bare = value.rstrip(".,;!?")
@@ -94,8 +95,8 @@ _FIRST, _LAST = r"(?<![A-Za-z0-9_-])", r"(?![A-Za-z0-9_])"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-class Shape(NamedTuple):
-    """The keys of a provider: prefixes, the pattern after them, and whether they end in a CRC."""
+class KeyFormat(NamedTuple):
+    """The format of a provider's keys: prefixes, the pattern after them, and whether they end in a CRC."""
 
     kind: str
     prefixes: str
@@ -103,43 +104,43 @@ class Shape(NamedTuple):
     crc: bool = False
 
 
-SHAPES = (
-    Shape("aws_access_key", "AKIA ASIA", r"[A-Z2-7]{16}"),
-    Shape("github_token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{36}", crc=True),
-    Shape("github_token", "github_pat_", r"[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
-    Shape("gitlab_token", "glpat- glrt- gldt- glcbt-", r"[A-Za-z0-9_-]{20,64}"),
-    Shape("slack_token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs-", r"(?:\d{1,14}-){0,3}[A-Za-z0-9-]{16,160}"),
-    Shape("slack_token", "xapp-", r"\d-[A-Z0-9]{8,12}-\d{8,14}-[a-f0-9]{32,80}"),
-    Shape("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[A-Za-z0-9]{16,247}"),
-    Shape("stripe_key", "whsec_", r"[A-Za-z0-9+/=]{24,80}"),
-    Shape("google_key", "AIza", r"[A-Za-z0-9_-]{35}"),
-    Shape("google_key", "GOCSPX-", r"[A-Za-z0-9_-]{28}"),
-    Shape("google_token", "ya29.", r"[A-Za-z0-9_-]{30,400}"),
-    Shape("anthropic_key", "sk-ant-", r"[a-z0-9]{3,8}-[A-Za-z0-9_-]{24,160}"),
-    Shape("openrouter_key", "sk-or-", r"(?:v1-)?[A-Za-z0-9]{32,100}"),
-    Shape("langfuse_key", "sk-lf-", r"[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
-    Shape("openai_key", "sk-proj- sk-svcacct- sk-admin- sk-None-", r"[A-Za-z0-9_-]{32,200}"),
-    Shape("openai_key", "sk-", r"[A-Za-z0-9]{32,64}"),
-    Shape("huggingface_token", "hf_", r"[A-Za-z0-9]{30,40}"),
-    Shape("npm_token", "npm_", r"[A-Za-z0-9]{36}", crc=True),
-    Shape("pypi_token", "pypi-", r"AgE[A-Za-z0-9_-]{40,300}"),
-    Shape("sendgrid_key", "SG.", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
-    Shape("twilio_key", "SK", r"[0-9a-f]{32}"),
-    Shape("digitalocean_token", "doo_v1_ dop_v1_ dor_v1_", r"[a-f0-9]{64}"),
-    Shape("groq_key", "gsk_", r"[A-Za-z0-9]{40,60}"),
-    Shape("xai_key", "xai-", r"[A-Za-z0-9]{40,120}"),
-    Shape("perplexity_key", "pplx-", r"[A-Za-z0-9]{32,80}"),
-    Shape("replicate_token", "r8_", r"[A-Za-z0-9]{30,50}"),
-    Shape("together_key", "tgp_v1_", r"[A-Za-z0-9_-]{30,80}"),
-    Shape("fireworks_key", "fw_", r"(?=[A-Za-z]*(?:\d|[A-Z]{3}))[A-Za-z0-9]{20,60}"),
-    Shape("langsmith_key", "lsv2_pt_ lsv2_sk_", r"[a-f0-9]{32}_[a-f0-9]{10}"),
-    Shape("databricks_token", "dapi", r"[a-f0-9]{32}(?:-\d)?"),
-    Shape("nvidia_key", "nvapi-", r"[A-Za-z0-9_-]{40,90}"),
+KEY_FORMATS = (
+    KeyFormat("aws_access_key", "AKIA ASIA", r"[A-Z2-7]{16}"),
+    KeyFormat("github_token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{36}", crc=True),
+    KeyFormat("github_token", "github_pat_", r"[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
+    KeyFormat("gitlab_token", "glpat- glrt- gldt- glcbt-", r"[A-Za-z0-9_-]{20,64}"),
+    KeyFormat("slack_token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs-", r"(?:\d{1,14}-){0,3}[A-Za-z0-9-]{16,160}"),
+    KeyFormat("slack_token", "xapp-", r"\d-[A-Z0-9]{8,12}-\d{8,14}-[a-f0-9]{32,80}"),
+    KeyFormat("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[A-Za-z0-9]{16,247}"),
+    KeyFormat("stripe_key", "whsec_", r"[A-Za-z0-9+/=]{24,80}"),
+    KeyFormat("google_key", "AIza", r"[A-Za-z0-9_-]{35}"),
+    KeyFormat("google_key", "GOCSPX-", r"[A-Za-z0-9_-]{28}"),
+    KeyFormat("google_token", "ya29.", r"[A-Za-z0-9_-]{30,400}"),
+    KeyFormat("anthropic_key", "sk-ant-", r"[a-z0-9]{3,8}-[A-Za-z0-9_-]{24,160}"),
+    KeyFormat("openrouter_key", "sk-or-", r"(?:v1-)?[A-Za-z0-9]{32,100}"),
+    KeyFormat("langfuse_key", "sk-lf-", r"[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
+    KeyFormat("openai_key", "sk-proj- sk-svcacct- sk-admin- sk-None-", r"[A-Za-z0-9_-]{32,200}"),
+    KeyFormat("openai_key", "sk-", r"[A-Za-z0-9]{32,64}"),
+    KeyFormat("huggingface_token", "hf_", r"[A-Za-z0-9]{30,40}"),
+    KeyFormat("npm_token", "npm_", r"[A-Za-z0-9]{36}", crc=True),
+    KeyFormat("pypi_token", "pypi-", r"AgE[A-Za-z0-9_-]{40,300}"),
+    KeyFormat("sendgrid_key", "SG.", r"[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
+    KeyFormat("twilio_key", "SK", r"[0-9a-f]{32}"),
+    KeyFormat("digitalocean_token", "doo_v1_ dop_v1_ dor_v1_", r"[a-f0-9]{64}"),
+    KeyFormat("groq_key", "gsk_", r"[A-Za-z0-9]{40,60}"),
+    KeyFormat("xai_key", "xai-", r"[A-Za-z0-9]{40,120}"),
+    KeyFormat("perplexity_key", "pplx-", r"[A-Za-z0-9]{32,80}"),
+    KeyFormat("replicate_token", "r8_", r"[A-Za-z0-9]{30,50}"),
+    KeyFormat("together_key", "tgp_v1_", r"[A-Za-z0-9_-]{30,80}"),
+    KeyFormat("fireworks_key", "fw_", r"(?=[A-Za-z]*(?:\d|[A-Z]{3}))[A-Za-z0-9]{20,60}"),
+    KeyFormat("langsmith_key", "lsv2_pt_ lsv2_sk_", r"[a-f0-9]{32}_[a-f0-9]{10}"),
+    KeyFormat("databricks_token", "dapi", r"[a-f0-9]{32}(?:-\d)?"),
+    KeyFormat("nvidia_key", "nvapi-", r"[A-Za-z0-9_-]{40,90}"),
 )
 # Patterns are only applied where a prefix occurs.
 _PATTERNS = tuple(
     (shape, prefix, re.compile(f"{_FIRST}{re.escape(prefix)}(?P<follows>{shape.pattern}){_LAST}"))
-    for shape in SHAPES
+    for shape in KEY_FORMATS
     for prefix in shape.prefixes.split()
 )
 # URLs of the Telegram API have the token after "bot".
@@ -147,7 +148,7 @@ _TELEGRAM = re.compile(rf"(?:(?<=/bot)|{_FIRST})\d{{8,10}}:(?P<follows>A[A-Za-z0
 
 
 def has_crc(token: str) -> bool:
-    """True if the last six characters are the CRC-32 of those after the prefix, in base 62.
+    """True if the last six characters are the CRC-32, in base 62, of the characters between them and the prefix.
 
     GitHub and npm tokens end this way; a token whose check fails is invented or misread.
     """
@@ -168,13 +169,13 @@ def find_positions(text: str, prefix: str) -> Iterator[int]:
 
 
 def find_keys(text: str) -> Iterator[Finding]:
-    """Find keys that are recognized by their shape."""
-    for shape, prefix, pattern in _PATTERNS:
+    """Find keys that are recognized by their format."""
+    for key_format, prefix, pattern in _PATTERNS:
         for position in find_positions(text, prefix):
             match = pattern.match(text, position)
             if match and _is_random(match["follows"]):
-                sure = not shape.crc or has_crc(match[0])
-                yield make_finding(shape.kind, text, position, match.end(), keep=len(prefix), sure=sure)
+                sure = not key_format.crc or has_crc(match[0])
+                yield make_finding(key_format.kind, text, position, match.end(), keep=len(prefix), sure=sure)
     for position in find_positions(text, ":A"):
         match = _TELEGRAM.search(text, max(0, position - 10), position + 37)
         if match and _is_random(match["follows"]):
@@ -188,30 +189,32 @@ def _is_random(value: str) -> bool:
 _PASSWORDS = ("password", "passwd", "passphrase", "passcode", "pwd")
 # Ambiguous: they must be separate words.
 _SHORT_PASSWORDS = ("pass", "pw")
-# Anywhere in a name; `key` only after a word such as `api`.
+# These may occur anywhere in a name; `key` counts only after a word such as `api`.
 _OTHER_NAMES = ("token", "secret", "credential", "key")
 
 # The word before key, token or secret; with a space between them it may be a sentence.
-_OWNER = re.compile(rf"(?:{SECRET_KEY_PREFIXES}|session|refresh|personal|webhook)(?P<joint>[ _-]?)(?:access[ _-]?)?\Z")
+_QUALIFIER = re.compile(
+    rf"(?:{SECRET_KEY_PREFIXES}|session|refresh|personal|webhook)(?P<separator>[ _-]?)(?:access[ _-]?)?\Z"
+)
 # How many characters before a name are examined.
 _CONTEXT_LENGTH = 30
-# How many names inside the value of an earlier name are examined: in `key:key:key:…` each name
-# would be read with a value of 500 characters.
+# How many names inside the value of an earlier name are examined: in `key:key:key:…` each name would have a value of
+# 500 characters.
 _MAX_NESTED = 4
-# Quotes in nested texts have backslashes before them.
+# Quotes in nested strings are escaped.
 _VALUE = re.compile(
     r"\\{0,8}[\"']?(?:[ \t]{0,4}(?P<sign>=>|:=|=|:)[ \t]{0,4}|[ \t]is[ \t](?=\S{8}))"
     r"(?:\[\s{0,8}|\{\s{0,8}\\{0,8}[\"']value\\{0,8}[\"']\s{0,4}:\s{0,4})?"
     r"(?:(?P<slashes>\\{0,8})(?P<quote>[\"'`])(?P<quoted>[^\s\"'`]{4,500}?)(?P=slashes)(?P=quote)"
-    r"|(?P<open>[^\s\"'`,;()\[\]]{6,500}))"
+    r"|(?P<unquoted>[^\s\"'`,;()\[\]]{6,500}))"
 )
 
 
-def find_assigned(text: str) -> Iterator[Finding]:
+def find_assigned_secrets(text: str) -> Iterator[Finding]:
     """Find values that are assigned to a name such as `password` or `api_key`."""
     low = text.lower()
     if len(low) != len(text):
-        # Some letters become two in lower case, which would shift the positions.
+        # Some letters become two characters in lower case, which would shift the positions.
         low = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in text)
     for name in (*_PASSWORDS, *_SHORT_PASSWORDS, *_OTHER_NAMES):
         value_end = nested = 0
@@ -219,7 +222,7 @@ def find_assigned(text: str) -> Iterator[Finding]:
             nested = nested + 1 if position < value_end else 0
             if nested > _MAX_NESTED:
                 continue
-            if name == "key" and not _OWNER.search(low, max(0, position - _CONTEXT_LENGTH), position):
+            if name == "key" and not _QUALIFIER.search(low, max(0, position - _CONTEXT_LENGTH), position):
                 continue
             if match := _VALUE.match(text, position + len(name)):
                 value_end = max(value_end, match.end())
@@ -227,19 +230,19 @@ def find_assigned(text: str) -> Iterator[Finding]:
 
 
 def _check_value(text: str, low: str, name: str, position: int, match: re.Match[str]) -> Iterator[Finding]:
-    group = "quoted" if match["quoted"] else "open"
+    group = "quoted" if match["quoted"] else "unquoted"
     start, end = match.span(group)
     value = match[group] if group == "quoted" else match[group].rstrip("}\\")
     if is_weak(value):
         return
     context = low[max(0, position - _CONTEXT_LENGTH) : position]
     if name in _PASSWORDS:
-        is_found, kind = is_password(value, quoted=group == "quoted"), "password"
+        is_secret, kind = is_password(value, quoted=group == "quoted"), "password"
     elif name in _SHORT_PASSWORDS:
-        is_found, kind = _is_short_password(name, context, value, match), "password"
+        is_secret, kind = _is_short_password(name, context, value, match), "password"
     else:
-        is_found, kind = _is_assigned_secret(name, context, value, match), "assigned_secret"
-    if is_found:
+        is_secret, kind = _is_assigned_secret(name, context, value, match), "assigned_secret"
+    if is_secret:
         yield make_finding(kind, text, start, min(end, start + len(value)), keep=0)
 
 
@@ -253,12 +256,12 @@ def _is_short_password(name: str, context: str, value: str, match: re.Match[str]
 
 def _is_assigned_secret(name: str, context: str, value: str, match: re.Match[str]) -> bool:
     """True if the value of a key, token or secret is random, or short after an unambiguous name."""
-    owner = _OWNER.search(context)
-    if name == "key" and owner is None:
+    qualifier = _QUALIFIER.search(context)
+    if name == "key" and qualifier is None:
         return False
     if is_key(value):
         return True
-    is_unambiguous = owner is not None and owner["joint"] != " "
+    is_unambiguous = qualifier is not None and qualifier["separator"] != " "
     is_call = match.string[match.end() : match.end() + 1] in ("(", "[")
     is_adjacent = match["quoted"] or (match[0].startswith("=") and not is_call)
     return bool(is_unambiguous and is_adjacent and is_short_key(value))
@@ -293,7 +296,7 @@ _MAX_COMMAND_LENGTH = 500
 
 def find_secrets(text: str) -> list[Finding]:
     """Find all secrets in a text, in order, with masked excerpts."""
-    return without_overlaps(item for finder in _FINDERS for item in finder(text))
+    return drop_overlaps(item for finder in _FINDERS for item in finder(text))
 
 
 def _find_private_keys(text: str) -> Iterator[Finding]:
@@ -385,5 +388,5 @@ _FINDERS = (
     _find_prefixed,
     _find_cookies,
     _find_command_passwords,
-    find_assigned,
+    find_assigned_secrets,
 )

@@ -1,6 +1,6 @@
 """Agreement between raters: as a percentage, and corrected for chance.
 
-Cohen 1960 (two raters), Fleiss 1971 (equally many raters per item) and
+Cohen 1960 (two raters), Fleiss 1971 (the same number of raters for each item) and
 Krippendorff 2004 (missing ratings allowed). A coefficient that is undefined is None.
 """
 
@@ -15,7 +15,7 @@ Ratings = Iterable[Sequence[Label | None]]
 
 
 def percent_agreement(ratings: Ratings) -> float | None:
-    """Return the share of rater pairs, over all items, that chose the same label.
+    """Return the fraction of rater pairs, over all items, that chose the same label.
 
     Each row is one item with one label per rater; None marks a missing rating.
     """
@@ -31,15 +31,15 @@ def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -
 
     Items that either rater skipped are left out.
     """
-    rated = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
-    rows, columns = Counter(a for a, _ in rated), Counter(b for _, b in rated)
-    observed = sum(a != b for a, b in rated)
+    rated_pairs = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    rows, columns = Counter(a for a, _ in rated_pairs), Counter(b for _, b in rated_pairs)
+    observed = sum(a != b for a, b in rated_pairs)
     expected = sum(rows[a] * columns[b] for a in rows for b in columns if a != b)
-    return 1 - len(rated) * observed / expected if expected else None
+    return 1 - len(rated_pairs) * observed / expected if expected else None
 
 
 def fleiss_kappa(ratings: Ratings) -> float | None:
-    """Return the chance-corrected agreement of several raters, equally many for every item."""
+    """Return the chance-corrected agreement of several raters, with the same number of raters for each item."""
     items = [_count_labels(row) for row in ratings]
     totals = {counts.total() for counts in items}
     if len(totals) > 1:

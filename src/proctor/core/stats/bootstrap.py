@@ -75,7 +75,7 @@ def bootstrap_interval(
 ) -> Interval | None:
     """Return the percentile bootstrap interval of any statistic; with `clusters`, resample whole clusters.
 
-    None below two values or for too few clusters.
+    Return None for fewer than two values or too few clusters.
     """
     if len(values) < 2 or (clusters is not None and find_cluster_problem(clusters)):
         return None

@@ -1,4 +1,4 @@
-"""Mean, variance and exact quantiles, also of data that is too large to sort."""
+"""Mean, variance and exact quantiles, even of data that is too large to sort."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the mean and the sample variance (divided by n - 1), or None below two values."""
+    """Return the mean and the sample variance (divided by n - 1), or None for fewer than two values."""
     n = len(values)
     center = mean(values)
     if center is None or n < 2:
@@ -53,12 +53,12 @@ def quantile(sorted_values: Sequence[float] | _OrderStatistics, q: float) -> flo
     below = int(position)
     low = sorted_values[below]
     high = sorted_values[min(below + 1, len(sorted_values) - 1)]
-    # In this form equal neighbours give exactly their value, and no result exceeds the higher one.
+    # Written this way, equal neighbors return exactly their value, and no result exceeds the higher neighbor.
     return min(low + (position - below) * (high - low), high)
 
 
 class _OrderStatistics:
-    """The values at a few ranks; sorting a million numbers would take forty times their memory."""
+    """Finds the values at a few ranks; sorting a million numbers would need forty times their memory."""
 
     def __init__(self, values: Sequence[float], ranks: set[int]) -> None:
         self._length = len(values)
@@ -86,7 +86,7 @@ class _OrderStatistics:
         for value in values:
             counts[int((value - low) * scale)] += 1
         for index, count in enumerate(counts):
-            if inside := {rank for rank in ranks if first <= rank < first + count}:
+            if ranks_in_bin := {rank for rank in ranks if first <= rank < first + count}:
                 bin_values = array("d", (v for v in values if int((v - low) * scale) == index))
-                self._select(bin_values, first, inside)
+                self._select(bin_values, first, ranks_in_bin)
             first += count

@@ -1,4 +1,4 @@
-"""Differences of two groups of numbers: estimates, confidence intervals and p-values.
+"""Differences between two groups of numbers: estimates, confidence intervals and p-values.
 
 Welch's t (unequal variances and sizes) and the paired t where the groups are large enough; otherwise
 permutation tests, which assume no distribution. A group is any sequence of finite numbers.
@@ -30,7 +30,7 @@ MIN_STUDENTIZED = 7
 def rate_difference_interval(
     passed: float, n: int, other_passed: float, other_n: int, confidence: float = 0.95
 ) -> Interval | None:
-    """Return Newcombe's interval of the difference of two independent rates; None if an n is 0."""
+    """Return Newcombe's interval of the difference between two independent rates; None if an n is 0."""
     interval = wilson_interval(passed, n, confidence)
     other_interval = wilson_interval(other_passed, other_n, confidence)
     if interval is None or other_interval is None:
@@ -43,9 +43,10 @@ def rate_difference_interval(
 
 
 def paired_rate_interval(up: float, down: float, n: float, confidence: float = 0.95) -> Interval | None:
-    """Return Bonett and Price's interval of the difference of two rates of the same n samples.
+    """Return Bonett and Price's interval of the difference between two rates of the same n samples.
 
-    `up` counts the samples where only the first passes, `down` those where only the second does. None if n is 0.
+    `up` counts the samples where only the first passes, `down` the samples where only the second passes. None if n is
+    0.
     """
     # Effective counts of clusters are not integers, so their sum may exceed n by rounding.
     if up < 0 or down < 0 or up + down > n * (1 + COUNT_ROUNDING):
@@ -60,7 +61,7 @@ def paired_rate_interval(up: float, down: float, n: float, confidence: float = 0
 
 
 class Difference(NamedTuple):
-    """The difference of two groups, first minus second, with its 95 % interval and p-value.
+    """The difference between two groups, first minus second, with its 95% interval and p-value.
 
     `interval` is Newcombe's or Bonett and Price's for values of 0 and 1, otherwise Student's t; None if
     it cannot be estimated. `smallest_p` is the smallest p-value that the test can give.
@@ -100,7 +101,8 @@ class TEstimate(NamedTuple):
 
 
 def sample_moments(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean and the variance of at least one value; values equal up to rounding have 0."""
+    """Return the mean and the variance of at least one value; the variance is 0 if the values are equal up to
+    rounding."""
     low, high = min(values), max(values)
     moments = mean_and_variance(values)
     if moments is None or high - low <= ROUNDING * max(abs(low), abs(high)):
@@ -109,7 +111,7 @@ def sample_moments(values: Sequence[float]) -> tuple[float, float]:
 
 
 def welch_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | None:
-    """Return Welch's t of two independent groups; None below two values in a group or without variance."""
+    """Return Welch's t of two independent groups; None for fewer than two values in a group or without variance."""
     if min(len(first), len(second)) < 2:
         return None
     (center, variance), (other_center, other_variance) = sample_moments(first), sample_moments(second)
@@ -123,12 +125,12 @@ def welch_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | None
 
 
 def paired_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | None:
-    """Return the paired t; None below two pairs, or if all pairs differ by the same amount."""
+    """Return the paired t; None for fewer than two pairs, or if all pairs differ by the same amount."""
     return difference_t(paired_differences(first, second))
 
 
 def difference_t(differences: Sequence[float]) -> TEstimate | None:
-    """Return Student's t of the differences of pairs; None below two, or if all are equal."""
+    """Return Student's t of the differences of pairs; None for fewer than two, or if all are equal."""
     if len(differences) < 2:
         return None
     center, variance = sample_moments(differences)
@@ -143,7 +145,7 @@ def paired_test(
     method: TestMethod = "auto",
     seed: int = 0,
 ) -> PValue:
-    """Test the differences of pairs: by t if they vary enough, otherwise by sign flips.
+    """Test the differences of pairs: with Student's t if they vary enough, otherwise with sign flips.
 
     `student` is the t of the differences, as `difference_t` returns it.
     """
@@ -155,7 +157,7 @@ def paired_test(
 
 def paired_differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Return first minus second for each pair; differences within rounding are 0."""
-    # A difference above the rounding of the largest value needs no check of its own.
+    # A difference above the rounding error of the largest value needs no separate check.
     tolerance = ROUNDING * max(map(abs, (*first, *second)), default=0.0)
     return [
         0.0 if delta and -tolerance <= delta <= tolerance and _is_rounding(a, b) else delta
@@ -169,10 +171,10 @@ def _is_rounding(a: float, b: float) -> bool:
 
 
 def paired_difference_interval(first: Sequence[float], second: Sequence[float]) -> Interval | None:
-    """Return the 95 % interval of the mean difference of pairs.
+    """Return the 95% interval of the mean difference of pairs.
 
-    Pairs of 0 and 1 get Bonett and Price's interval, which is valid also if no pair differs or all do;
-    others get Student's t. None below two pairs, or if all pairs differ by the same amount.
+    Pairs of 0 and 1 get Bonett and Price's interval, which is valid even if no pair differs or all pairs differ; other
+    pairs get Student's t. None for fewer than two pairs, or if all pairs differ by the same amount.
     """
     if len(first) > 1 and is_binary(first, second):
         deltas = paired_differences(first, second)
@@ -192,10 +194,10 @@ def compare_groups(
 ) -> Difference | None:
     """Test whether the first group differs from the second.
 
-    With `pairs` the groups are matched by position. The "auto" method is Student's t if each group (or
+    If `paired`, the groups are matched by position. The "auto" method is Student's t if each group (or
     the differences of the pairs) has thirty values besides its most common one and the sizes are
     similar, or if the smaller group has a hundred; otherwise a permutation test, studentized if the
-    sizes differ. None below three values in total, or if the `method` does not apply.
+    sizes differ. Return None for fewer than three values in total, or if the `method` does not apply.
     """
     if not first or not second or len(first) + len(second) < 3:
         return None
@@ -245,6 +247,6 @@ def _independent_interval(
 ) -> Interval | None:
     if is_binary(first, second):
         return rate_difference_interval(sum(first), len(first), sum(second), len(second))
-    # A group without variance says nothing about its standard error.
+    # The standard error of a group without variance cannot be estimated.
     has_variance = sample_moments(first)[1] and sample_moments(second)[1]
     return student.interval() if student is not None and has_variance else None

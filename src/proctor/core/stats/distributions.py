@@ -16,7 +16,7 @@ _NORMAL = NormalDist()
 
 
 def log_beta(a: float, b: float) -> float:
-    """Return the logarithm of the beta function B(a, b), accurate also for huge arguments."""
+    """Return the logarithm of the beta function B(a, b), accurate even for huge arguments."""
     small, large = min(a, b), max(a, b)
     if large < _STIRLING_FROM:
         return math.lgamma(small) + math.lgamma(large) - math.lgamma(small + large)
@@ -140,12 +140,12 @@ def _solve(log_probability: Callable[[float, float], float], df: float, target: 
 
 
 def _log_tail(log_t: float, df: float) -> float:
-    """log P(T > t)."""
+    """Return log P(T > t)."""
     return _LOG_HALF + log_incomplete_beta(math.log(df) - 2 * log_t, df / 2, 0.5)
 
 
 def _log_center(log_t: float, df: float) -> float:
-    """log P(0 < T < t)."""
+    """Return log P(0 < T < t)."""
     return _LOG_HALF + log_incomplete_beta(2 * log_t - math.log(df), 0.5, df / 2)
 
 
@@ -156,7 +156,7 @@ def _log_density(log_t: float, df: float) -> float:
 
 
 def _hill_correction(w: float, df: float) -> float:
-    """Return the correction of the normal approximation to t: Hill, Algorithm 395 (1970).
+    """Return the correction to the normal approximation of t: Hill, Algorithm 395 (1970).
 
     Above 100,000 degrees of freedom the remaining error is below rounding.
     """

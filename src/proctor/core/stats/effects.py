@@ -1,7 +1,7 @@
 """Effect sizes (Cohen's d with Hedges' correction), p-value adjustments and clustered t statistics.
 
-Hedges' g (1981) removes the small-sample bias of d by the exact gamma-function factor. Its interval is that
-of Hedges and Olkin (1985), an approximation in small groups.
+Hedges' g (1981) removes the small-sample bias of d by the exact gamma-function factor. Its interval follows Hedges and
+Olkin (1985) and is approximate in small groups.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ class EffectSize(NamedTuple):
 
 
 def measure_effect(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> EffectSize | None:
-    """Return the difference of two independent groups in pooled standard deviations.
+    """Return the difference between two independent groups in pooled standard deviations.
 
-    Equal groups without variance have effect 0. None below four values in total, or if groups without variance differ.
+    Equal groups without variance have effect 0. Return None for fewer than four values in total, or if groups without
+    variance differ.
     """
     n, m = len(first), len(second)
     df = n + m - 2
@@ -51,7 +52,7 @@ def measure_paired_effect(
 ) -> EffectSize | None:
     """Return the mean difference of pairs in standard deviations of the differences.
 
-    None below three pairs, or if all pairs differ by the same amount.
+    Return None for fewer than three pairs, or if all pairs differ by the same amount.
     """
     deltas = paired_differences(first, second)
     n = len(deltas)
@@ -85,7 +86,7 @@ class AdjustedP(NamedTuple):
 
 
 def holm(probabilities: Sequence[float], level: float = 0.05) -> list[AdjustedP]:
-    """Adjust p-values by Holm's method (family-wise error rate); the order is kept."""
+    """Adjust p-values by Holm's method (family-wise error rate); the order is preserved."""
     order, m = _ascending_order(probabilities, level), len(probabilities)
     adjusted, highest = [0.0] * m, 0.0
     for rank, i in enumerate(order):
@@ -103,7 +104,7 @@ def _ascending_order(probabilities: Sequence[float], level: float) -> list[int]:
 
 
 def clustered_mean_t(values: Sequence[float], clusters: Sequence[Hashable]) -> TEstimate | None:
-    """Return the t of the mean of clustered values; None for too few clusters or without variance."""
+    """Return the t statistic of the mean of clustered values; None for too few clusters or without variance."""
     estimate = clustered_standard_error(values, clusters)
     return None if estimate is None or estimate[1] == 0 else TEstimate(*estimate)
 
@@ -111,7 +112,7 @@ def clustered_mean_t(values: Sequence[float], clusters: Sequence[Hashable]) -> T
 def clustered_paired_t(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]
 ) -> TEstimate | None:
-    """Return the paired t of clustered pairs; None for too few clusters or without variance."""
+    """Return the paired t statistic of clustered pairs; None for too few clusters or without variance."""
     return clustered_mean_t(paired_differences(first, second), clusters)
 
 
@@ -121,7 +122,7 @@ def clustered_welch_t(
     second: Sequence[float],
     second_clusters: Sequence[Hashable],
 ) -> TEstimate | None:
-    """Return the t of the difference of two unpaired groups of clustered values.
+    """Return the t statistic of the difference between two unpaired groups of clustered values.
 
     A cluster may have values in both groups; their covariance is then removed. Without a shared cluster
     it is Welch's t of clustered means. None for too few clusters in a group, or without variance.

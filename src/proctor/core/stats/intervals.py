@@ -38,14 +38,14 @@ def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interv
     rate, weight = passed / n, z * z / n
     center = (rate + weight / 2) / (1 + weight)
     half = z * math.sqrt(rate * (1 - rate) / n + weight / (4 * n)) / (1 + weight)
-    # At rates of 0 and 1 the interval ends exactly there, whatever rounding gives.
+    # At rates of 0 and 1 the interval must end exactly there, despite rounding.
     low = 0.0 if passed == 0 else max(0.0, center - half)
     high = 1.0 if passed == n else min(1.0, center + half)
     return low, high
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
-    """Return the confidence interval of the mean of independent values, or None below two values."""
+    """Return the confidence interval of the mean of independent values, or None for fewer than two values."""
     moments = mean_and_variance(values)
     if moments is None:
         return None
@@ -58,7 +58,8 @@ def clustered_mean_interval(
 ) -> Interval | None:
     """Return the confidence interval of a mean when values of the same cluster are correlated.
 
-    `clusters` has the cluster of each value. None below five clusters, or if a few clusters have most of the values.
+    `clusters` has the cluster of each value. Return None for fewer than five clusters, or if a few clusters have most
+    of the values.
     """
     estimate = clustered_standard_error(values, clusters)
     return None if estimate is None else _t_interval(*estimate, confidence)
@@ -72,7 +73,7 @@ def clustered_standard_error(
     if center is None or find_cluster_problem(clusters):
         return None
     error = math.sqrt(math.fsum(x * x for x in influences.values()))
-    # Below this, the error is the rounding of equal clusters.
+    # A smaller error comes from the rounding of equal clusters.
     return center, 0.0 if error < COUNT_ROUNDING else error, effective_clusters(clusters) - 1
 
 
@@ -90,7 +91,7 @@ def cluster_influences(values: Sequence[float], clusters: Sequence[Hashable]) ->
 
 
 def effective_clusters(clusters: Sequence[Hashable]) -> float:
-    """Return the number of equally large clusters that would carry the same weight."""
+    """Return the number of clusters of equal size that would have the same weight."""
     sizes = Counter(clusters).values()
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
@@ -108,8 +109,8 @@ def find_cluster_problem(clusters: Sequence[Hashable]) -> str:
 def skew_adjusted_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
     """Return the confidence interval of the mean of independent values, adjusted for skewness.
 
-    The interval extends further to the side of rare extreme values, because a mean further out there
-    implies a larger variance (as in Wilson's interval). None below two values, or if all are equal.
+    The interval extends further towards rare extreme values, because a mean closer to them implies a larger variance
+    (as in Wilson's interval). Return None for fewer than two values, or if all are equal.
     """
     moments = mean_and_variance(values)
     if moments is None or not moments[1]:

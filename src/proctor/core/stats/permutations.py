@@ -48,30 +48,30 @@ def permutation_test(
 
     Groups with at most two distinct values (passed and failed) are tested exactly at any size, by
     Fisher's test. `studentized` divides resampled differences by their standard errors (Janssen 1997),
-    which is correct also for groups of unequal size and unequal variance.
+    which is correct even for groups of unequal size and unequal variance.
     """
     pooled = _merge_rounded([*first, *second])
     k, n = len(first), len(pooled)
     sides = 2 if direction == "any" and 2 * k == n else 1
     arrangements = math.comb(n, k) if n <= MAX_ENUMERATED else math.inf
-    exact = "exact permutation test"
+    exact_method = "exact permutation test"
     if len(set(pooled)) <= 2:
         high = [value > min(pooled) for value in pooled]
         p = _fisher_p(sum(high[:k]), k, sum(high), n, direction)
-        return PValue(p, sides * math.exp(-_log_comb(n, k)), exact)
+        return PValue(p, sides * math.exp(-_log_comb(n, k)), exact_method)
     center = mean(pooled) or 0.0
-    # Of centered values, the sum of one group determines the difference of the means.
+    # If the values are centered, the sum of one group determines the difference between the means.
     centered = [value - center for value in pooled]
     if arrangements <= MAX_ENUMERATED:
         smaller, sign = (k, 1.0) if 2 * k <= n else (n - k, -1.0)
         sums = (sign * math.fsum(chosen) for chosen in combinations(centered, smaller))
         extreme = _count_extreme(sums, math.fsum(centered[:k]), direction, _tolerance(pooled))
-        return PValue(extreme / arrangements, sides / arrangements, exact)
+        return PValue(extreme / arrangements, sides / arrangements, exact_method)
     if not studentized and (min(centered[:k]) > max(centered[k:]) or max(centered[:k]) < min(centered[k:])):
         # Groups that do not overlap are the most extreme arrangement.
         smallest = sides * math.exp(-_log_comb(n, k))
         is_extreme = direction == "any" or (centered[0] > centered[-1]) is (direction == "higher")
-        return PValue(smallest if is_extreme else 1.0, smallest, exact)
+        return PValue(smallest if is_extreme else 1.0, smallest, exact_method)
     if 2 * k > n:
         centered, k = centered[k:] + centered[:k], n - k
         direction = OPPOSITE[direction]
@@ -97,7 +97,7 @@ def sign_flip_test(differences: Sequence[float], direction: Direction = "any", s
         return PValue(sign_flip_p_value(nonzero, direction), smallest, "permutation test of pairs")
     rng, sizes = random.Random(seed), Counter(map(abs, nonzero))
     sums = (
-        # The bits set are the positive signs among the values of one size.
+        # Each set bit is a positive sign among the values of one size.
         math.fsum(size * (2 * rng.getrandbits(count).bit_count() - count) for size, count in sizes.items())
         for _ in range(RESAMPLES)
     )
@@ -117,7 +117,7 @@ def sign_flip_p_value(nonzero: Sequence[float], direction: Direction = "any") ->
     width, sums = len(nonzero) + 1, 1
     for step in steps:
         sums += sums << (step * width)
-    # A signed sum is twice the sum of the positive values less the total.
+    # A signed sum is twice the sum of the positive values minus the total.
     observed = math.fsum(nonzero) / total
     side = abs(observed) if direction == "any" else observed * (-1 if direction == "lower" else 1)
     tolerance = (len(nonzero) + 1) / GRID
@@ -130,11 +130,11 @@ def sign_flip_p_value(nonzero: Sequence[float], direction: Direction = "any") ->
 def sign_test(up: int, down: int, direction: Direction = "any") -> float:
     """Return the p-value of McNemar's exact test.
 
-    `up` counts the pairs where only the first passes, `down` those where only the second does.
+    `up` counts the pairs where only the first passes, `down` the pairs where only the second passes.
     """
     n = up + down
     smaller_count = min(up, down) if direction == "any" else (down if direction == "higher" else up)
-    # Integers, because floats overflow from a thousand pairs on.
+    # Integers, because floats overflow at about a thousand pairs.
     tail = ways = 1
     for k in range(smaller_count):
         ways = ways * (n - k) // (k + 1)
@@ -171,7 +171,7 @@ def _resampled_p(
 
 
 def _welch_t(group: Sequence[float], k: int, n: int, total: float, squares: float) -> float:
-    """Return Welch's t of a group of k against the other n - k; `group` may omit zeros."""
+    """Return Welch's t of a group of k values against the other n - k; `group` may omit zeros."""
     group_sum, other_n = math.fsum(group), n - k
     group_squares = math.fsum([v * v for v in group])
     other_sum, other_squares = total - group_sum, squares - group_squares
@@ -181,7 +181,7 @@ def _welch_t(group: Sequence[float], k: int, n: int, total: float, squares: floa
 
 
 def _fisher_p(observed: int, k: int, high: int, n: int, direction: Direction) -> float:
-    """Return the p-value of `observed` high values in a group of k, with `high` of them in n."""
+    """Return the p-value of `observed` high values in a group of k, if `high` of all n values are high."""
 
     def distance(count: int) -> int:
         # Integer distance from the expected count.
@@ -203,7 +203,7 @@ def _log_comb(n: int, k: int) -> float:
 
 
 def _merge_rounded(values: Sequence[float]) -> list[float]:
-    """Make values equal that differ only by rounding."""
+    """Make values that differ only by rounding equal."""
     merged: dict[float, float] = {}
     last = None
     for value in sorted(set(values)):
@@ -214,7 +214,7 @@ def _merge_rounded(values: Sequence[float]) -> list[float]:
 
 
 def _count_extreme(statistics: Iterable[float], observed: float, direction: Direction, tolerance: float) -> int:
-    """Count the statistics that are at least as extreme as the observed one, ties included."""
+    """Count the statistics that are at least as extreme as the observed statistic, including ties."""
     if direction == "any":
         threshold = abs(observed) - tolerance
         return sum(abs(statistic) >= threshold for statistic in statistics)

@@ -1,8 +1,8 @@
 """Reliability: pass@k and pass^k, judge calibration, and variance components.
 
-Var(mean) = (between + within / K + judge / (K J)) / n for n samples, K epochs and J judgings (Miller 2024,
-arXiv 2411.00640). The components are moment estimates of a nested analysis of variance, unbiased also for
-unequal numbers of epochs; a negative estimate counts as 0.
+Var(mean) = (between + within / K + judge / (K J)) / n for n samples, K epochs and J judgings (Miller 2024, arXiv
+2411.00640). The components are moment estimates of a nested analysis of variance, unbiased even for unequal numbers of
+epochs; a negative estimate counts as 0.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class PassProbability(NamedTuple):
 
 
 def pass_at_k(trials: int, passed: int, k: int) -> float | None:
-    """Return the probability that at least one of k trials passes; None below k trials."""
+    """Return the probability that at least one of k trials passes; None for fewer than k trials."""
     ways = _count_ways(trials, passed, k)
     return None if ways is None else 1 - math.comb(trials - passed, k) / ways
 
 
 def pass_hat_k(trials: int, passed: int, k: int) -> float | None:
-    """Return the probability that all of k trials pass (pass^k); None below k trials."""
+    """Return the probability that all of k trials pass (pass^k); None for fewer than k trials."""
     ways = _count_ways(trials, passed, k)
     return None if ways is None else math.comb(passed, k) / ways
 
@@ -53,7 +53,7 @@ def pass_probability(
     clusters: Sequence[Hashable] | None = None,
     confidence: float = 0.95,
 ) -> PassProbability | None:
-    """Return pass@k ("any" of k) or pass^k ("all" of k) over samples given as (trials, passed).
+    """Return pass@k ("any" of k) or pass^k ("all" of k) over samples of the form (trials, passed).
 
     Samples with fewer than k trials are left out and counted. None without samples.
     """
@@ -77,7 +77,7 @@ def _count_ways(trials: int, passed: int, k: int) -> int | None:
     if not 0 <= passed <= trials:
         raise ValueError(f"{passed!r} of {trials!r} trials cannot have passed")
     if k < 1:
-        raise ValueError(f"k must be at least 1, got {k!r}")
+        raise ValueError(f"k must be 1 or more, got {k!r}")
     return math.comb(trials, k) if k <= trials else None
 
 
@@ -93,10 +93,10 @@ class CalibratedEstimate(NamedTuple):
 def prediction_powered(
     labels: Sequence[float], judge_scores: Sequence[float], unlabeled: Sequence[float], confidence: float = 0.95
 ) -> CalibratedEstimate | None:
-    """Estimate the mean human score of all items from human labels of some and judge scores of all.
+    """Estimate the mean human score of all items from human labels of some items and judge scores of all.
 
-    `judge_scores` are those of the labeled items, `unlabeled` those of the others. The judge's
-    weight depends on its agreement with people (PPI++). None below two labels or two unlabeled items.
+    `judge_scores` are the scores of the labeled items, `unlabeled` the scores of the others. The judge's
+    weight depends on its agreement with people (PPI++). Return None for fewer than two labels or two unlabeled items.
     """
     n, m = len(labels), len(unlabeled)
     pairs = list(zip(labels, judge_scores, strict=True))
@@ -121,9 +121,9 @@ def rogan_gladen(
 ) -> CalibratedEstimate | None:
     """Estimate the true rate of good items from a judge with measured sensitivity and specificity.
 
-    `verdicts` are those on the items of interest, `verdicts_on_good` and `verdicts_on_bad` those on other items
-    that people labeled good and bad. The interval is for small numbers of labels (Lee et al. 2025,
-    arXiv 2511.21140). None without items of each group, or if the judge is no better than chance.
+    `verdicts` are the judge's verdicts on the items of interest, `verdicts_on_good` and `verdicts_on_bad` its verdicts
+    on other items that people labeled good and bad. The interval is for small numbers of labels (Lee et al. 2025, arXiv
+    2511.21140). None without items of each group, or if the judge is no better than chance.
     """
     rate, sensitivity, false_positives = map(mean, (verdicts, verdicts_on_good, verdicts_on_bad))
     if rate is None or sensitivity is None or false_positives is None:
@@ -170,8 +170,8 @@ class VarianceComponents(NamedTuple):
     def best_epochs(self, sample_cost: float, epoch_cost: float, judgings: int = 1) -> int | None:
         """Return the number of epochs per sample with the smallest variance for a given cost.
 
-        `sample_cost` is the cost of a new sample without its epochs, `epoch_cost` that of one epoch with
-        its judgings. 1 if new samples are free; None (no limit) if samples do not differ.
+        `sample_cost` is the cost of a new sample without its epochs, `epoch_cost` the cost of one epoch with its
+        judgings. Return 1 if new samples are free; None (no limit) if samples do not differ.
         """
         within = self.within + self.judge / judgings
         if not within or not sample_cost:
@@ -188,7 +188,7 @@ class VarianceComponents(NamedTuple):
 def split_variance(samples: Iterable[Sequence[float]]) -> VarianceComponents | None:
     """Split the variance into between and within samples; each row has the epochs of one sample.
 
-    None below two samples, or if no sample has two epochs.
+    Return None for fewer than two samples, or if no sample has two epochs.
     """
     rows = [row for row in samples if row]
     within = _pooled_variance(rows)
@@ -200,7 +200,7 @@ def split_variance(samples: Iterable[Sequence[float]]) -> VarianceComponents | N
 def split_judged_variance(samples: Iterable[Iterable[Sequence[float]]]) -> VarianceComponents | None:
     """Split the variance into samples, epochs and judge; samples have epochs, epochs have judgings.
 
-    None below two samples, or if no sample has two epochs, or if no epoch is judged twice.
+    Return None for fewer than two samples, if no sample has two epochs, or if no epoch is judged twice.
     """
     rows = [[epoch for epoch in sample if epoch] for sample in samples]
     rows = [row for row in rows if row]
@@ -209,7 +209,7 @@ def split_judged_variance(samples: Iterable[Iterable[Sequence[float]]]) -> Varia
     epoch_variance = _pooled_variance(means)
     if judge is None or epoch_variance is None or len(rows) < 2:
         return None
-    # The judge's share of the variance between a sample's epochs is 1 / judgings, averaged.
+    # The judge contributes 1 / judgings, averaged, to the variance between a sample's epochs.
     shares = [mean([1 / len(epoch) for epoch in row]) or 0.0 for row in rows]
     dfs = [len(row) - 1 for row in rows]
     judge_share = sum(share * df for share, df in zip(shares, dfs, strict=True)) / sum(dfs)
@@ -219,9 +219,9 @@ def split_judged_variance(samples: Iterable[Iterable[Sequence[float]]]) -> Varia
 
 
 def anova(groups: Sequence[Sequence[float]]) -> Anova | None:
-    """Test whether the means of groups differ by a one-way F test.
+    """Test with a one-way F test whether the means of groups differ.
 
-    None below two groups, or without variance within them.
+    Return None for fewer than two groups, or without variance within them.
     """
     rows = [row for row in groups if row]
     values = [value for row in rows for value in row]
@@ -229,7 +229,7 @@ def anova(groups: Sequence[Sequence[float]]) -> Anova | None:
     if center is None or len(rows) < 2 or not within:
         return None
     df = len(rows) - 1, len(values) - len(rows)
-    # Means of deviations keep the digits that differ between large numbers.
+    # Means of deviations preserve the digits in which large numbers differ.
     deviations = [math.fsum(value - center for value in row) / len(row) for row in rows]
     between = math.fsum(len(row) * d * d for row, d in zip(rows, deviations, strict=True))
     f = between / df[0] / within
@@ -246,6 +246,6 @@ def _pooled_variance(rows: Sequence[Sequence[float]]) -> float | None:
 
 
 def _between_variance(rows: Sequence[Sequence[float]], noise: Sequence[float]) -> float:
-    """Return the variance of the row means less the variance that noise adds to them."""
+    """Return the variance of the row means minus the variance that noise adds to them."""
     moments = mean_and_variance([mean(row) or 0.0 for row in rows])
     return max(0.0, (moments or (0.0, 0.0))[1] - (mean(noise) or 0.0))

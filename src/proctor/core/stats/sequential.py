@@ -1,7 +1,7 @@
-"""Confidence sequences, which hold after every value, and the non-inferiority test of a gate.
+"""Confidence sequences, which are valid after every value, and the non-inferiority test of a gate.
 
-A gate that tests "is the difference above 0" fails half of the time on equal systems; this one accepts a
-difference up to a margin.
+A gate that tests "is the difference above 0" fails half of the time on equal systems; this test accepts a difference up
+to a margin.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.intervals import Interval
 
-# The number of candidate means; the ends of the interval are rounded outward to the next one.
+# The number of candidate means; the bounds of the interval are rounded outward to the next candidate.
 CANDIDATES = 1_000
 # Large stakes detect large differences early, small stakes detect small differences late.
 STAKES = tuple(3 / 2**step for step in range(6))
@@ -25,7 +25,7 @@ CACHED_GAINS = 8
 class Betting:
     """A narrow confidence sequence of the mean by betting against each candidate mean.
 
-    For every candidate, half of the gamblers bet on higher values and half on lower ones, with small and
+    For every candidate, half of the gamblers bet on higher values and half on lower values, with small and
     large stakes (hedged grid Kelly). A candidate is rejected for good once one side multiplies its money
     by 2 / (1 - confidence). Rejected candidates are dropped, so it gets faster over time.
     """
@@ -46,7 +46,7 @@ class Betting:
         self.n += 1
         self._on_higher.bet(x, self._means)
         self._on_lower.bet(x, self._means)
-        # Distant candidates lose most, so the rejected ones are at the ends.
+        # Distant candidates lose most, so the rejected candidates are at the ends.
         first, last = 0, len(self._means) - 1
         while first < last and self._on_higher.reject(first):
             first += 1
@@ -133,9 +133,9 @@ Better = Literal["higher", "lower"]
 def non_inferiority(interval: Interval, margin: float, better: Better = "higher") -> Verdict:
     """Test whether new minus old is at most `margin` worse, given its confidence interval.
 
-    It passes if the whole interval is within the margin, fails if the whole interval is beyond it, and
-    is inconclusive otherwise. A 95 % interval falsely fails at most 2.5 % of equal systems, and falsely
-    passes 2.5 % of systems just worse than the margin.
+    It passes if the whole interval is within the margin, fails if the whole interval is beyond it, and is inconclusive
+    otherwise. A 95% interval falsely fails at most 2.5% of equal systems, and falsely passes 2.5% of systems just worse
+    than the margin.
     """
     if margin < 0:
         raise ValueError(f"margin must be 0 or more, got {margin!r}")

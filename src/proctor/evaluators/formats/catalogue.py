@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.evaluators.formats import json_text, markup, scalars
-from proctor.evaluators.formats.format_error import FormatError, FormatOptions, make_error_at, remove_fence
-from proctor.evaluators.formats.json_text import LONE_SURROGATE, SURROGATE, explain_unwritable
+from proctor.evaluators.formats.format_error import FormatError, FormatOptions, make_error_at, strip_allowed_fence
+from proctor.evaluators.formats.json_text import LONE_SURROGATE, SURROGATE, explain_unserializable
 from proctor.evaluators.formats.scalars import Check, compile_regex, make_pattern_check, make_validator_check
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def check_csv(text: str, options: FormatOptions) -> FormatError | None:
-    """Check a table by RFC 4180: equally long rows, closed quotation marks; empty lines do not count.
+    """Check a table according to RFC 4180: rows of equal length and closed quotation marks; empty lines are ignored.
 
-    With `header` the first row names the columns, each once.
+    With `header`, the first row contains unique column names.
     """
     return _check_rows(_read_csv_rows(text, options.delimiter), options)
 
@@ -102,7 +102,7 @@ _MAX_DEPTH = 200
 _MAX_LINE = 20_000
 _BRACKETS = re.compile(r"[\[\]{}]")
 _LONG_KEY = re.compile(rf"(?<![\w.-])(?:[\w-]++\.){{{_MAX_DEPTH}}}")
-_TOO_DEEP = FormatError("it is nested too deep to be read")
+_TOO_DEEP = FormatError("it is too deeply nested")
 
 
 def check_json(text: str, _: FormatOptions) -> FormatError | None:
@@ -115,7 +115,7 @@ def check_toml(text: str, _: FormatOptions) -> FormatError | None:
     import tomllib
 
     if not text.strip():
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     if max(map(len, text.splitlines()), default=0) > _MAX_LINE:
         # The standard library's parser takes quadratic time for a long dotted key.
         raise EvaluatorError(f"a line in it has more than {_MAX_LINE:,} characters")
@@ -137,7 +137,7 @@ def check_toml(text: str, _: FormatOptions) -> FormatError | None:
 def check_yaml(text: str, _: FormatOptions) -> FormatError | None:
     """Check YAML 1.1 that builds only plain data, with a mapping or a list at the top.
 
-    Prose, which is a single YAML text, and repeated keys are errors.
+    Prose, which YAML reads as a single string, and duplicate keys are errors.
     """
     from yaml import SafeLoader, YAMLError, compose
 
@@ -147,7 +147,7 @@ def check_yaml(text: str, _: FormatOptions) -> FormatError | None:
     try:
         node = compose(text, Loader=SafeLoader)
         if node is None:
-            return FormatError("the text is empty")
+            return FormatError("it is empty")
         if not isinstance(node.value, list):
             return FormatError("it is a single value, not a mapping or a list")
         return next(_find_invalid_nodes(node), None)
@@ -165,7 +165,7 @@ def check_python(text: str, _: FormatOptions) -> FormatError | None:
     import warnings
 
     if not text.strip():
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -178,7 +178,7 @@ def check_python(text: str, _: FormatOptions) -> FormatError | None:
 
 
 def _find_invalid_nodes(top: Node) -> Iterator[FormatError]:
-    """Yield tags that do not build plain data, and repeated keys."""
+    """Yield tags that do not build plain data, and duplicate keys."""
     from yaml import MappingNode, SafeLoader, ScalarNode
 
     visited: set[int] = set()
@@ -193,19 +193,19 @@ def _find_invalid_nodes(top: Node) -> Iterator[FormatError]:
             yield FormatError(f"the tag {node.tag} does not create plain data", line, column)
         if isinstance(node, MappingNode):
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
-            yield from _find_repeated(keys)
+            yield from _find_duplicate_keys(keys)
         if not isinstance(node, ScalarNode):
             children = [child for item in node.value for child in (item if isinstance(item, tuple) else (item,))]
             pending += reversed(children)
 
 
-def _find_repeated(keys: list[Any]) -> Iterator[FormatError]:
-    seen = set()
+def _find_duplicate_keys(keys: list[Any]) -> Iterator[FormatError]:
+    seen_keys = set()
     for key in keys:
-        if (key.tag, key.value) in seen:
+        if (key.tag, key.value) in seen_keys:
             mark = key.start_mark
             yield FormatError(f"the key {key.value!r} occurs twice", mark.line + 1, mark.column + 1)
-        seen.add((key.tag, key.value))
+        seen_keys.add((key.tag, key.value))
 
 
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -222,7 +222,7 @@ _EARLY_FRACTION = re.compile(r"[.,][0-9]+[A-Z].*[0-9]")
 
 
 def check_date(text: str, _: FormatOptions) -> FormatError | None:
-    """Check a day of the calendar as YYYY-MM-DD."""
+    """Check a calendar date in the form YYYY-MM-DD."""
     match = _DATE.fullmatch(text)
     if match is None:
         return FormatError(f"{preview(text)} does not have the form YYYY-MM-DD")
@@ -234,7 +234,7 @@ def check_date(text: str, _: FormatOptions) -> FormatError | None:
 
 
 def check_time(text: str, _: FormatOptions) -> FormatError | None:
-    """Check a time of day as HH:MM or HH:MM:SS, with an optional offset."""
+    """Check a time of day in the form HH:MM or HH:MM:SS, with an optional offset."""
     match = _TIME.fullmatch(text)
     if match is None:
         return FormatError(f"{preview(text)} does not have the form HH:MM[:SS], with or without an offset")
@@ -250,7 +250,7 @@ def check_time(text: str, _: FormatOptions) -> FormatError | None:
 
 
 def check_datetime(text: str, options: FormatOptions) -> FormatError | None:
-    """Check a day and a time of day (ISO 8601), with T or a space between them."""
+    """Check a date and a time (ISO 8601), with T or a space between them."""
     day, _, clock = text.replace("t", "T", 1).replace(" ", "T", 1).partition("T")
     if not clock:
         return FormatError(f"{preview(text)} does not have the form YYYY-MM-DDTHH:MM:SS")
@@ -258,7 +258,7 @@ def check_datetime(text: str, options: FormatOptions) -> FormatError | None:
 
 
 def check_rfc3339(text: str, options: FormatOptions) -> FormatError | None:
-    """Check a time stamp by RFC 3339: with seconds and an offset."""
+    """Check a timestamp according to RFC 3339: with seconds and an offset."""
     error = check_datetime(text, options)
     if error is None and not _TO_THE_SECOND.search(text):
         return FormatError(f"{preview(text)} has no seconds, or no offset such as Z or +01:00")
@@ -275,9 +275,9 @@ def check_duration(text: str, _: FormatOptions) -> FormatError | None:
 
 
 class Format(NamedTuple):
-    """The check and the options of a format, and whether white space around it is removed.
+    """The check and the options of a format, and whether to remove surrounding whitespace.
 
-    `data` lists the types of values that have the format without being texts.
+    `data` lists other types whose values have the format.
     """
 
     check: Check
@@ -301,7 +301,7 @@ FORMATS: dict[str, Format] = {
     "rfc3339": Format(check_rfc3339),
     "duration": Format(check_duration),
     "number": Format(make_pattern_check(_NUMBER, "a number"), data=(int, float)),
-    "integer": Format(make_pattern_check(r"[+-]?[0-9]+", "a whole number"), data=(int,)),
+    "integer": Format(make_pattern_check(r"[+-]?[0-9]+", "an integer"), data=(int,)),
     "boolean": Format(make_pattern_check(r"(?i)true|false", "true or false"), data=(bool,)),
     "base64": Format(scalars.check_base64),
     "base64url": Format(scalars.check_base64_url),
@@ -326,27 +326,27 @@ WHERE = "format_compliance"
 
 
 def select_formats(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], FormatOptions]:
-    """Return the formats of these names and their options, or an error that says what is invalid."""
+    """Return the formats with these names and their options, or an error that describes what is invalid."""
     formats = {name: _find_format(name) for name in names}
     return formats, _check_options(formats, {name: value for name, value in options.items() if value is not None})
 
 
 def score_formats(output: Any, formats: Mapping[str, Format], options: FormatOptions, allow_fences: bool) -> Score:
-    """Pass if the output has one of the formats; if not, an abandoned check is an error."""
+    """Pass if the output matches one of the formats; if none matches and a check was abandoned, return an error."""
     errors: dict[str, FormatError] = {}
-    abandoned = ""
+    abandoned_reason = ""
     for name, expected in formats.items():
         try:
             error = _check_output(output, expected, options, allow_fences)
         except EvaluatorError as exception:
-            abandoned = f"it is unknown whether it is {name}: {exception.what}"
+            abandoned_reason = f"it is unknown whether it is {name}: {exception.what}"
             continue
         if error is None:
             return Score(1.0, True, "", {"method": "parser", "format": name})
         errors[name] = error
     details: dict[str, Any] = {"method": "parser", "formats": list(formats)}
-    if abandoned:
-        return Score.error(abandoned, details)
+    if abandoned_reason:
+        return Score.error(abandoned_reason, details)
     if len(errors) == 1:
         (error,) = errors.values()
         return Score(0.0, False, str(error), details | error.position)
@@ -358,13 +358,13 @@ def _find_format(name: Any) -> Format:
     known_format = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
     if known_format is None:
         fix = suggest_name(str(name), [*FORMATS, *ALIASES])
-        raise EvaluatorError(f"there is no format {name!r}", where=WHERE, fix=fix)
+        raise EvaluatorError(f"unknown format {name!r}", where=WHERE, fix=fix)
     return known_format
 
 
 def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) -> FormatOptions:
     if not formats:
-        raise EvaluatorError("there is no format to check", where=WHERE, fix='write format="date"')
+        raise EvaluatorError("no format is selected", where=WHERE, fix='write format="date"')
     known_options = {option for expected in formats.values() for option in expected.options}
     problems = [
         Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known_options
@@ -389,12 +389,12 @@ def _check_output(output: Any, expected: Format, options: FormatOptions, allow_f
         if object in expected.data or (
             isinstance(plain, expected.data) and isinstance(plain, bool) == (bool in expected.data)
         ):
-            reason = explain_unwritable(plain)
+            reason = explain_unserializable(plain)
             return FormatError(reason) if reason else None
         if not isinstance(plain, str):
-            return FormatError(f"it is {type_name(plain)}, not a text: {preview(plain)}")
+            return FormatError(f"it is {type_name(plain)}, not a string: {preview(plain)}")
         output = plain
-    text, before = remove_fence(output, allow_fences)
+    text, before = strip_allowed_fence(output, allow_fences)
     if isinstance(text, bytes):
         try:
             text = text.decode()

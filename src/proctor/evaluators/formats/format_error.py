@@ -1,4 +1,4 @@
-"""Errors of a text with their positions, and Markdown fences around it."""
+"""Format errors with their positions, and removal of Markdown fences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FormatOptions(NamedTuple):
-    """The options of all formats; `FORMATS` lists which format takes which."""
+    """The options of all formats; `FORMATS` lists the options of each format."""
 
     pattern: str | None = None
     columns: int | tuple[str, ...] | None = None
@@ -20,7 +20,7 @@ _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*")
 
 
 class FormatError(NamedTuple):
-    """The first error of a text; lines and columns count from 1, 0 is unknown."""
+    """The first error in a text; lines and columns start at 1; 0 means unknown."""
 
     what: str
     line: int = 0
@@ -39,7 +39,7 @@ class FormatError(NamedTuple):
         return {name: number for name, number in numbers.items() if number}
 
     def move_down(self, lines: int) -> FormatError:
-        """Return the same error in a text with more lines before it."""
+        """Return the same error, moved down by `lines`."""
         return self._replace(line=self.line + lines) if self.line else self
 
 
@@ -50,18 +50,19 @@ def make_error_at(text: str, position: int, what: str) -> FormatError:
 
 
 def strip_fence(text: str) -> tuple[str, int]:
-    """Return the content of a text that is one Markdown code fence, and the number of lines before it."""
+    """Return the content of a text that is a single fenced code block, and the number of lines before it."""
     lines = text.strip().split("\n")
     opening = _FENCE.fullmatch(lines[0])
-    closing = lines[-1].strip()
-    if len(lines) < 2 or opening is None or set(closing) != {opening[1][0]}:
+    last_line = lines[-1].strip()
+    if len(lines) < 2 or opening is None or set(last_line) != {opening[1][0]}:
         return text, 0
     before = text[: len(text) - len(text.lstrip())].count("\n") + 1
-    return ("\n".join(lines[1:-1]), before) if closing.startswith(opening[1]) else (text, 0)
+    return ("\n".join(lines[1:-1]), before) if last_line.startswith(opening[1]) else (text, 0)
 
 
-def remove_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
-    """Return a text or bytes without the fence around it, if that is allowed, and the lines before it."""
+def strip_allowed_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
+    """Return a string or bytes without the surrounding fence, if fences are allowed, and the number of lines before
+    it."""
     if not allow_fences:
         return output if isinstance(output, str) else bytes(output), 0
     if isinstance(output, str):

@@ -1,4 +1,4 @@
-"""Check JSON texts by RFC 8259, at any depth, and explain errors in words."""
+"""Check JSON according to RFC 8259, at any depth, and explain errors in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proctor.records import codec
 from proctor.records.sample import type_name
 
 SURROGATE = re.compile("[\ud800-\udfff]")
-LONE_SURROGATE = "half of a surrogate pair is not a character"
+LONE_SURROGATE = "a lone surrogate is not a character"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _PLAIN = re.compile(rf"{_STRING.pattern}|true|false|null|-?(?:0(?![0-9])|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -34,14 +34,14 @@ _MAX_DUPLICATES = 20
 
 
 class JsonCheck(NamedTuple):
-    """The first error of a JSON text, and the keys that an object has twice, which RFC 8259 allows."""
+    """The first error in JSON text, and duplicate keys, which RFC 8259 allows."""
 
     error: FormatError | None
     duplicates: list[str]
 
 
 def check_json(data: str | bytes) -> JsonCheck:
-    """Check a JSON text; the duplicate keys are listed with their positions."""
+    """Check JSON text; duplicate keys are listed with their positions."""
     if isinstance(data, str):
         text = data
     else:
@@ -58,21 +58,21 @@ def check_json(data: str | bytes) -> JsonCheck:
 
 def _find_error(text: str, duplicates: list[str]) -> FormatError | None:
     """Read one value and return the first error, without recursion."""
-    # The closing sign of every open object and list, with the keys of an object.
+    # The closing bracket of every open object and list, with the keys of an object.
     parents: list[tuple[str, set[str] | None]] = []
     position, state = _skip_space(text, 0), "value"
     while state != "after" or parents:
         sign = text[position : position + 1]
-        closing, keys = parents[-1] if parents else ("", None)
-        if state in ("first", "after") and sign == closing:
+        closing_bracket, keys = parents[-1] if parents else ("", None)
+        if state in ("first", "after") and sign == closing_bracket:
             parents.pop()
             position, state = position + 1, "after"
         elif state == "after":
             if sign != ",":
-                return _expect_token(text, position, f"',' or '{closing}'")
+                return _expect_token(text, position, f"',' or '{closing_bracket}'")
             position, state = position + 1, "next"
-        elif state == "next" and sign == closing:
-            return make_error_at(text, position, f"trailing comma before '{closing}'")
+        elif state == "next" and sign == closing_bracket:
+            return make_error_at(text, position, f"trailing comma before '{closing_bracket}'")
         elif state != "value" and keys is not None:
             colon = _read_key(text, position, keys, duplicates)
             if isinstance(colon, FormatError):
@@ -126,12 +126,12 @@ def _explain_error(text: str, position: int, expected: str) -> FormatError:
 
 
 def _expect_token(text: str, position: int, expected: str) -> FormatError:
-    found = preview(text[position]) if position < len(text) else "the end of the text"
-    return make_error_at(text, position, f"expected {expected}, found {found}")
+    actual = preview(text[position]) if position < len(text) else "the end of the text"
+    return make_error_at(text, position, f"expected {expected}, got {actual}")
 
 
-def explain_unwritable(value: Any) -> str:
-    """Return why data cannot be written as JSON; "" if it can."""
+def explain_unserializable(value: Any) -> str:
+    """Return why data cannot be serialized as JSON; "" if it can."""
     try:
         data = codec.to_plain(value)
     except codec.ENCODE_ERRORS as error:
@@ -148,7 +148,7 @@ def explain_unwritable(value: Any) -> str:
 
 
 def _list_leaves(data: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every plain value with its path; an object that is only described counts as one."""
+    """Yield every plain value with its path; an object that JSON can only describe counts as one value."""
     pending: list[tuple[str, Any]] = [("", data)]
     while pending:
         path, item = pending.pop()

@@ -20,19 +20,19 @@ _OPTIONAL_END = re.compile(
     "html|head|body|p|li|dt|dd|option|optgroup|rp|rt|tr|td|th|thead|tbody|tfoot|colgroup|caption"
 )
 _FOREIGN = frozenset({"svg", "math"})
-_MARK = re.compile(r"<(?:!--|!|\?|/?[A-Za-z])")
+_TAG_START = re.compile(r"<(?:!--|!|\?|/?[A-Za-z])")
 _NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
 # Quotation marks count only after an equals sign. Possessive, so that an unfinished tag takes linear time.
-_REST = re.compile(r"(?>[^>=]++|=\s*+(?>\"[^\"]*+\"|'[^']*+'|(?![\"'])))*+>")
+_TAG_REST = re.compile(r"(?>[^>=]++|=\s*+(?>\"[^\"]*+\"|'[^']*+'|(?![\"'])))*+>")
 # The content of these elements has no tags.
 _RAW = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 _DASHES = re.compile(r"\s*+:?-++:?\s*+")
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
-# Neither a[i][j] nor the two citations in [1][2] is a link.
+# a[i][j] and the two citations in [1][2] are not links.
 _UNRESOLVED = re.compile(r"(?<!\w)\[([^\[\]]+)\]\[([^\[\]]*)\]")
 _LETTER = re.compile(r"[^\W\d]")
 _BROKEN_LINK = re.compile(r"(?<!\w)\[([^\[\]]+)\]\(")
-# For each open bracket the parser searches the rest of the text.
+# The parser searches the rest of the text for each open bracket.
 _MAX_OPEN_BRACKETS = 500
 
 
@@ -68,7 +68,7 @@ def check_xml(text: str, _: FormatOptions) -> FormatError | None:
 def check_html(text: str, _: FormatOptions) -> FormatError | None:
     """Check that the tags of HTML are balanced; optional end tags (li, p, td …) may be missing.
 
-    Attributes, and which element may contain which, are not checked.
+    Attributes and nesting rules are not checked.
     """
     open_elements: list[_Element] = []
     has_tags = False
@@ -83,7 +83,7 @@ def check_html(text: str, _: FormatOptions) -> FormatError | None:
                 return error
             continue
         is_foreign = name in _FOREIGN or bool(open_elements and open_elements[-1].is_foreign)
-        # HTML ignores the slash of <div/>, except in drawings and formulas.
+        # HTML ignores the slash of <div/>, except in SVG and MathML.
         if kind == "start" or not is_foreign:
             open_elements.append(_Element(name, start, is_foreign))
     unclosed = [element for element in open_elements if not _OPTIONAL_END.fullmatch(element.name)]
@@ -93,17 +93,17 @@ def check_html(text: str, _: FormatOptions) -> FormatError | None:
 
 
 def _find_tags(text: str) -> Iterator[tuple[str, str, int]]:
-    """Yield the kind ("start", "empty", "end"), name and position of each tag, up to an unfinished one."""
+    """Yield the kind ("start", "empty", "end"), name and position of each tag, up to the first unfinished tag."""
     position = 0
-    while (mark := _MARK.search(text, position)) is not None:
-        start = mark.start()
+    while (tag_start := _TAG_START.search(text, position)) is not None:
+        start = tag_start.start()
         tag = _NAME.match(text, start)
         if tag is None:
-            closing = "-->" if mark[0] == "<!--" else ">"
-            end = text.find(closing, mark.end() if closing == ">" else start + 2)
+            closing = "-->" if tag_start[0] == "<!--" else ">"
+            end = text.find(closing, tag_start.end() if closing == ">" else start + 2)
             end += len(closing) if end >= 0 else 0
         else:
-            rest = _REST.match(text, tag.end())
+            rest = _TAG_REST.match(text, tag.end())
             end = rest.end() if rest else -1
         if end < 0:
             yield "unfinished", "", start
@@ -111,7 +111,7 @@ def _find_tags(text: str) -> Iterator[tuple[str, str, int]]:
         position = end
         if tag is not None:
             name = tag[1].lower()
-            kind = "end" if mark[0][1] == "/" else "empty" if text[end - 2] == "/" else "start"
+            kind = "end" if tag_start[0][1] == "/" else "empty" if text[end - 2] == "/" else "start"
             yield kind, name, start
             if kind == "start" and name in _RAW:
                 closing_tag = _RAW[name].search(text, end)
@@ -132,7 +132,7 @@ def check_markdown(text: str, _: FormatOptions) -> FormatError | None:
     from markdown_it import MarkdownIt
 
     if not text.strip():
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     if text.count("[") - text.count("]") > _MAX_OPEN_BRACKETS:
         raise EvaluatorError(f"more than {_MAX_OPEN_BRACKETS} brackets in it are not closed")
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
@@ -166,7 +166,7 @@ def _check_tables(tokens: Sequence[Token], lines: Sequence[str]) -> Iterator[For
 
 
 def _check_failed_tables(lines: Sequence[str], start: int) -> Iterator[FormatError]:
-    """Find tables that are a paragraph to the parser, because header and delimiter row differ."""
+    """Find tables that the parser reads as a paragraph, because header and delimiter row differ."""
     for index, line in enumerate(lines[1:]):
         if "|" not in lines[index] or not _is_delimiter_row(line):
             continue

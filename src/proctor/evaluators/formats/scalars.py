@@ -1,4 +1,4 @@
-"""Formats of single values: numbers, encodings, addresses, and texts that match a pattern."""
+"""Formats of single values: numbers, encodings, addresses, and strings that match a pattern."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_pattern_check(pattern: str, description: str) -> Check:
 
 
 def make_validator_check(name: str, description: str) -> Check:
-    """Create a check of a format that the JSON Schema validator knows."""
+    """Create a check of a format that the JSON Schema validator supports."""
 
     def check(text: str, _: FormatOptions) -> FormatError | None:
         return None if _load_validator(name).is_valid(text) else FormatError(f"{preview(text)} is not {description}")
@@ -62,7 +62,7 @@ check_uri = make_validator_check("uri", "a URI (RFC 3986)")
 
 
 def check_url(text: str, options: FormatOptions) -> FormatError | None:
-    """Check an absolute address with a host (RFC 3986); `schemes` are the allowed ones."""
+    """Check an absolute address with a host (RFC 3986); `schemes` lists the allowed schemes."""
     error = check_uri(text, options)
     if error is not None:
         return error
@@ -111,7 +111,7 @@ def check_base64_url(text: str, _: FormatOptions) -> FormatError | None:
 
 def _decode_base64(text: str, invalid: str, alternatives: bytes | None) -> FormatError | None:
     if not text:
-        return FormatError("the text is empty")
+        return FormatError("it is empty")
     if (match := re.search(invalid, text)) is not None:
         return make_error_at(text, match.start(), f"{match[0]!r} is not in the alphabet of Base64")
     try:

@@ -1,4 +1,4 @@
-"""Load and compile JSON Schemas, and describe what does not fit them."""
+"""Load and compile JSON Schemas, and describe validation errors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 
 from proctor.core import imports as importing
 from proctor.core import optional as extras
+from proctor.core.resources import describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.formats.json_text import check_json
@@ -38,7 +39,7 @@ _FIX = "pass a mapping, a boolean, the path of a JSON or YAML file, a class, or 
 
 
 def load_schema(source: Any) -> dict[str, Any] | bool:
-    """Return the schema in a mapping, a text, a file, a class, or the class at an address."""
+    """Return the schema in a mapping, a string, a file, a class, or the class at an address."""
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, str) and source.lstrip().startswith("{"):
@@ -70,19 +71,19 @@ def compile_schema(
     formats: bool = False,
     referenced_schemas: Mapping[str, Any] | None = None,
 ) -> Validator:
-    """Return a validator, or an error that says what is wrong with the schema; nothing is downloaded.
+    """Return a validator, or an error that explains the problem with the schema; nothing is downloaded.
 
-    `others` contains the targets of `$ref` by address.
+    `referenced_schemas` contains the targets of `$ref` by address.
     """
     import jsonschema_rs
 
     if draft is not None and draft not in _META_SCHEMAS:
         fix = suggest_name(str(draft), _META_SCHEMAS)
-        raise EvaluatorError(f"there is no draft {draft!r}", where=WHERE, fix=fix)
+        raise EvaluatorError(f"unknown draft {draft!r}", where=WHERE, fix=fix)
     if draft is not None and not isinstance(schema, bool):
         schema = {"$schema": _META_SCHEMAS[draft]} | schema
     declared = "" if isinstance(schema, bool) else str(schema.get("$schema", ""))
-    # Before 2019 formats are only notes; since then the meta-schema decides.
+    # Before the 2019 draft, formats are only annotations; since then the meta-schema decides.
     formats_by_draft = False if "draft-0" in declared else None
     resources = [(uri, load_schema(other)) for uri, other in (referenced_schemas or {}).items()]
     try:
@@ -130,7 +131,7 @@ def format_schema_error(path: str, message: str) -> str:
 
 
 def is_undecided(error: Mapping[str, Any]) -> bool:
-    """Return True if a pattern took too long, so that it is unknown whether the data fits."""
+    """Return True if a pattern took too long, so that the result of the validation is unknown."""
     return str(error["message"]).startswith("Error executing regex")
 
 
@@ -142,12 +143,13 @@ def _read_file(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise EvaluatorError(f"the schema {str(path)!r} cannot be read: {error}", where=WHERE, fix=_FIX) from None
+        what = describe_os_error(error, "the schema cannot be read")
+        raise EvaluatorError(what, where=str(path), fix=_FIX) from None
     if path.suffix in (".yaml", ".yml"):
         try:
             return load_yaml(text)
         except InvalidYAML as error:
-            what = f"it is not YAML: {error.what}"
+            what = f"not valid YAML: {error.what}"
             raise EvaluatorError(what, where=error.where(path), fix=error.fix) from None
     return _parse_json(text, str(path))
 

@@ -1,4 +1,4 @@
-"""Find words of a sentence that contradict a context: opposites, other units, other bounds."""
+"""Find words of a sentence that contradict a context: opposites, different units, different bounds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _ExclusiveWords(NamedTuple):
 
 
 class _Prefixes(NamedTuple):
-    """The words that each prefix turns into their opposite; an empty set means all words."""
+    """The words that each prefix negates; an empty set means all words."""
 
     bases: dict[str, frozenset[str]]
     exceptions: frozenset[str]
@@ -78,7 +78,7 @@ def _load_prefixes() -> _Prefixes:
 
 
 def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return the words for which a context has another word of an exclusive group, with that word."""
+    """Return the words that a context replaces with another word of an exclusive group, with that word."""
     members, context_members = _find_members(sentence), _find_members(context)
     pairs: WordPairs = []
     for member, word in members.items():
@@ -95,22 +95,22 @@ def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> Wo
 
 def _find_members(sentence: Sequence[Word]) -> dict[str, Word]:
     """Return the words that belong to an exclusive group, by their base form."""
-    exclusive = _load_exclusive_words()
+    exclusive_words = _load_exclusive_words()
     members: dict[str, Word] = {}
     for index, word in enumerate(sentence):
         neighbors = sentence[max(0, index - 1) : index + 2]
         follows_number = index > 0 and sentence[index - 1].kind == "number"
         member = (_get_unit(word) if follows_number else "") or _get_member(word)
-        if member not in exclusive.groups:
+        if member not in exclusive_words.groups:
             continue
         has_number = any(other.kind == "number" and other is not word for other in neighbors)
-        if member not in exclusive.units or has_number:
+        if member not in exclusive_words.units or has_number:
             members.setdefault(member, word)
     return members
 
 
 def _find_other_units(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return units whose number has only other units, or another sign, in the context."""
+    """Return units whose number has only different units, or a different sign, in the context."""
     context_units: dict[str, dict[str, Word]] = {}
     for number, unit, word in _find_units(context):
         context_units.setdefault(number, {})[unit] = word
@@ -120,9 +120,9 @@ def _find_other_units(sentence: Sequence[Word], context: Sequence[Word]) -> Word
         units = context_units.get(number, {})
         if unit in units:
             continue
-        exclusive = [other for other in units if any(other in group for group in groups.get(unit, ()))]
-        if exclusive:
-            pairs.append((word, units[exclusive[0]]))
+        exclusive_units = [other for other in units if any(other in group for group in groups.get(unit, ()))]
+        if exclusive_units:
+            pairs.append((word, units[exclusive_units[0]]))
             continue
         opposite = context_units.get(number.removeprefix("-") if number[0] == "-" else f"-{number}", {})
         if unit in opposite:
@@ -149,11 +149,11 @@ def _find_units(sentence: Sequence[Word]) -> Iterator[tuple[str, str, Word]]:
 
 
 def _get_unit(word: Word) -> str:
-    exclusive = _load_exclusive_words()
+    exclusive_words = _load_exclusive_words()
     text = word.text.lower()
-    text = exclusive.spellings.get(text) or exclusive.spellings.get(text.removesuffix("s")) or text
-    member = text if text in exclusive.groups else _get_singular(text)
-    if member in exclusive.units:
+    text = exclusive_words.spellings.get(text) or exclusive_words.spellings.get(text.removesuffix("s")) or text
+    member = text if text in exclusive_words.groups else _get_singular(text)
+    if member in exclusive_words.units:
         return member
     return "degree" if text in ("degree", "degrees", "°c", "°f") else ""
 
@@ -172,7 +172,7 @@ def _get_singular(text: str) -> str:
 
 
 def find_opposites(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return the words of which a context has only the opposite by prefix, with that opposite."""
+    """Return the words for which a context has only the opposite, formed with a prefix, with that opposite."""
     context_by_base = _group_by_base(context)
     context_texts = {word.text for _, word in _list_content_words(context)}
     pairs: WordPairs = []
@@ -194,7 +194,7 @@ WordsByBase = dict[tuple[str, str], dict[str, tuple[int, Word]]]
 
 
 def _group_by_base(sentence: Sequence[Word]) -> WordsByBase:
-    """Group words by prefix and the first letters of the rest, each with its first index."""
+    """Group words by prefix and the first letters of their base, each with its first index."""
     groups: WordsByBase = {}
     for index, word in _list_content_words(sentence):
         for prefix in ("", *_load_prefixes().bases):
@@ -218,7 +218,7 @@ def _find_opposite(word: Word, context: Sequence[Word], context_by_base: WordsBy
 
 
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
-    """Return the numbers that have no magnitude, or the opposite bound, compared with a context."""
+    """Return the numbers that lack the magnitude or have the opposite bound of the same number in a context."""
     context_measures: dict[str, list[_Measure]] = {}
     for measure in _find_measures(context):
         context_measures.setdefault(measure.number, []).append(measure)
@@ -274,7 +274,7 @@ def _list_content_words(sentence: Sequence[Word]) -> Iterator[tuple[int, Word]]:
 
 def _is_denied(sentence: Sequence[Word], index: int) -> bool:
     before = sentence[max(0, index - _NEGATION_REACH) : index]
-    return any(word.kind == "negation" or word.text in load_english().denying for word in before)
+    return any(word.kind == "negation" or word.text in load_english().denial_verbs for word in before)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -286,7 +286,7 @@ def _are_opposite(left: str, right: str) -> bool:
         if base == longer or len(base) < _MIN_BASE_LETTERS or base in prefixes.exceptions:
             continue
         if (base == shorter or are_related(base, shorter)) and (
-            not bases or any(base == listed or are_related(base, listed) for listed in bases)
+            not bases or any(base == listed_base or are_related(base, listed_base) for listed_base in bases)
         ):
             return True
     return False

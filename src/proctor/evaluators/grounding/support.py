@@ -1,8 +1,8 @@
 """Measure how much of each sentence of a text a context supports.
 
-A word is supported if it, or another form of it, is in the passages of the context that fit the
-sentence best, or if it is near in meaning to one of their words. Numbers, names, negations and
-first-person words need an exact match and have a higher weight.
+A word is supported if it, or another form of it, is in the passages of the context that match the sentence best, or if
+it is close in meaning to one of their words. Numbers, names, negations and first-person words need an exact match and
+have a higher weight.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from proctor.evaluators.tokenizer import (
 from proctor.records.score import Score
 
 DEFAULT_THRESHOLD = 0.75
-# Of texts with more sentences the details list the weakest ones.
+# For texts with more sentences, the details list only the weakest ones.
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
 # A sentence may combine statements from this many passages of the context.
@@ -45,11 +45,11 @@ COMMON_WORD_PASSAGES = 200
 WEIGHTS: Mapping[WordKind, float] = {
     "function": 0.5, "content": 1.0, "number": 2.0, "name": 2.0, "speaker": 2.0, "negation": 2.0,
 }  # fmt: skip
-# The similarity from which a word gets credit, and from which it gets full credit.
-SIMILAR, SAME = 0.25, 0.75
+# The similarities at which a word gets some credit, and full credit.
+MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 # The highest support of a sentence that contradicts the context.
 CONTRADICTED_SUPPORT = 0.5
-# Keeps a wrong sentence below the default threshold.
+# Keeps a contradicting sentence below the default threshold.
 WRONG_FACTOR = 0.7
 # The support of a sentence includes the complete text with this weight, so that short sentences do not decide alone.
 SURROUNDING_WEIGHT = 10.0
@@ -62,7 +62,7 @@ _CITATION = re.compile(r"\[\^?[0-9]{1,3}(?:\s*[,;–-]\s*[0-9]{1,3})*\]|【[^】
 _LIST_NUMBER = re.compile(r"^\W*\(?[0-9]{1,2}[.)]\s+(?=\S)")
 _HEADING = re.compile(r"^\s*#")
 _MAX_COURTESY_WORDS = 14
-# Sentences of these words alone ("Yes, it is", "I do") state nothing.
+# Sentences that consist only of these words ("Yes, it is", "I do") state nothing.
 _EMPTY_KINDS = ("function", "speaker")
 _MIN_NAME_LETTERS = 3
 _ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
@@ -93,26 +93,26 @@ class GroundingScorer:
         details["overall"] = round(grounding.overall, 4)
         if grounding.left_out:
             details["sentences_left_out"] = grounding.left_out
-        listed = grounding.sentences
-        if len(listed) > MAX_LISTED:
-            listed = sorted(listed, key=grounding.get_value)[:MAX_LISTED]
-        details["sentences"] = [sentence.describe() for sentence in listed]
+        sentences = grounding.sentences
+        if len(sentences) > MAX_LISTED:
+            sentences = sorted(sentences, key=grounding.get_value)[:MAX_LISTED]
+        details["sentences"] = [sentence.describe() for sentence in sentences]
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
 
 
 class Sentence(NamedTuple):
-    """A sentence of the text: the weight of its words, the supported weight, and the rest."""
+    """A sentence of the text: the weight of its words, the supported weight, and the unsupported words."""
 
     text: str
     weight: float
     supported: float
     unsupported: tuple[str, ...]
     passages: tuple[str, ...]
-    wrong: bool = False
+    is_contradiction: bool = False
 
     @property
     def support(self) -> float:
-        """The share of its weight that is supported."""
+        """The fraction of its weight that is supported."""
         return self.supported / self.weight
 
     def describe(self) -> dict[str, Any]:
@@ -120,14 +120,14 @@ class Sentence(NamedTuple):
         return {
             "text": self.text,
             "support": round(self.support, 4),
-            "wrong": self.wrong,
+            "wrong": self.is_contradiction,
             "unsupported": list(self.unsupported),
             "passages": list(self.passages),
         }
 
 
 class Grounding(NamedTuple):
-    """The sentences of a text, the supported share of it, and how many sentences were left out."""
+    """The sentences of a text, its supported fraction, and how many sentences were left out."""
 
     sentences: Sequence[Sentence]
     overall: float
@@ -144,17 +144,17 @@ class Grounding(NamedTuple):
         return min(1.0, max(0.0, self.get_value(self.weakest)))
 
     def get_value(self, sentence: Sentence) -> float:
-        """Return the support of a sentence and its surroundings, reduced if it is wrong."""
+        """Return the support of a sentence and its surroundings, reduced if it contradicts the context."""
         supported = sentence.supported + SURROUNDING_WEIGHT * self.overall
         value = supported / (sentence.weight + SURROUNDING_WEIGHT)
-        return value * WRONG_FACTOR if sentence.wrong else value
+        return value * WRONG_FACTOR if sentence.is_contradiction else value
 
     def explain(self) -> str:
         """Return the reason for the score."""
         reason = f"least support {self.value:.2f}"
         if self.weakest.unsupported:
-            listed = ", ".join(self.weakest.unsupported)
-            reason += f", in {preview(self.weakest.text)}: not in the context: {listed}"
+            unsupported_words = ", ".join(self.weakest.unsupported)
+            reason += f", in {preview(self.weakest.text)}: not in the context: {unsupported_words}"
         if self.left_out:
             reason += f"; {self.left_out:,} further sentences were not checked"
         return reason
@@ -206,7 +206,7 @@ def _is_confirmed(denial: Denial, others: Iterable[Denial]) -> bool:
 
 
 def find_stated_words(passage: Sequence[Word], denial: Denial) -> list[Word]:
-    """Return the denied words that a passage contains without a denial of its own."""
+    """Return the denied words that a passage contains without denying them."""
     return [
         word
         for word in denial.denied
@@ -233,7 +233,7 @@ def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list
 
 
 def _may_deny(words: Iterable[Word]) -> bool:
-    return any(word.text in load_english().denying for word in words)
+    return any(word.text in load_english().denial_verbs for word in words)
 
 
 def _is_same_word(word: Word, other: Word) -> bool:
@@ -275,9 +275,9 @@ def _is_courtesy(sentence: str, words: list[Word]) -> bool:
 
 @functools.cache
 def _compile_openings() -> re.Pattern[str]:
-    listed = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in load_english().openings)
+    alternatives = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in load_english().openings)
     punctuation = r"(?:[,.!:;–—-]+\s*|$|(?=but\b))(?:but\b)?"
-    return re.compile(rf"^\W*(?:(?:{listed})\s*{punctuation}\s*)+", re.IGNORECASE)
+    return re.compile(rf"^\W*(?:(?:{alternatives})\s*{punctuation}\s*)+", re.IGNORECASE)
 
 
 class Passage:
@@ -337,7 +337,7 @@ class ContextIndex:
             gains = self._compute_gains(missing)
             if not gains:
                 break
-            # Of equal passages the shortest.
+            # Prefer the shortest of equal passages.
             best = max(gains, key=lambda index: (gains[index], -len(self.passages[index].words), -index))
             selected.append(best)
             missing = {word: weight for word, weight in missing.items() if best not in self.find_passages(word)}
@@ -355,7 +355,7 @@ class ContextIndex:
             for index in indexes:
                 gains[index] += weight
         if common and not gains:
-            # All words are common: take the passages with the rarest.
+            # All words are common: take the passages with the rarest word.
             rarest = min((indexes for indexes, _ in common), key=len)
             gains.update(dict.fromkeys(sorted(rarest), 0.0))
         for indexes, weight in common:
@@ -375,17 +375,17 @@ class _Lookup(NamedTuple):
 
     @property
     def replaceable(self) -> list[Word]:
-        """The missing words that another word of the passages may stand for."""
+        """The missing words that a synonym in the passages may replace."""
         return [word for word in self.missing if word.kind == "content"]
 
     @property
     def candidates(self) -> set[str]:
-        """The words of the passages that may stand for missing words."""
+        """The words of the passages that may replace missing words."""
         return {text for passage in self.passages for text in passage.content}
 
 
 async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbedder) -> Grounding | None:
-    """Check what a text says against a context; return None if it makes no statement."""
+    """Check the statements of a text against a context; return None if there are none."""
     size = len(text) + sum(map(len, context))
     lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
     if all(word.kind == "function" for lookup in lookups for word in lookup.words):
@@ -427,7 +427,7 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
 
 
 def _find_spelled_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
-    """Return words that the passages have as an acronym: "National Football League" for "NFL"."""
+    """Return words that the passages abbreviate: "National Football League" as "NFL"."""
     acronyms = {word.text for word in passage_words if word.original.isupper() and len(word.text) > 1}
     return {
         word
@@ -447,11 +447,11 @@ def _compare_denials(words: Sequence[Word], passages: Sequence[Passage]) -> tupl
     for denial in find_denials(words):
         if _is_confirmed(denial, passage_denials):
             continue
-        # A negation that is in no passage is already missing.
+        # A negation that is in no passage already counts as missing.
         if any(denial.word.text == word.text for passage in passages for word in passage.words):
             unconfirmed.append(denial.word)
-        stated = [word for passage in passages for word in find_stated_words(passage.words, denial)]
-        contradictions += [f"{denial.word.original} {word.original}" for word in stated]
+        stated_words = [word for passage in passages for word in find_stated_words(passage.words, denial)]
+        contradictions += [f"{denial.word.original} {word.original}" for word in stated_words]
     contradictions += [f"(not) {word.original}" for word in find_denied_words(words, passages[0].words)]
     return unconfirmed, contradictions
 
@@ -459,7 +459,7 @@ def _compare_denials(words: Sequence[Word], passages: Sequence[Passage]) -> tupl
 async def _embed_words(lookups: Sequence[_Lookup], embedder: TextEmbedder, size: int) -> VectorSimilarity | None:
     texts = {word.text for lookup in lookups for word in lookup.replaceable if lookup.candidates}
     if embedder.method == "lexical":
-        # Warns if there is no embedder. Forms of words have been found already.
+        # Warns if there is no embedder. Other forms of the words were found before.
         await embedder.vectors(())
         return None
     if not texts:
@@ -477,8 +477,8 @@ def _score_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     if similarity is not None and candidates:
         replaceable = lookup.replaceable
         nearest = similarity.nearest([word.text for word in replaceable], sorted(candidates))
-        for word, nearness in zip(replaceable, nearest, strict=True):
-            credit = min(1.0, max(0.0, (nearness - SIMILAR) / (SAME - SIMILAR)))
+        for word, word_similarity in zip(replaceable, nearest, strict=True):
+            credit = min(1.0, max(0.0, (word_similarity - MIN_SIMILARITY) / (FULL_SIMILARITY - MIN_SIMILARITY)))
             supported += credit * WEIGHTS[word.kind]
             if credit >= 0.5:
                 unsupported.remove(word.original)

@@ -1,6 +1,6 @@
 """Extract the claims of a text, and check each against a context.
 
-A model does the reading, but its quotes are verified: the words of a claim must be in the text, and its
+A model reads the text, but its quotes are verified: the words of a claim must be in the text, and its
 evidence must be in the context. A claim with misquoted evidence is not supported.
 """
 
@@ -49,7 +49,7 @@ _QUOTATION_MARKS = "\"'`“”„‘’«»"
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One statement of a text, and the words it is taken from; `is_quoted` if these occur in the text."""
+    """One statement of a text, and the words it is taken from; `is_quoted` is True if they occur in the text."""
 
     text: str
     quote: str = ""
@@ -59,7 +59,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class ClaimVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Whether a context supports a claim, the evidence, and the reason.
 
-    It is "unverified" if the judge quoted, even after a reminder, words that are not in the context.
+    The status is "unverified" if the judge, even after a reminder, quoted words that are not in the context.
     """
 
     claim: Claim
@@ -100,7 +100,7 @@ async def grounded_claims(
 ) -> Score:
     """Score the fraction of a text's claims that a context supports, by asking a model.
 
-    An empty text, or one without claims, is skipped. Claims that the model made up are left out and listed. A claim
+    A text without claims is skipped. Claims that the model made up are left out and listed. A claim
     with evidence that is not in the context is not supported; if that applies to all claims, there is no verdict.
     """
     check_fraction("grounded_claims", "threshold", threshold)
@@ -135,8 +135,8 @@ async def extract(
 ) -> tuple[list[Claim], Usage]:
     """Return the claims of a text in their order, and the usage.
 
-    A claim whose quote does not occur in the text is not `is_quoted`: the model made it up. Raises `CallFailed` if
-    the model cannot be reached or gives no list.
+    `is_quoted` is False for a claim whose quote does not occur in the text: the model made it up. Raises `CallFailed`
+    if the model cannot be reached or does not return a list.
     """
 
     def check_claims(answer: _ClaimList) -> None:
@@ -157,7 +157,7 @@ async def check(
 ) -> tuple[list[ClaimVerdict], Usage]:
     """Return whether a context supports each claim, in their order, and the usage.
 
-    Raises `CallFailed` if the model gives no verdict on a claim.
+    Raises `CallFailed` if the model returns no verdict on a claim.
     """
     batches = [claims[start : start + BATCH] for start in range(0, len(claims), BATCH)]
     verdicts, usage = await run_with_usage(
@@ -174,15 +174,15 @@ async def _check_batch(
             raise ValueError(f"it does not have exactly one verdict on each claim from 1 to {len(claims)}")
 
     def check_quotes(answer: _CheckedClaims) -> None:
-        misquoted = [str(item.number) for item in answer.verdicts if _is_misquoted(item, context)]
-        if misquoted:
+        misquoted_numbers = [str(item.number) for item in answer.verdicts if _is_misquoted(item, context)]
+        if misquoted_numbers:
             raise ValueError(
-                f"the evidence for {', '.join(misquoted)} is not in the context: quote the context exactly, "
+                f"the evidence for {', '.join(misquoted_numbers)} is not in the context: quote the context exactly, "
                 "and give all verdicts again"
             )
 
-    numbered = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
-    question = Question(load_template(CHECK), {"context": context, "claims": numbered})
+    numbered_claims = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
+    question = Question(load_template(CHECK), {"context": context, "claims": numbered_claims})
     response = await ask_judge(
         model, question, lambda fence: MarkedForm(_CheckedClaims, fence, check_numbers, check_quotes), options
     )
@@ -210,11 +210,11 @@ def _verify(item: _CheckedClaim, claim: Claim, context: str) -> ClaimVerdict:
 
 
 def _find_quote(quote: str, text: str) -> str:
-    """Return a quote as the text has it, or ""; ignores white space, case and quotation marks around it."""
-    folded = " ".join(text.split())
+    """Return a quote as it appears in the text, or ""; ignores whitespace, case and surrounding quotation marks."""
+    compact_text = " ".join(text.split())
     for candidate in (quote, quote.strip().strip(_QUOTATION_MARKS)):
         pattern = re.escape(" ".join(candidate.split()))
-        match = re.search(pattern, folded, re.IGNORECASE) if pattern else None
+        match = re.search(pattern, compact_text, re.IGNORECASE) if pattern else None
         if match is not None:
             return match[0]
     return ""

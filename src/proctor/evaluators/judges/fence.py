@@ -1,4 +1,4 @@
-"""Separate the judged texts from the prompt by a mark that they cannot contain."""
+"""Separate the judged texts from the prompt by a delimiter that they cannot contain."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ _CODE_BLOCK = re.compile(r"(?is)```(?:json)?[ \t]*\n(.*)\n[ \t]*```")
 
 
 class Fence:
-    """The mark of one call, and the texts of the call between two lines with the mark.
+    """The delimiter of one call, and the texts of the call between two lines with the delimiter.
 
-    The mark is a digest of all texts, so that none of them can contain it, and the same call always has
-    the same mark: a cache or a cassette can find it. If a text contains it anyway, another mark is used.
+    The delimiter is a digest of all texts, so that no text can contain it, and the same call always has the same
+    delimiter: a cache or a cassette can find it. If a text contains it anyway, another delimiter is used.
     """
 
     def __init__(self, texts: Mapping[str, str], length: int = MARK_LENGTH) -> None:
         self._texts = {name: replace_surrogates(text) for name, text in texts.items()}
-        folded = [text.casefold() for text in self._texts.values()]
-        marks = (codec.digest("fence", attempt, self._texts)[:length] for attempt in count())
-        self.mark = next(mark for mark in marks if not any(mark in text for text in folded))
+        folded_texts = [text.casefold() for text in self._texts.values()]
+        candidates = (codec.digest("fence", attempt, self._texts)[:length] for attempt in count())
+        self.delimiter = next(
+            candidate for candidate in candidates if not any(candidate in text for text in folded_texts)
+        )
 
     def block(self, name: str) -> str:
         label = name.upper().replace("_", " ")
-        return f"<<<{label} {self.mark}\n{self._texts[name]}\n{self.mark} {label}>>>"
+        return f"<<<{label} {self.delimiter}\n{self._texts[name]}\n{self.delimiter} {label}>>>"
 
     def blocks(self) -> dict[str, str]:
         return {name: self.block(name) for name in self._texts}
@@ -40,13 +42,14 @@ class Fence:
         return tuple(self._texts.values())
 
     def contains(self, text: str) -> bool:
-        """Return whether a text occurs in one of the fenced texts, ignoring white space.
+        """Return whether a text occurs in one of the fenced texts, ignoring whitespace.
 
         JSON is compared by its content.
         """
         compact = "".join(text.split())
         return bool(compact) and any(
-            compact in "".join(fenced.split()) or repeats_object(text, fenced) for fenced in self._texts.values()
+            compact in "".join(fenced_text.split()) or repeats_object(text, fenced_text)
+            for fenced_text in self._texts.values()
         )
 
 
@@ -58,9 +61,10 @@ def replace_surrogates(text: str) -> str:
 class MarkedForm:
     """Asks for JSON of one type, and separates it from JSON that is quoted from the judged texts.
 
-    A model with structured output answers in JSON only. Any other model writes a line `ANSWER mark:` before it; the
-    JSON after the last such line counts, and nothing may follow it. `check` raises a ValueError if the answer lacks
-    something. `prefer` does so for optional content: the judge is reminded of it once, then the better answer counts.
+    A model with structured output answers only in JSON. Any other model writes a line `ANSWER delimiter:` before the
+    JSON; only the JSON after the last such line counts, and nothing may follow it. `check` raises a ValueError if
+    required content is missing. `prefer` raises a ValueError if optional content is missing: the judge is reminded
+    once, then the better answer counts.
     """
 
     def __init__(
@@ -70,16 +74,16 @@ class MarkedForm:
         check: Callable[[Any], object] | None = None,
         prefer: Callable[[Any], object] | None = None,
     ) -> None:
-        self.mark = fence.mark
+        self.delimiter = fence.delimiter
         self._json = JsonFormat(output_type)
         self.schema = self._json.schema
         self._fence, self._check, self._prefer = fence, check, prefer
         self._was_read = False
         self._fallback: Any = None
-        self._prefix = f"ANSWER {fence.mark}:"
-        # Accepts any Markdown around the prefix, up to where JSON or a code block may begin.
+        self._prefix = f"ANSWER {fence.delimiter}:"
+        # Accepts any Markdown around the prefix, up to the start of JSON or a code block.
         self._line = re.compile(
-            rf"(?im)^[^\w\n]*ANSWER[^\w\n]+{fence.mark}(?!\w)"
+            rf"(?im)^[^\w\n]*ANSWER[^\w\n]+{fence.delimiter}(?!\w)"
             r"""(?:(?!```)[^\w\n{\["-])*(?:"[ \t]*$)?"""
         )
 
@@ -95,7 +99,7 @@ class MarkedForm:
         )
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """Return the answer in its type, or raise a ValueError that says why there is none."""
+        """Return the answer in its type, or raise a ValueError that explains why there is none."""
         is_first, self._was_read = not self._was_read, True
         try:
             answer = self._parse(text, structured)

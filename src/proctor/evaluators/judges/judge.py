@@ -16,7 +16,7 @@ from proctor.errors import CallFailed, EvaluatorError, Unreadable
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, fill_template, needs_expected
-from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked
+from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked_verdict
 from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.plain_values import format_references
 from proctor.models.connect import display_name
@@ -35,7 +35,7 @@ Combine = Literal["mean", "vote"]
 Temperature = float | Literal["auto"] | None
 MAX_ANSWER = 500
 NO_REFERENCE = "the sample has no expected value, which the judge needs"
-# If the known probabilities cover less, an expectation would be a guess.
+# If the known probabilities cover less, the expected value would be a guess.
 MIN_COVERAGE = 0.5
 _MARKUP = " \t\r\n*_`'\"<>[](){}:.,"
 
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class VerdictProbabilities(NamedTuple):
-    """The probability of each verdict; `coverage` is their sum, the rest belongs to other tokens."""
+    """The probability of each verdict; `coverage` is their sum; the remaining probability belongs to other tokens."""
 
     by_verdict: dict[str, float]
     coverage: float
@@ -58,9 +58,9 @@ class VerdictProbabilities(NamedTuple):
 def read_probabilities(
     text: str, position: int, tokens: Sequence[TokenLogprobs], labels: Sequence[str]
 ) -> VerdictProbabilities | str:
-    """Return the probabilities of the labels at the position of the verdict, or why there are none.
+    """Return the probabilities of the labels at the position of the verdict, or the reason why there are none.
 
-    A token counts for a label if it can be the beginning of only that label.
+    A token counts for a label if only that label can start with it.
     """
     if not tokens:
         return "the provider returned no probabilities"
@@ -81,7 +81,7 @@ def read_probabilities(
 
 
 def _find_token(text: str, position: int, tokens: Sequence[TokenLogprobs]) -> TokenLogprobs | None:
-    """Return the token in which the verdict begins, with only markup before it."""
+    """Return the token in which the verdict starts, with only markup before it."""
     offset = "".join(token.token for token in tokens).find(text)
     if offset < 0:
         return None
@@ -100,7 +100,7 @@ def _match_label(token: str, labels: Sequence[str]) -> str | None:
 
 
 class Question(NamedTuple):
-    """A prompt, the texts to fence by the names of their placeholders, and the values of the others."""
+    """A prompt, the texts to fence, keyed by placeholder, and the values of the other placeholders."""
 
     template: PromptTemplate[Any]
     texts: Mapping[str, str] | Fence
@@ -108,7 +108,7 @@ class Question(NamedTuple):
 
 
 class JudgeOptions(NamedTuple):
-    """The options of a call: `remind` repeats an unreadable request once, with a reminder of the format."""
+    """The options of a call. `remind` asks once more after an unreadable answer, with a reminder of the format."""
 
     temperature: float | None = 0.0
     max_tokens: int | None = None
@@ -127,7 +127,7 @@ def create_judge_options(
         # Several opinions at temperature 0 would be equal.
         temperature = 0.0 if samples == 1 else None
     if temperature is not None and not (is_number(temperature) and temperature >= 0):
-        raise EvaluatorError(f"temperature must be a number of 0 or more, got {temperature!r}")
+        raise EvaluatorError(f"temperature must be a number, 0 or more, got {temperature!r}")
     return JudgeOptions(temperature, max_tokens, **flags)
 
 
@@ -139,7 +139,7 @@ def check_judge_options(where: str, threshold: float | None, *, combine: str = "
         check_fraction(where, "threshold", threshold)
     for name, count in counts.items():
         if count is not None and not is_count(count):
-            raise EvaluatorError(f"{name} must be an integer of 1 or more, got {count!r}", where=where)
+            raise EvaluatorError(f"{name} must be an integer, 1 or more, got {count!r}", where=where)
 
 
 def is_count(value: Any) -> bool:
@@ -147,7 +147,7 @@ def is_count(value: Any) -> bool:
 
 
 class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The result of one call of one judge; `unknown` is the reason why requested probabilities are missing."""
+    """The result of one call of one judge; `missing_reason` is the reason why requested probabilities are missing."""
 
     value: float
     verdict: str
@@ -158,7 +158,7 @@ class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     usage: Usage = Usage()
     probabilities: dict[str, float] = {}
     coverage: float | None = None
-    unknown: str = ""
+    missing_reason: str = ""
     cached: bool = False
 
 
@@ -171,7 +171,7 @@ async def ask_judge(
 ) -> ModelResponse:
     """Send one request with all judged texts fenced; the parsed answer is the output of the response.
 
-    Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
+    Raises `CallFailed` if the judge cannot be reached, `Unreadable` if its answer has no verdict.
     """
     fence = _get_fence(question)
     return await aask(
@@ -195,21 +195,21 @@ async def get_opinion(
 ) -> Opinion:
     """Ask a judge for one verdict on a scale; `index` separates repeated opinions."""
     fence = _get_fence(question)
-    form = scale.form(fence)
+    answer_format = scale.answer_format(fence)
     if _asks_for_unmarked(question, scale.field):
-        form.allow_unmarked()
-    response = await ask_judge(adapter, question._replace(texts=fence), lambda _: form, options, index)
+        answer_format.allow_unmarked_verdict()
+    response = await ask_judge(adapter, question._replace(texts=fence), lambda _: answer_format, options, index)
     verdict = response.output.choice
     opinion = create_opinion(adapter, question.template, scale, response.output, response)
     if not options.logprobs:
         return opinion
-    position = form.find_choice(response.text, structured=adapter.supports_json_schema)
+    position = answer_format.find_choice(response.text, structured=adapter.supports_json_schema)
     probabilities = read_probabilities(response.text, position, response.logprobs, list(scale.steps()))
     if isinstance(probabilities, str):
-        return msgspec.structs.replace(opinion, unknown=probabilities)
+        return msgspec.structs.replace(opinion, missing_reason=probabilities)
     if str(scale.to_data(verdict)) not in scale.steps():
-        unknown = "the verdict lies between the steps of the scale, and only steps have probabilities"
-        return msgspec.structs.replace(opinion, unknown=unknown)
+        missing_reason = "the verdict lies between the steps of the scale, and only steps have probabilities"
+        return msgspec.structs.replace(opinion, missing_reason=missing_reason)
     value = probabilities.expected_value(scale.steps())
     return msgspec.structs.replace(
         opinion,
@@ -223,7 +223,7 @@ async def get_opinion(
 def create_opinion(
     adapter: ProviderAdapter, template: PromptTemplate[Any], scale: Scale, verdict: Verdict, response: ModelResponse
 ) -> Opinion:
-    """Create the opinion of a verdict, with the usage of its response."""
+    """Create an opinion from a verdict, with the usage of its response."""
     (choice, reason), usage = verdict, response.usage
     value = scale.value_of(choice)
     passed = scale.passes(value, choice)
@@ -234,16 +234,16 @@ def _asks_for_unmarked(question: Question, field: str) -> bool:
     prompts = [section.template for section in question.template.sections]
     if isinstance(question.texts, Mapping):
         prompts.append(question.texts.get("criterion", ""))
-    return any(asks_for_unmarked(prompt, field) for prompt in prompts)
+    return any(asks_for_unmarked_verdict(prompt, field) for prompt in prompts)
 
 
 async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | CallFailed]:
-    """Run several calls at once; a failed call gives its error.
+    """Run several calls concurrently; a failed call returns its error.
 
     The session records one exchange after the other, in the order of the calls.
     """
     parent = sessions.current_session() if len(calls) > 1 else None
-    recorded = [Session() for _ in calls]
+    call_sessions = [Session() for _ in calls]
 
     async def run(call: Callable[[], Awaitable[T]], session: Session) -> T | CallFailed:
         if parent is not None:
@@ -254,22 +254,22 @@ async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[
             return error
 
     if len(calls) == 1:
-        return [await run(calls[0], recorded[0])]
-    tasks = [asyncio.ensure_future(run(*pair)) for pair in zip(calls, recorded, strict=True)]
+        return [await run(calls[0], call_sessions[0])]
+    tasks = [asyncio.ensure_future(run(*pair)) for pair in zip(calls, call_sessions, strict=True)]
     try:
         return list(await asyncio.gather(*tasks))
     finally:
         for task in tasks:
             task.cancel()
         if parent is not None:
-            for event in (event for session in recorded for event in session):
+            for event in (event for session in call_sessions for event in session):
                 parent.append(event)
 
 
 async def run_with_usage(calls: Sequence[Callable[[], Awaitable[tuple[T, Usage]]]]) -> tuple[list[T], Usage]:
-    """Run several calls at once; return their results and usage, or raise the first failure.
+    """Run several calls concurrently; return their results and usage, or raise the first failure.
 
-    The failure has the usage of all calls, because those that answered cost money too.
+    The failure has the usage of all calls, because successful calls cost money too.
     """
     results = await run_concurrently(calls)
     answers = [result for result in results if not isinstance(result, CallFailed)]
@@ -282,7 +282,7 @@ async def run_with_usage(calls: Sequence[Callable[[], Awaitable[tuple[T, Usage]]
 
 
 def to_text(value: Any) -> str:
-    """Return a text unchanged, and any other value as JSON."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else codec.encode(value).decode()
 
 
@@ -355,7 +355,7 @@ def failed_score(
     count: int = 1,
     opinions: Sequence[Opinion] = (),
 ) -> Score:
-    """Return the error score of a judge without a verdict, with the usage of all its calls."""
+    """Return the error score for a judge without a verdict, with the usage of all its calls."""
     error = failures[0]
     label = display_name(adapter.model)
     reason = str(error) if label in str(error) else f"{label}: {error}"
@@ -389,14 +389,14 @@ def single_score(opinion: Opinion, scale: Scale) -> Score:
 
 
 def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale: Scale, combine: Combine) -> Score:
-    """Return the mean of several opinions, which passes by its value or by the majority."""
+    """Return the mean of several opinions, which passes according to its value or to the majority."""
     values = [opinion.value for opinion in opinions]
     value = min(1.0, max(0.0, math.fsum(values) / len(values)))
-    passing = sum(opinion.passed for opinion in opinions)
-    passed = scale.passes(value) if combine == "mean" else passing * 2 > len(opinions)
+    pass_count = sum(opinion.passed for opinion in opinions)
+    passed = scale.passes(value) if combine == "mean" else pass_count * 2 > len(opinions)
     nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
-    reason = f"{passing} of {len(opinions)} opinions pass: {nearest.reason}".rstrip(": ")
-    if passing * 2 == len(opinions) and combine == "vote":
+    reason = f"{pass_count} of {len(opinions)} opinions pass: {nearest.reason}".rstrip(": ")
+    if pass_count * 2 == len(opinions) and combine == "vote":
         reason = f"a tie, which does not pass; {reason}"
     spread = mean_and_variance(values)
     judge = {
@@ -413,7 +413,7 @@ def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale:
         ],
         "distribution": dict(Counter(str(scale.to_data(opinion.verdict)) for opinion in opinions)),
         "spread": None if spread is None else math.sqrt(spread[1]),
-        "passing": passing,
+        "passing": pass_count,
     }
     if failures:
         judge |= {"failed": len(failures), "failures": [str(error) for error in failures]}
@@ -423,4 +423,4 @@ def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale:
 def _describe_probabilities(opinion: Opinion) -> dict[str, Any]:
     if opinion.probabilities:
         return {"chances": opinion.probabilities, "seen": opinion.coverage}
-    return {"chances": None, "unseen": opinion.unknown} if opinion.unknown else {}
+    return {"chances": None, "unseen": opinion.missing_reason} if opinion.missing_reason else {}

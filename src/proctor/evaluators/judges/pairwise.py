@@ -1,4 +1,4 @@
-"""Compare two answers in both orders, so that the position cannot decide."""
+"""Compare two answers in both orders, so that their position does not affect the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Place = Literal["first", "second"]
 DEFAULT_CRITERION = "Which of the two is the better answer: correct, to the point, and helpful?"
 TIE: Literal["tie"] = "tie"
 PREFERENCE = "preference"
-# The names of both places in the prompt.
+# The names of both positions in the prompt.
 LABELS: Mapping[str, Place] = {"A": "first", "B": "second"}
 
 
@@ -40,8 +40,8 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A judge's preference between two answers, a and b, in both orders.
 
-    `first` is its choice with a in the first place, `second` with b there. It `flipped` if it chose the
-    same place both times, which it then `favours`; that is a tie.
+    `first` is its choice with a in the first position, `second` with b there. It `flipped` if it chose the same
+    position both times; it `favours` that position, and the result is a tie.
     """
 
     winner: Winner
@@ -55,10 +55,10 @@ class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class PositionBias(msgspec.Struct, frozen=True):
-    """Whether a judge prefers a place to an answer.
+    """Whether a judge prefers a position to an answer.
 
-    `flips` of `pairs` went to the same place in both orders, `to_first` of them to the first one. The
-    judge favours a place if the 95 % interval of the first one's share of the flips excludes one half.
+    In `flips` of `pairs` it chose the same position in both orders, in `to_first` of them the first position. The judge
+    favours a position if the 95% interval of the first position's share of the flips excludes one half.
     """
 
     pairs: int
@@ -80,7 +80,7 @@ async def compare(
     input: Any = None,  # noqa: A002 - what a sample calls it
     ties: bool = False,
 ) -> Preference:
-    """Ask a model which of two answers is better, once in each order; `ties` allows it to call them equal.
+    """Ask a model which of two answers is better, once in each order; `ties` allows a tie.
 
     The answer that is chosen twice wins; if the choice depends on the order, the result is a tie.
     Raises `CallFailed` if one of the orders has no verdict.
@@ -107,7 +107,7 @@ async def choose(
     choices = [*LABELS, *[TIE] * ties]
 
     def create_form(fence: Fence) -> VerdictForm:
-        return VerdictForm("better", choices, mark=fence.mark, is_quoted=fence.contains)
+        return VerdictForm("better", choices, delimiter=fence.delimiter, is_quoted=fence.contains)
 
     question = Question(template, texts, dict(zip(("one", "two"), LABELS, strict=True)))
     response = await ask_judge(adapter, question, create_form)
@@ -124,7 +124,7 @@ def combine_choices(first: Choice, second: Choice) -> Preference:
 
 
 def position_bias(preferences: Iterable[Preference]) -> PositionBias:
-    """Measure how often a judge flipped, and which place it favours.
+    """Measure how often a judge flipped, and which position it favours.
 
     >>> flip = combine_choices(Choice("first"), Choice("first"))
     >>> bias = position_bias([flip] * 6 + [combine_choices(Choice("first"), Choice("second"))] * 4)

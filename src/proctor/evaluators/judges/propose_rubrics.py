@@ -20,10 +20,10 @@ from proctor.ports import ProviderAdapter
 from proctor.records.rubric import RUN_METRICS, Rubric
 
 PROPOSE = "rubrics-propose"
-# Descriptions with this similarity are about the same subject; unrelated texts are at 0.
+# Descriptions with at least this similarity are about the same subject; unrelated texts have 0.
 MIN_SIMILARITY = 0.7
 OPTIONS = JudgeOptions(0.3, 4096)
-# A proposal has some thousand tokens, so it takes longer than a verdict.
+# A proposal has several thousand tokens, so it takes longer than a verdict.
 TIMEOUT = 300.0
 
 
@@ -46,7 +46,7 @@ class ProposedRubrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Contrast(NamedTuple):
-    """Transcripts of sessions with high scores, and of some with low scores."""
+    """Transcripts of sessions with high scores, and of sessions with low scores."""
 
     better: Sequence[str]
     worse: Sequence[str]
@@ -79,10 +79,10 @@ def _join(transcripts: Sequence[str]) -> str:
     return "\n\n".join(f"=== session {n} ===\n{t}" for n, t in enumerate(transcripts, start=1))
 
 
-def _check(proposed: ProposedRubrics) -> None:
-    if not proposed.rubrics:
+def _check(proposed_rubrics: ProposedRubrics) -> None:
+    if not proposed_rubrics.rubrics:
         raise ValueError("the list of rubrics is empty")
-    for rubric in proposed.rubrics:
+    for rubric in proposed_rubrics.rubrics:
         if not (rubric.name.strip() and rubric.description.strip() and rubric.scoring_criteria.strip()):
             raise ValueError("a rubric lacks its name, its description or its criteria")
 
@@ -92,14 +92,14 @@ async def merge_proposals(
 ) -> list[Rubric]:
     """Merge near-duplicates, and return the most frequent proposals first.
 
-    The first proposal of a group gives the text; `metadata` has the number and the names of the merged ones.
+    The text is the first proposal of a group; `metadata` has the number and the names of the merged proposals.
     """
     meanings = TextEmbedder(embedder, "rubrics")
     vectors = await meanings.vectors([proposal.text for proposal in proposals])
-    nearness = VectorSimilarity(vectors, await meanings.floor(UNRELATED_TEXTS))
+    similarity = VectorSimilarity(vectors, await meanings.floor(UNRELATED_TEXTS))
     groups: list[list[Proposal]] = []
     for proposal in proposals:
-        similarities = [nearness(group[0].text, proposal.text) for group in groups]
+        similarities = [similarity(group[0].text, proposal.text) for group in groups]
         best = max(similarities, default=-1.0)
         if best >= min_similarity:
             groups[similarities.index(best)].append(proposal)

@@ -1,7 +1,7 @@
 """Detect whether an answer in JSON only repeats an object that occurs in a text.
 
-The text may be hostile: reading takes linear time for any content, at any depth, and also finds objects
-that break off. A JSON decoder recurses, and would begin again wherever an object breaks off.
+The text may be hostile: reading takes linear time for any content, at any depth, and also finds incomplete objects. A
+JSON decoder recurses, and would have to restart at every incomplete object.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 # JSON may be embedded in JSON strings; text that is escaped more often is never repeated.
 MAX_LAYERS = 6
 _OBJECT_START = re.compile(r'\{(?=\s*")')
-# Commas are optional, because a copy may add a missing one. No token begins with a backslash, so of two
-# readings of the same characters one is inside a string where the other is outside.
+# Commas are optional, because a copy may add a missing comma. No token starts with a backslash, so if the same
+# characters are read twice, one reading is inside a string and the other outside.
 _TOKEN = re.compile(r'[\s,]*(?:"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|([-+.\w]+)|([\[{])|([\]}]))', re.DOTALL)
 _BACKSLASHES_BEFORE_QUOTE = re.compile(r'(?<!\\)\\+(?=")')
 _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
@@ -22,32 +22,32 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class _Pairs(list[Any]):
-    """An object as a list of pairs, which can repeat a key."""
+    """An object as a list of pairs, which may contain duplicate keys."""
 
 
 _Node: TypeAlias = "_Pairs | list[Any] | str"
 
 
 def repeats_object(answer: str, text: str) -> bool:
-    """Return whether one object in a text contains everything that a JSON object says.
+    """Return whether one object in a text contains all members of a JSON object.
 
-    Order, white space, capitals, escapes, additional members and a missing end do not matter. Empty values do not
-    count: a model with structured output leaves empty what it must fill in and does not find in the text.
+    Order, whitespace, capitals, escapes, additional members and a missing end do not matter. Empty values do not count:
+    a model with structured output leaves required fields empty if the text does not contain them.
     """
     start = _OBJECT_START.match(answer.lstrip())
     if start is None:
         return False
-    claimed = _read_objects(start.string, 0)[0]
+    answer_object = _read_objects(start.string, 0)[0]
     try:
-        words = set(_words(claimed))
-        return bool(claimed) and any(_repeats(claimed, words, layer) for layer in unescape_layers(text))
+        words = set(_words(answer_object))
+        return bool(answer_object) and any(_repeats(answer_object, words, layer) for layer in unescape_layers(text))
     except RecursionError:
-        # Only the answer can be this deep, and no schema asks for that.
+        # Only the answer can be this deeply nested, and no schema requires that.
         return True
 
 
 def unescape_layers(text: str) -> Iterator[str]:
-    """Yield a text, and the text that it is if it is a part of a JSON string, layer by layer."""
+    """Yield a text, and the text unescaped as part of a JSON string, layer by layer."""
     if "\\" in text:
         # A model that repeats the text omits backslashes.
         yield _BACKSLASHES_BEFORE_QUOTE.sub("", text)
@@ -59,14 +59,14 @@ def unescape_layers(text: str) -> Iterator[str]:
         text = unescaped
 
 
-def _repeats(claimed: _Pairs, words: set[str], text: str) -> bool:
-    # An honest answer has its own words, so that the objects are rarely read.
+def _repeats(answer_object: _Pairs, words: set[str], text: str) -> bool:
+    # A genuine answer has different words, so the objects are rarely read.
     folded = _fold(_unescape(text))
-    return all(word in folded for word in words) and any(_contains(item, claimed) for item in _find_objects(text))
+    return all(word in folded for word in words) and any(_contains(item, answer_object) for item in _find_objects(text))
 
 
 def _find_objects(text: str) -> Iterator[_Pairs]:
-    # Also nested and incomplete objects.
+    # This includes nested and incomplete objects.
     starts: set[int] = set()
     for match in _OBJECT_START.finditer(text):
         if match.start() not in starts:
@@ -74,7 +74,7 @@ def _find_objects(text: str) -> Iterator[_Pairs]:
 
 
 def _read_objects(text: str, position: int, starts: set[int] | None = None) -> list[_Pairs]:
-    """Return the object that begins at a brace and the objects inside it, as far as they are readable.
+    """Return the object that starts at a brace and the objects inside it, as far as they are readable.
 
     Adds their positions to `starts`, so that they are not read a second time.
     """
@@ -123,7 +123,7 @@ class _Reader:
 
 
 def _words(node: _Node) -> Iterator[str]:
-    """Yield the words that a copy must contain; numbers have too many notations."""
+    """Yield the words that a copy must contain, without numbers, which have too many notations."""
     if isinstance(node, _Pairs):
         for key, value in node:
             if value != "":
@@ -136,16 +136,16 @@ def _words(node: _Node) -> Iterator[str]:
         yield node
 
 
-def _contains(node: _Node, claimed: _Node) -> bool:
-    if isinstance(claimed, _Pairs):
+def _contains(node: _Node, answer_node: _Node) -> bool:
+    if isinstance(answer_node, _Pairs):
         return isinstance(node, _Pairs) and all(
             value == "" or any(key == other and _contains(item, value) for other, item in node)
-            for key, value in claimed
+            for key, value in answer_node
         )
-    if isinstance(claimed, list):
-        has_same_length = type(node) is list and len(claimed) == len(node)
-        return has_same_length and all(map(_contains, node, claimed))
-    return claimed == node
+    if isinstance(answer_node, list):
+        has_same_length = type(node) is list and len(answer_node) == len(node)
+        return has_same_length and all(map(_contains, node, answer_node))
+    return answer_node == node
 
 
 def _unescape(text: str) -> str:
@@ -156,7 +156,7 @@ def _unescape(text: str) -> str:
 
 
 def _normalize(text: str) -> str:
-    """Fold a word or a number: 4.0 equals 4, and "Good" equals "good"."""
+    """Normalize a word or a number: 4.0 equals 4, and "Good" equals "good"."""
     folded = _fold(text)
     number = _to_number(folded)
     return folded if number is None else repr(number)

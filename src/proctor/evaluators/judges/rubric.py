@@ -1,4 +1,4 @@
-"""A weighted rubric: scores every criterion, in one call or one call each, and returns the weighted mean."""
+"""A weighted rubric: score every criterion, in one call or in separate calls, and return the weighted mean."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 def parse_criteria(source: Any, where: str) -> tuple[Criterion, ...]:
-    """Return the criteria of a rubric; the error names all problems at once.
+    """Return the criteria of a rubric; one error lists all problems.
 
-    The source is a list of criteria (texts, rubrics, or mappings with name, description, scoring_criteria,
-    weight), or a mapping of names to weights, descriptions or such mappings, or the content of a rubric
-    file: {version, rubrics: […]}.
+    The source is a list of criteria (strings, rubrics, or mappings with name, description, scoring_criteria, weight), a
+    mapping of names to weights, descriptions or such mappings, or the content of a rubric file: {version, rubrics:
+    […]}.
     """
     if isinstance(source, Mapping) and isinstance(source.get("rubrics"), list | tuple):
         source = source["rubrics"]
@@ -111,9 +111,9 @@ def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> lis
     ]
     weight = fields.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
-        problems.append(Problem(label, f"weight must be a number above 0, got {weight!r}"))
+        problems.append(Problem(label, f"weight must be a number greater than 0, got {weight!r}"))
     problems += [
-        Problem(label, f"{key} must be a text, got {fields[key]!r}")
+        Problem(label, f"{key} must be a string, got {fields[key]!r}")
         for key in _KEYS[:-1]
         if not isinstance(fields.get(key, ""), str)
     ]
@@ -123,27 +123,28 @@ def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> lis
 
 
 def _criterion_key(index: int) -> str:
-    # Not the criterion's own name, which may be long, or look like part of the answer.
+    # The criterion's name is not used: it may be long, or look like part of the answer.
     return f"criterion_{index + 1}"
 
 
 class SheetForm:
-    """Asks for a number for each criterion, as JSON or on lines `SCORE mark criterion_1: 4`.
+    """Asks for a number for each criterion, as JSON or on lines `SCORE delimiter criterion_1: 4`.
 
-    If a criterion has no verdict, the judge is reminded once; then an incomplete sheet counts, but not an empty one.
+    If a criterion has no verdict, the judge is reminded once; after that, an incomplete sheet counts, but an empty
+    sheet does not.
     """
 
     def __init__(self, count: int, scale: tuple[float, float], fence: Fence) -> None:
-        self.mark = fence.mark
+        self.delimiter = fence.delimiter
         self._keys = [_criterion_key(index) for index in range(count)]
         self._allowed = AllowedVerdicts(scale=scale)
         self._is_quoted = fence.contains
-        self._lines = [MarkedLines(f"SCORE {fence.mark} {key}", self._allowed) for key in self._keys]
+        self._lines = [MarkedLines(f"SCORE {fence.delimiter} {key}", self._allowed) for key in self._keys]
         self._was_read = False
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The schema of one object for each criterion, with the reason before the score."""
+        """The schema: one object for each criterion, with the reason before the score."""
         item = object_schema({"reason": {"type": "string"}, "score": self._allowed.schema})
         return object_schema(dict.fromkeys(self._keys, item))
 
@@ -199,7 +200,7 @@ Opinions = Mapping[str, Opinion]
 
 
 class RubricJudge(NamedTuple):
-    """A model that scores outputs by several criteria; `one_call` asks for all of them at once."""
+    """A model that scores outputs by several criteria; `one_call` asks for all of them together."""
 
     adapter: ProviderAdapter
     template: PromptTemplate[Any]
@@ -211,7 +212,7 @@ class RubricJudge(NamedTuple):
     options: JudgeOptions = DEFAULT_OPTIONS
 
     async def score(self, output: Any, sample: Any) -> Score:
-        """Return the weighted mean of the criteria with a verdict, and name the others."""
+        """Return the weighted mean of the criteria with a verdict, and list the other criteria."""
         texts = self.view.texts(output, sample, self.template)
         if not texts:
             return Score.skipped(NO_REFERENCE)
@@ -226,17 +227,17 @@ class RubricJudge(NamedTuple):
             f"{_criterion_key(index)}: {criterion.text}" for index, criterion in enumerate(self.criteria)
         )
         question = Question(self.template, {"criteria": criteria, **texts}, self.values)
-        ends = (self.scale.low, self.scale.high)
+        bounds = (self.scale.low, self.scale.high)
         try:
             response = await ask_judge(
-                self.adapter, question, lambda fence: SheetForm(len(self.criteria), ends, fence), self.options
+                self.adapter, question, lambda fence: SheetForm(len(self.criteria), bounds, fence), self.options
             )
         except CallFailed as error:
             return {}, [error]
         opinions: dict[str, Opinion] = {}
         for index, verdict in response.output.items():
             opinion = create_opinion(self.adapter, self.template, self.scale, verdict, response)
-            # The first verdict gets the usage of the only call.
+            # The usage of the single call is assigned to the first verdict.
             usage = Usage() if opinions else response.usage
             opinions[self.criteria[index].id] = msgspec.structs.replace(opinion, usage=usage)
         return opinions, []

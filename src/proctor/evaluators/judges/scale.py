@@ -19,7 +19,7 @@ PASSING_RATINGS: frozenset[Rating] = frozenset({"excellent", "good"})
 
 # The default threshold lies below "4 of 5".
 DEFAULT_THRESHOLD = 0.7
-# A scale with more steps has too many verdicts to separate their probabilities.
+# With more steps, the probabilities of the verdicts cannot be told apart.
 MAX_STEPS = 20
 
 
@@ -35,7 +35,7 @@ class JudgeOutput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JudgeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The placeholders of your own prompt: `MarkdownSection[JudgeParams](…, "$output …")`."""
+    """The placeholders of a custom prompt: `MarkdownSection[JudgeParams](…, "$output …")`."""
 
     criterion: str
     output: str
@@ -45,8 +45,8 @@ class JudgeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LabelScale(NamedTuple):
     """Words with values, some of which pass.
 
-    Without a threshold, a verdict passes if it is one of the passing words, and a mean of several
-    verdicts if it is at least the lowest of them.
+    Without a threshold, a verdict passes if it is one of the passing words, and the mean of several verdicts passes if
+    it is at least the lowest passing value.
     """
 
     field: str
@@ -54,10 +54,10 @@ class LabelScale(NamedTuple):
     passing: frozenset[Any]
     threshold: float | None = None
 
-    def form(self, fence: Fence) -> VerdictForm:
-        """Return the form of the answer in a call with this fence."""
+    def answer_format(self, fence: Fence) -> VerdictForm:
+        """Return the answer format for a call with this fence."""
         choices = list(self.values)
-        return VerdictForm(self.field, choices, mark=fence.mark, is_quoted=fence.contains, texts=fence.texts)
+        return VerdictForm(self.field, choices, delimiter=fence.delimiter, is_quoted=fence.contains, texts=fence.texts)
 
     def value_of(self, verdict: str) -> float:
         """Return the value of a verdict, from 0 to 1."""
@@ -68,7 +68,7 @@ class LabelScale(NamedTuple):
         return verdict
 
     def passes(self, value: float, verdict: str | None = None) -> bool:
-        """Return whether a value passes; `verdict` is its verdict, if it has a single one."""
+        """Return whether a value passes; `verdict` is its verdict, if there is a single one."""
         if self.threshold is not None:
             return value >= self.threshold
         if verdict is not None:
@@ -80,7 +80,7 @@ class LabelScale(NamedTuple):
         return self.values
 
     def details(self, value: float) -> dict[str, Any]:  # noqa: ARG002 - the judge's details have the word
-        """Return what a score stores in addition to the value."""
+        """Return the details that a score stores in addition to the value."""
         return {}
 
 
@@ -92,9 +92,11 @@ class NumberScale(NamedTuple):
     threshold: float = DEFAULT_THRESHOLD
     field: str = "score"
 
-    def form(self, fence: Fence) -> VerdictForm:
+    def answer_format(self, fence: Fence) -> VerdictForm:
         scale = (self.low, self.high)
-        return VerdictForm(self.field, scale=scale, mark=fence.mark, is_quoted=fence.contains, texts=fence.texts)
+        return VerdictForm(
+            self.field, scale=scale, delimiter=fence.delimiter, is_quoted=fence.contains, texts=fence.texts
+        )
 
     def value_of(self, verdict: str) -> float:
         return (float(verdict) - self.low) / (self.high - self.low)
@@ -126,21 +128,21 @@ Scale = LabelScale | NumberScale
 
 # The scales that `llm_judge(…, scale="NAME")` accepts.
 LABEL_SCALES: dict[str, tuple[str, LabelScale]] = {
-    # name: (key of the prompt in prompts/, scale)
+    # Name -> (key of the prompt in prompts/, scale).
     "rating": ("llm-judge", LabelScale("rating", RATING_VALUES, PASSING_RATINGS))
 }
 
 
-def is_scale(ends: Any) -> bool:
+def is_scale(bounds: Any) -> bool:
     """Return True for a pair of numbers in ascending order."""
-    is_pair = isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends))
-    return is_pair and bool(ends[0] < ends[1])
+    is_pair = isinstance(bounds, list | tuple) and len(bounds) == 2 and all(map(is_number, bounds))
+    return is_pair and bool(bounds[0] < bounds[1])
 
 
 def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[str, LabelScale]:
     """Return the prompt and the scale with this name."""
     if name not in LABEL_SCALES:
-        raise EvaluatorError(f"there is no scale {name!r}", where=where, fix=suggest_name(name, LABEL_SCALES))
+        raise EvaluatorError(f"unknown scale {name!r}", where=where, fix=suggest_name(name, LABEL_SCALES))
     prompt, scale = LABEL_SCALES[name]
     return prompt, scale._replace(threshold=threshold)
 
@@ -148,7 +150,7 @@ def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[st
 def create_number_scale(scale: Any, threshold: float | None, where: str) -> NumberScale:
     """Create a scale from its minimum and maximum; raise an error if they are invalid."""
     if not is_scale(scale):
-        what = f"scale must be a minimum and a larger maximum, got {scale!r}"
+        what = f"scale must be the lowest and the highest score, got {scale!r}"
         raise EvaluatorError(what, where=where, fix="write scale=(1, 5)")
     low, high = scale
     return NumberScale(low, high, DEFAULT_THRESHOLD if threshold is None else threshold)
@@ -156,6 +158,6 @@ def create_number_scale(scale: Any, threshold: float | None, where: str) -> Numb
 
 def simplify_number(number: float | str) -> float | int:
     """Return an integer for a whole number."""
-    # Rounds the error of a sum of fractions.
+    # Removes the rounding error of a sum of fractions.
     rounded = round(float(number), 9)
     return int(rounded) if rounded.is_integer() else rounded

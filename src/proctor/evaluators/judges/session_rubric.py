@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from proctor.core import resources
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_os_error
 from proctor.core.stopwatch import Stopwatch
 from proctor.errors import CallFailed, EvaluatorError, Problem, StopRun, suggest_name
 from proctor.evaluators.judges.fence import Fence
@@ -36,27 +36,30 @@ from proctor.sessions import current as sessions
 
 REQUIRED = ("rubric_name", "rubric_description", "scoring_criteria", CHAT_SESSION)
 OPTIONAL = ("scale", "min_score", "max_score")
-# A name in single braces is a placeholder; double braces stand for single ones.
+# A name in single braces is a placeholder; double braces are escaped single braces.
 _NAME = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
 
 
-def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> PromptTemplate[Any]:
-    """Return the template of rubric judges: the user's file, or the shipped one.
+def judge_template(source: Any = None) -> PromptTemplate[Any]:
+    """Return the template of rubric judges: the user's file, or the built-in template.
 
-    It must contain {rubric_name}, {rubric_description}, {scoring_criteria} and {chat_session}, and may
-    contain {scale}, {min_score} and {max_score}. Any other {name} is an error; {{name}} stands for {name}, and
-    braces around anything else are text.
+    It must contain {rubric_name}, {rubric_description}, {scoring_criteria} and {chat_session}, and may contain {scale},
+    {min_score} and {max_score}. Any other {name} is an error; {{name}} is an escaped {name}, and braces around anything
+    else are plain text.
     """
     if source is None:
-        return _shipped()
+        return _built_in_template()
     if isinstance(source, PromptTemplate):
         _check_placeholders([(name, "") for name in source.parameters], source.id)
         return add_fence_notice(source)
+    if not isinstance(source, str | Path):
+        what = f"prompt must be a file or a PromptTemplate, got {source!r}"
+        raise EvaluatorError(what, where="rubric", fix="pass the path of a text file with placeholders")
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = str(getattr(error, "strerror", None) or error)
+        what = describe_os_error(error, "the judge template cannot be read")
         fix = "pass the path of a text file with placeholders"
         if isinstance(error, UnicodeDecodeError):
             reason, fix = describe_decode_error(error), describe_conversion(file=str(path))
@@ -66,7 +69,7 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
 
 
 def parse_template(text: str, key: str, *, ns: str = "judges", where: str = "judge template") -> PromptTemplate[Any]:
-    """Create a template from its text; the error names all problems at once."""
+    """Create a template from its text; one error lists all problems."""
     text = text.replace("\r\n", "\n")
     matches = [match for match in _NAME.finditer(text) if match[2]]
     lines = [f"line {text.count(chr(10), 0, match.start()) + 1}" for match in matches]
@@ -82,7 +85,7 @@ def _to_dollar_placeholders(text: str) -> str:
         end = match.end()
         name = f"${{{match[2]}}}" if match[2] else f"{{{match[1]}}}"
         if match[2] == CHAT_SESSION:
-            # The fence in this place begins and ends lines.
+            # The fence must start and end on its own line.
             before = text[: match.start()].rpartition("\n")[2]
             after = text[end:].partition("\n")[0]
             name = "\n" * bool(before) + name + "\n" * bool(after.strip())
@@ -94,7 +97,7 @@ def _check_placeholders(placeholders: Sequence[tuple[str, str]], where: str) -> 
     """Raise an error for unknown and missing placeholders; each has its position in the file."""
     allowed = (*REQUIRED, *OPTIONAL)
     problems = [
-        Problem(position, f"there is no placeholder {{{name}}}; {suggest_name(name, allowed)}")
+        Problem(position, f"unknown placeholder {{{name}}}; {suggest_name(name, allowed)}")
         for name, position in placeholders
         if name not in allowed
     ]
@@ -106,25 +109,25 @@ def _check_placeholders(placeholders: Sequence[tuple[str, str]], where: str) -> 
 
 
 @functools.cache
-def _shipped() -> PromptTemplate[Any]:
+def _built_in_template() -> PromptTemplate[Any]:
     text = resources.text("evaluators", "judges", "prompts", "judge_template.txt")
     return add_fence_notice(parse_template(text, "judge_template", ns="proctor.judges"))
 
 
 # The status of a rubric that could not be scored.
 EVALUATION_FAILED = "evaluation_failed"
-# A turn is a call and its result, and every character of it may become a line.
+# The worst case for one turn: a call and its result, with a line break after every character.
 _MIN_CONTENTS = 12
 
 
 class ConcurrencyLimit:
-    """Limits the concurrent calls of the evaluators that share it; None means no limit. It changes no score."""
+    """Limits the concurrent calls of the evaluators that share it; None means no limit. It does not affect scores."""
 
     __slots__ = ("_limit", "_semaphores")
     __proctor_identity__: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, limit: int | None = None) -> None:
-        # A limit of 0 would wait forever.
+        # With a limit of 0, calls would wait forever.
         if limit is not None and limit < 1:
             raise ValueError(f"the concurrency limit must be 1 or more, got {limit!r}")
         self._limit = limit
@@ -170,7 +173,7 @@ class SessionRubric:
     warning: str = ""
 
     async def score(self, output: Any, sample: Any, session: SessionView | None) -> Score:
-        """Return the score of a session, or an error without a verdict."""
+        """Return the score of a session, or an error score without a verdict."""
         if self.warning:
             sessions.warn(self.warning)
         if session is None or not session.recorded:
@@ -226,7 +229,7 @@ def fill_judge_template(template: Any, rubric: Rubric, scale: NumberScale) -> Pr
 def create_transcript_cache(max_content: Any, max_session: Any, where: str) -> TranscriptCache:
     """Create the transcripts for a judge, with their limits in characters."""
     if not (is_number(max_content) and max_content == int(max_content) >= 100):
-        what = f"max_content_chars must be an integer of 100 or more, got {max_content!r}"
+        what = f"max_content_chars must be an integer, 100 or more, got {max_content!r}"
         raise EvaluatorError(what, where=where)
     if not is_number(max_session) or max_session < _MIN_CONTENTS * max_content:
         raise EvaluatorError(

@@ -1,6 +1,6 @@
-"""Render a session for a judge: turns, tool calls and results, shortened where they are too long.
+"""Render a session for a judge: turns, tool calls and results, shortened if they are too long.
 
-No content can pass for a turn: headings begin a line, and all content of the session is indented.
+No content can imitate a turn: headings start a line, and all content of the session is indented.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _INDENT = "    "
 def render_transcript(
     session: Iterable[Event], *, max_content: int = MAX_CONTENT, max_session: int = MAX_SESSION
 ) -> str:
-    """Render the turns of a session; long content loses its middle, with a note."""
+    """Render the turns of a session; a note replaces the middle of long content."""
     events = tuple(session)
     renderer = _TurnRenderer(events, max_content)
     turns = [turn for event in events for turn in renderer.render(event)]
-    numbered = [f"[{number}] {turn}" for number, turn in enumerate(turns, start=1)]
-    return "\n".join(_drop_middle_turns(numbered, max_session))
+    numbered_turns = [f"[{number}] {turn}" for number, turn in enumerate(turns, start=1)]
+    return "\n".join(_drop_middle_turns(numbered_turns, max_session))
 
 
 class TranscriptCache:
@@ -58,7 +58,7 @@ class TranscriptCache:
         content = (input_value, output, *session.events)
         key = (len(content), id(content[-1]))
         cached = self._cache.get(key)
-        # Compares the objects themselves: the id of a freed object may belong to another one.
+        # Compares the objects, not their ids: the id of a freed object may be reused.
         if cached is not None and all(map(operator.is_, cached[0], content)):
             return cached[1]
         events = add_missing_ends(session, input_value, output)
@@ -161,7 +161,7 @@ def _to_text(content: Any) -> str:
 
 
 def _join_error(error: str, result: Any) -> str:
-    """Join the error and the result of a call; once, if a log has the same text for both."""
+    """Join the error and the result of a call; a log may have the same text for both, which is then used once."""
     text = _to_text(result)
     return error if text.strip() in ("", error.strip()) else f"{error}\n{text}"
 
@@ -176,7 +176,7 @@ def _drop_middle_turns(turns: list[str], max_length: int) -> list[str]:
     if sum(sizes) <= max_length:
         return turns
     head, tail, remaining = 0, len(turns), max_length
-    # Adds turns from both ends, the beginning first: the request matters as much as the result.
+    # Adds turns from both ends, starting at the beginning: the request matters as much as the result.
     while head < tail:
         is_head = head <= len(turns) - tail
         index = head if is_head else tail - 1

@@ -1,4 +1,4 @@
-"""Read a judge's verdict from structured output, or from a line that carries the mark of the call."""
+"""Read a judge's verdict from structured output, or from a line that contains the delimiter of the call."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from proctor.core.resources import describe_json_error
 from proctor.evaluators.judges.quoted_json import unescape_layers
 
 _REASON_HEADING = re.compile(r"(?i)\A[^\w\n]*reason(?:ing)?[^\w\n]*?[:=][ \t]*")
@@ -26,7 +27,7 @@ _HALF = 0.5
 _NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 # Markup that people and models put around a word.
 _MARKUP = "*_`'\"<>[](). \t\r"
-# Less is markup around a number: ".5" is not 5, and "<4" is not 4, but "<4>" is.
+# Fewer characters count as markup around a number: ".5" is not 5, and "<4" is not 4, but "<4>" is.
 _NUMBER_MARKUP = "*_`'\" \t\r"
 _BRACKETS = ("<>", "[]", "()")
 
@@ -70,13 +71,13 @@ class AllowedVerdicts:
         return {"type": "string", "enum": list(self._choices.values())}
 
     def find_offset(self, text: str) -> int:
-        """Return where in a readable verdict the choice begins, after the markup."""
+        """Return the position of the choice in a readable verdict, after the markup."""
         if self._scale is None:
             return len(text) - len(text.lstrip(_MARKUP))
         return text.index(_strip_number(text))
 
     def parse(self, value: Any) -> str:
-        """Return the allowed choice that a value stands for; ambiguous values raise a ValueError."""
+        """Return the allowed choice for a value; an ambiguous value raises a ValueError."""
         # The message does not repeat the value, which may be quoted from the judged text.
         invalid = ValueError(f"the verdict is not {'one of ' if self._choices else ''}{self}")
         if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -107,10 +108,10 @@ class AllowedVerdicts:
 class VerdictForm:
     """Asks for one of several words, or a number from a scale, under the name of a field.
 
-    A model with structured output answers in JSON. Any other model explains itself and ends with a line
-    `FIELD mark: choice`. Only the last such line counts, so that a quoted verdict changes nothing: the
-    judged texts cannot contain the mark. An answer that `is_quoted` from them is not a verdict. Without a
-    marked line, a verdict without the mark may count (see `UnmarkedLines`).
+    A model with structured output answers in JSON. Any other model explains itself and ends with a line `FIELD
+    delimiter: choice`. Only the last such line counts, so that a quoted verdict has no effect: the judged texts cannot
+    contain the delimiter. An answer that is quoted from them (`is_quoted`) is not a verdict. If no line has the
+    delimiter, a verdict without it may count (see `UnmarkedLines`).
     """
 
     def __init__(
@@ -119,15 +120,15 @@ class VerdictForm:
         choices: Sequence[str] = (),
         *,
         scale: tuple[float, float] | None = None,
-        mark: str = "",
+        delimiter: str = "",
         is_quoted: Callable[[str], bool] | None = None,
         texts: Sequence[str] = (),
     ) -> None:
-        self.field, self.mark = field, mark
+        self.field, self.delimiter = field, delimiter
         self._allowed = AllowedVerdicts(choices, scale)
-        self._unmarked = UnmarkedLines(field, self._allowed, texts) if mark else None
+        self._unmarked = UnmarkedLines(field, self._allowed, texts) if delimiter else None
         self._is_quoted = is_quoted
-        self._lines = MarkedLines(f"{field.upper()} {mark}".rstrip(), self._allowed)
+        self._lines = MarkedLines(f"{field.upper()} {delimiter}".rstrip(), self._allowed)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -143,7 +144,7 @@ class VerdictForm:
         )
 
     def read(self, text: str, *, structured: bool) -> Verdict:
-        """Return the verdict of an answer, or raise a ValueError that says why there is none."""
+        """Return the verdict of an answer, or raise a ValueError that explains why there is none."""
         if structured and not self._is_unmarked(text):
             answer = read_object(text, self._is_quoted)
             if missing := [name for name in ("reason", self.field) if name not in answer]:
@@ -157,14 +158,14 @@ class VerdictForm:
         return Verdict(choice, remove_heading("\n".join(filter(None, (before, after)))))
 
     def find_choice(self, text: str, *, structured: bool) -> int:
-        """Return where in a readable answer the choice begins."""
+        """Return the position of the choice in a readable answer."""
         if structured and not self._is_unmarked(text):
             start = _find_value(text, self.field)
             return start + text.startswith('"', start)
         line = self._find_line(text)
         return line.position + self._allowed.find_offset(line.text)
 
-    def allow_unmarked(self) -> None:
+    def allow_unmarked_verdict(self) -> None:
         """Accept the last of several lines `SCORE: …`, because the user's prompt asks for them."""
         if self._unmarked is not None:
             self._unmarked.is_requested = True
@@ -203,7 +204,7 @@ class MarkedLines:
         self._format = f"<{allowed}>"
 
     def find_last(self, text: str) -> VerdictLine:
-        """Return the last such line, except a repetition of the requested format, or a ValueError."""
+        """Return the last such line, ignoring a repetition of the requested format, or a ValueError."""
         matches = [
             match
             for match in _line_pattern(len(self._words)).finditer(text)
@@ -216,11 +217,11 @@ class MarkedLines:
 
 
 class UnmarkedLines:
-    """Verdict lines without a mark, as in `SCORE: 4` and below it `REASONING: …`.
+    """Verdict lines without the delimiter, such as `SCORE: 4` followed by `REASONING: …`.
 
-    Such a verdict could be quoted from the judged texts. It counts only if it is the only verdict of the
-    answer and has a reason or no other text; if the user's prompt asks for such lines (`is_requested`),
-    the last one counts. A verdict that occurs in one of the `texts` in any form never counts.
+    Such a verdict could be quoted from the judged texts. It counts only if it is the only verdict of the answer and has
+    a reason or no other text; if the user's prompt asks for such lines (`is_requested`), the last one counts. A verdict
+    that occurs in one of the `texts` in any form never counts.
     """
 
     def __init__(self, field: str, allowed: AllowedVerdicts, texts: Sequence[str]) -> None:
@@ -243,7 +244,7 @@ class UnmarkedLines:
         return None if self._is_in_texts(choice) else line
 
     def has_only_invalid(self, text: str) -> bool:
-        """Return whether there are lines of this field, and none has an allowed verdict."""
+        """Return whether the field has lines but none of them has an allowed verdict."""
         lines = self._find_all(text)
         return bool(lines) and all(self._allowed.try_parse(line.text) is None for line in lines)
 
@@ -261,24 +262,24 @@ class UnmarkedLines:
         )
 
 
-def asks_for_unmarked(prompt: str, field: str) -> bool:
+def asks_for_unmarked_verdict(prompt: str, field: str) -> bool:
     """Return whether a prompt asks for lines such as `SCORE: …`."""
     lines = _line_pattern(1).finditer(prompt)
     return any(match[1].casefold() == field and bool(_PLACEHOLDER.match(match[2])) for match in lines)
 
 
 def read_object(text: str, is_quoted: Callable[[str], bool] | None = None) -> dict[str, Any]:
-    """Return an answer that is one JSON object, and not a copy from the judged texts.
+    """Return an answer that is a single JSON object and not a copy from the judged texts.
 
-    A repeated key is an error: one of the two verdicts may be quoted.
+    A duplicate key is an error: one of the two verdicts may be quoted.
     """
     problem = "it is not an object"
     try:
         answer = json.loads(text, object_pairs_hook=_reject_repeated, parse_constant=_reject_constant)
     except RecursionError:
-        answer, problem = None, "it is nested too deeply"
+        answer, problem = None, "it is too deeply nestedly"
     except json.JSONDecodeError as error:
-        answer, problem = None, error.msg
+        answer, problem = None, describe_json_error(error)
     if not isinstance(answer, dict):
         raise ValueError(f"it is not the requested JSON ({problem})")
     if is_quoted is not None and is_quoted(text):
@@ -297,10 +298,10 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _find_value(text: str, key: str) -> int:
-    """Return where the value of a top-level key begins in a JSON object."""
+    """Return the position of the value of a top-level key in a JSON object."""
     for match in re.finditer(rf'(?<!\\)"{re.escape(key)}"\s*:\s*', text):
         try:
-            # Only at the top level does closing one brace complete the object.
+            # Only at the top level, a closing brace completes the object.
             json.loads(f"{text[: match.end()]}null}}")
         except json.JSONDecodeError:
             continue
@@ -336,10 +337,10 @@ def _number_pattern(high: float) -> re.Pattern[str]:
 
 @functools.cache
 def _line_pattern(words: int) -> re.Pattern[str]:
-    """Match a line that begins with this number of words.
+    """Match a line that starts with this number of words.
 
-    The pattern does not contain the words, because every call has another mark and compiling a pattern
-    takes longer than everything else.
+    The pattern does not contain the words, because every call has a different delimiter and compiling a pattern takes
+    longer than everything else.
     """
     prefix = r"[^\w\n]+".join([r"(\w+)"] * words)
     return re.compile(rf"(?m)^[^\w\n]*{prefix}[^\w\n]*?[:=][ \t]*(.*)$")

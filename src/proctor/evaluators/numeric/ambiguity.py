@@ -1,4 +1,4 @@
-"""Find the numbers that compete to be the answer of one clause or sentence."""
+"""Find the candidates for the answer in one clause or sentence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_data, load_patterns
+from proctor.evaluators.numeric.other_languages import ForeignDenials
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -29,17 +30,19 @@ _REACH_BEFORE, _REACH_AFTER = 110, 80
 
 
 class Answer(NamedTuple):
-    """The number that a text gives as its answer, its rivals, and other possible readings.
+    """The number that a text states as its answer, its rivals, and other possible readings.
 
     `rivals` are as likely as the number: a range, a list, a choice, a number of another sentence.
     `others` only cast doubt if one of them is expected: possible years, "1 in 4" as a ratio.
-    `withheld` says why a text that has numbers gives no answer.
+    `missing_reason` says why a text that has numbers gives no answer.
+    `ranges` are the ends of the ranges that the number belongs to: "between 3 and 5".
     """
 
     number: ParsedNumber | None
     rivals: tuple[ParsedNumber, ...] = ()
     others: tuple[ParsedNumber, ...] = ()
     missing_reason: str = ""
+    ranges: tuple[tuple[ParsedNumber, ParsedNumber], ...] = ()
 
 
 class Combination(NamedTuple):
@@ -50,7 +53,7 @@ class Combination(NamedTuple):
 
 
 class DenialFinder:
-    """Finds the numbers of a text that their own clause denies.
+    """Finds the numbers of a text that their clause denies.
 
     The words that may deny are searched once per text, so that only the numbers near them cost time.
     """
@@ -58,9 +61,15 @@ class DenialFinder:
     def __init__(self, text: str) -> None:
         self._text = text
         self.spans = [match.span() for match in _PHRASES["possible_denial"].finditer(text)]
+        self._foreign = ForeignDenials(text)
+
+    def __bool__(self) -> bool:
+        return bool(self.spans or self._foreign.matches)
 
     def is_denied(self, number: ParsedNumber) -> bool:
         """Return whether the clause of a number says that it is not the answer."""
+        if self._foreign.is_denied(number.start, number.end):
+            return True
         if not self._is_near_denial(number):
             return False
         before = self._text[max(0, number.start - 30) : number.start]
@@ -95,7 +104,7 @@ def introduces_replacement(between: str) -> bool:
 
 
 def is_restated(text: str, number: ParsedNumber) -> bool:
-    """Return whether a number restates the one before it: "3/4 of 100, or 75"."""
+    """Return whether a number restates the previous number: "3/4 of 100, or 75"."""
     return _PHRASES["restated"].search(text[max(0, number.start - 50) : number.start]) is not None
 
 
@@ -137,7 +146,7 @@ def _normalize_unit(name: str) -> str:
 
 
 def pick_after_equals(text: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber:
-    """Return the only number of the last side of an equation that has just one, else the first."""
+    """Return the number on the last side of an equation that has exactly one, else the first number."""
     edges = [match.start() for match in re.finditer(r"[=≈]", text)][-_MAX_EQUATION_SIDES:]
     if not edges:
         return numbers[0]
@@ -145,32 +154,34 @@ def pick_after_equals(text: str, numbers: Sequence[ParsedNumber]) -> ParsedNumbe
         [number for number in numbers if low <= number.start < high]
         for low, high in zip([0, *edges], [*edges, len(text)], strict=True)
     ]
-    single = [side[0] for side in sides if len(side) == 1]
+    single_numbers = [side[0] for side in sides if len(side) == 1]
     last = next(side for side in reversed(sides) if side)
-    return single[-1] if single and len(last) > 1 else last[0]
+    return single_numbers[-1] if single_numbers and len(last) > 1 else last[0]
 
 
 def find_candidates(text: str, decimal: Decimal) -> list[ParsedNumber]:
     """Return the numbers of a text that are not denied; dates only if there is nothing else."""
-    return prefer_non_dates(find_undenied(text, decimal))
+    return prefer_non_dates(find_undenied_numbers(text, decimal))
 
 
-def find_undenied(text: str, decimal: Decimal) -> list[ParsedNumber]:
-    """Return the numbers of a text that their own clause does not deny."""
-    return drop_denied(text, parse_numbers(text, decimal))
+def find_undenied_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers of a text that their clause does not deny."""
+    return drop_denied_numbers(text, parse_numbers(text, decimal))
 
 
-def drop_denied(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
+def drop_denied_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
     """Leave out the numbers that their own clause denies."""
-    denials = DenialFinder(text)
-    return [number for number in numbers if not (denials.spans and denials.is_denied(number))]
-
-
-def find_denied(text: str, decimal: Decimal) -> list[ParsedNumber]:
-    """Return the numbers of a text, in digits and in words, that their own clause denies."""
-    if not _PHRASES["denial"].search(text):
+    if not (numbers := list(numbers)):
         return []
     denials = DenialFinder(text)
+    return [number for number in numbers if not (denials and denials.is_denied(number))]
+
+
+def find_denied_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers of a text, in digits and in words, that their own clause denies."""
+    denials = DenialFinder(text)
+    if not denials:
+        return []
     numbers = [*parse_numbers(text, decimal), *parse_word_numbers(text)]
     return [number for number in numbers if denials.is_denied(number)]
 
@@ -184,8 +195,8 @@ def parse_word_ratio(text: str) -> ParsedNumber | None:
     return ParsedNumber(1 / total.value, f"{match[0]}{total.text}")
 
 
-def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
-    """Return the numbers that are probably not the answer but may be: possible years and denied ones."""
+def find_doubtful_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers that are probably not the answer: possible years and denied numbers."""
     denials = DenialFinder(text)
     if not denials.spans:
         return parse_years(text)
@@ -194,7 +205,7 @@ def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
 
 
 def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
-    """Return the result of the calculation that a number is a term of, and its terms, else nothing.
+    """Return the result and the terms of the calculation that contains a number, if there is one.
 
     A single minus does not count, because it may also express a range.
     """
@@ -251,7 +262,7 @@ def prefer_non_dates(numbers: list[ParsedNumber]) -> list[ParsedNumber]:
     return [number for number in numbers if number.category not in ("date", "year")] or numbers
 
 
-def find_joined(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
+def find_joined_numbers(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
     """Return the numbers that follow in the same range, list or choice: "3 to 5", "3 or 4", "(3, 4)"."""
     chain = [other for other in numbers if other.start >= number.start] or [number]
     joined: list[ParsedNumber] = []
@@ -266,12 +277,12 @@ def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
     """Return whether two neighboring numbers form a range, a list or a choice."""
     between = text[before.end : after.start]
     if re.fullmatch(r"\s*-\s*", between):
-        # Without spaces it is a range, with spaces and "=" a subtraction.
+        # Without spaces, it is a range; with spaces and "=", a subtraction.
         return between == "-" or "=" not in text
     return _PHRASES["joined"].fullmatch(between) is not None
 
 
-def find_assigned(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
+def find_assigned_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
     """Return the numbers of two or more unknowns: "x = 3 and y = 4"."""
     if "=" not in text:
         return []
@@ -286,8 +297,7 @@ def find_assigned(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumb
 def blank_step_labels(text: str, *, is_list: bool = True) -> str:
     """Replace step labels, list markers and list numbers by spaces.
 
-    A list begins with 0 or 1 and counts up. `is_list` says whether the text begins on a new line,
-    where a list may begin.
+    A list starts with 0 or 1 and counts up. `is_list` is True if the text starts on a new line, where a list may start.
     """
     expected = {0, 1}
 

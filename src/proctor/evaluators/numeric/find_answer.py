@@ -1,7 +1,7 @@
-r"""Find the number that a text gives as its answer.
+r"""Find the number that a text states as its answer.
 
-The strongest sign decides: \boxed{}, ####, an announcement ("the answer is"), a number on its own line,
-a sentence that concludes ("so", "in total"), the last sentence with a number.
+The strongest cue decides: \boxed{}, ####, an announcement ("the answer is"), a number on its own line, a sentence that
+concludes ("so", "in total"), the last sentence with a number.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric import ambiguity
-from proctor.evaluators.numeric.ambiguity import Answer, find_assigned, find_candidates, pick_after_equals
+from proctor.evaluators.numeric.ambiguity import Answer, find_assigned_numbers, find_candidates, pick_after_equals
+from proctor.evaluators.numeric.other_languages import is_range
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -32,16 +33,16 @@ _ANSWER_KEYS = ("answer_key", "result_key", "value_key")
 
 
 def find_answer(text: str, decimal: Decimal = ".") -> Answer:
-    r"""Return the number that a text gives as its answer, with other possible readings.
+    r"""Return the number that a text states as its answer, with other possible readings.
 
-    A number after a correction ("Wait, it should be 43") replaces the one before it; a number that
-    its own clause denies ("42 is wrong") is not an answer.
+    A number after a correction ("Wait, it should be 43") replaces the earlier number; a number that its clause denies
+    ("42 is wrong") is not an answer.
     """
     text = simplify_notation(text)
     if "<<" in text:
         text = _PHRASES["calculator_note"].sub("", text)
-    answer = _apply_correction(text, _find_stated(text, decimal), decimal)
-    if answer.number is None and not answer.missing_reason and (denied := ambiguity.find_denied(text, decimal)):
+    answer = _apply_correction(text, _find_stated_answer(text, decimal), decimal)
+    if answer.number is None and not answer.missing_reason and (denied := ambiguity.find_denied_numbers(text, decimal)):
         return Answer(None, missing_reason=f"the output denies {denied[-1].text} and gives no other number")
     if (ratio := ambiguity.parse_word_ratio(text)) is not None:
         return answer._replace(others=(*answer.others, ratio))
@@ -51,10 +52,10 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
 def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
     """Return the answer after the last correction, if the text corrects a number."""
     correction = ambiguity.find_last_correction(text)
-    if correction is None or _find_stated(text[: correction.start()], decimal).number is None:
+    if correction is None or _find_stated_answer(text[: correction.start()], decimal).number is None:
         return answer
     rest = text[correction.end() :]
-    later = _find_stated(rest, decimal)
+    later = _find_stated_answer(rest, decimal)
     if later.number is None:
         if correction["weak"]:
             return answer
@@ -63,23 +64,23 @@ def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
         return later
     if answer.number.value == later.number.value:
         return min(answer, later, key=lambda candidate: len(candidate.rivals))
-    first = next(iter(ambiguity.find_undenied(rest, decimal)), None)
+    first = next(iter(ambiguity.find_undenied_numbers(rest, decimal)), None)
     is_clear = first is None or (
         first.value == later.number.value and ambiguity.introduces_replacement(rest[: first.start])
     )
-    if is_clear or _find_announced(rest, decimal) is not None:
+    if is_clear or _find_announced_answer(rest, decimal) is not None:
         return later
     return later._replace(rivals=(*later.rivals, answer.number))
 
 
-def _find_stated(text: str, decimal: Decimal) -> Answer:
+def _find_stated_answer(text: str, decimal: Decimal) -> Answer:
     """Return the answer of a text without corrections."""
     if has_marks(text):
         return _read_marks(text, decimal)
-    announced = _find_announced(text, decimal)
+    announced = _find_announced_answer(text, decimal)
     if announced is not None:
         return announced
-    answer = _find_concluded(text, decimal)
+    answer = _find_conclusion(text, decimal)
     if answer.number is not None and (reason := explain_missing_answer(text)):
         return Answer(None, missing_reason=reason)
     return answer
@@ -97,7 +98,7 @@ def _read_marks(text: str, decimal: Decimal) -> Answer:
     return last._replace(rivals=(*last.rivals, *rivals))
 
 
-def _find_announced(text: str, decimal: Decimal) -> Answer | None:
+def _find_announced_answer(text: str, decimal: Decimal) -> Answer | None:
     """Return the last announcement that has a number; a label without a number is an empty answer."""
     spans = [(match.end(), match.start(), "label") for match in _PHRASES["label"].finditer(text)]
     if _PHRASES["answer_noun"].search(text):
@@ -138,7 +139,7 @@ def _read_announcement(text: str, start: int, end: int, position: str, decimal: 
 
 
 def _is_question(text: str, position: int) -> bool:
-    # Does not copy the rest of the text, which may have thousands of announcements.
+    # Does not copy the rest of the text, because there may be thousands of announcements.
     start = position + len(text[position : position + 300]) - len(text[position : position + 300].lstrip())
     end = _SENTENCE_END.search(text, start)
     return text[start : end.start() if end else len(text)].rstrip("\"')*_ ").endswith("?")
@@ -156,30 +157,30 @@ def _read_before_announcement(sentence: str, decimal: Decimal) -> Answer | None:
 
 
 def _read_clause(text: str, decimal: Decimal) -> Answer | None:
-    """Return the number of an announced clause: the one after the last = that precedes a single number."""
+    """Return the number of an announced clause: the number after the last = that precedes a single number."""
     line = text.strip()
     clause = _PHRASES["clause_end"].split(line, maxsplit=1)[0]
-    # "Answer: 42. I checked it." begins no list.
+    # "Answer: 42. I checked it." does not start a list.
     is_list = text.lstrip(" \t*_").startswith("\n")
-    all_numbers = ambiguity.find_undenied(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
+    all_numbers = ambiguity.find_undenied_numbers(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
     for passage in (clause, line.lstrip().partition("\n")[0], line):
         numbers = ambiguity.prefer_non_dates([number for number in all_numbers if number.end <= len(passage)])
         if numbers:
-            if unknowns := find_assigned(line, all_numbers):
+            if unknowns := find_assigned_numbers(line, all_numbers):
                 return Answer(unknowns[-1], tuple(unknowns[:-1]))
             best = pick_after_equals(passage, numbers)
-            rivals = [*ambiguity.find_joined(line, best, all_numbers)]
+            rivals = [*ambiguity.find_joined_numbers(line, best, all_numbers)]
             rivals += [n for n in all_numbers if n is not best and ambiguity.is_restated(line, n)]
             if not re.search(r"[=≈]", passage):
                 rivals += [number for number in numbers if number is not best]
-            answer = Answer(best, tuple(rivals), tuple(ambiguity.find_doubtful(passage, decimal)))
+            answer = Answer(best, tuple(rivals), tuple(ambiguity.find_doubtful_numbers(passage, decimal)))
             return _add_combinations(answer, line, all_numbers)
     word = parse_leading_word_number(line) or next(iter(_find_undenied_words(clause)), None)
     return None if word is None else _add_combinations(Answer(word), line, _find_undenied_words(line))
 
 
 def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
-    """Add the values that the number of an answer has together with the number before or after it."""
+    """Add the values that result from combining the answer with the number before or after it."""
     if answer.number is None:
         return answer
     if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
@@ -187,25 +188,28 @@ def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]
     index = ambiguity.find_index(numbers, answer.number)
     if index is None:
         return answer
-    pairs = list(ambiguity.combine_neighbors(text, numbers[max(0, index - 1) : index + 2]))
+    neighbors = numbers[max(0, index - 1) : index + 2]
+    pairs = list(ambiguity.combine_neighbors(text, neighbors))
+    ranges = [(a, b) for a, b in pairwise(neighbors) if is_range(text, (a.start, a.end), (b.start, b.end))]
     return answer._replace(
+        ranges=tuple(ranges),
         rivals=(*answer.rivals, *(pair.result for pair in pairs if pair.is_rival)),
         others=(*answer.others, *(pair.result for pair in pairs if not pair.is_rival)),
     )
 
 
 def _find_undenied_words(text: str) -> list[ParsedNumber]:
-    return ambiguity.drop_denied(text, parse_word_numbers(text))
+    return ambiguity.drop_denied_numbers(text, parse_word_numbers(text))
 
 
-def _find_concluded(text: str, decimal: Decimal) -> Answer:
+def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     """Return the answer of a text without announcements."""
     unlabelled = ambiguity.blank_step_labels(text)
     sentences = _Sentences(
         [
             sentence
             for sentence in _SENTENCE_END.split(unlabelled)
-            if sentence.strip() and not sentence.rstrip("\"')*_ ").endswith("?")
+            if sentence.strip() and not sentence.rstrip("\"')*_ ").endswith(("?", "？", "؟"))
         ],
         decimal,
     )
@@ -216,19 +220,19 @@ def _find_concluded(text: str, decimal: Decimal) -> Answer:
             return _find_in_words(text)
         return _add_combinations(Answer(numbers[-1], tuple(numbers[:-1])), unlabelled, numbers)
     conclusion = sentences.find_last(concluding=True)
-    if (single := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
-        return single
+    if (standalone_number := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
+        return standalone_number
     count = len(sentences.texts)
     if conclusion is None:
         index = last
-        elsewhere = [number for i in range(count) for number in sentences.find_all_candidates(i)]
+        other_numbers = [number for i in range(count) for number in sentences.find_all_candidates(i)]
     else:
         index = conclusion
-        elsewhere = [number for i in range(index + 1, count) for number in sentences[i]]
+        other_numbers = [number for i in range(index + 1, count) for number in sentences[i]]
     sentence, numbers = sentences.texts[index], sentences[index]
     best, rivals = _choose_number(sentence, numbers, decimal)
-    competing = {id(number): number for number in (*rivals, *elsewhere) if number is not best}
-    answer = Answer(best, tuple(competing.values()), tuple(ambiguity.find_doubtful(unlabelled, decimal)))
+    competing = {id(number): number for number in (*rivals, *other_numbers) if number is not best}
+    answer = Answer(best, tuple(competing.values()), tuple(ambiguity.find_doubtful_numbers(unlabelled, decimal)))
     return _add_combinations(answer, sentence, numbers)
 
 
@@ -242,7 +246,7 @@ class _Sentences:
     def __getitem__(self, index: int) -> list[ParsedNumber]:
         if index not in self._numbers:
             sentence = self.texts[index]
-            # A single sentence may give a number even if it is a courtesy.
+            # A single sentence may state a number even if it is a courtesy.
             is_courtesy = len(self.texts) > 1 and _PHRASES["courtesy"].search(sentence) is not None
             self._numbers[index] = [] if is_courtesy else find_candidates(sentence, self._decimal)
         return self._numbers[index]
@@ -262,7 +266,7 @@ class _Sentences:
         return [*numbers, *(word for word in _find_undenied_words(self.texts[index]) if not overlaps(word))]
 
     def find_last(self, *, concluding: bool = False) -> int | None:
-        """Return the index of the last sentence with a number, or of the last that also concludes."""
+        """Return the index of the last sentence with a number; with `concluding`, it must also state a conclusion."""
         for index in range(len(self.texts) - 1, -1, -1):
             sentence = self.texts[index]
             if concluding and not ("=" in sentence or _PHRASES["conclusion"].search(sentence)):
@@ -283,12 +287,12 @@ def _find_in_words(text: str) -> Answer:
 
 
 def _find_on_own_line(sentences: _Sentences, last: int, *, has_conclusion: bool) -> Answer | None:
-    """Return a number that fills the last line or, without a conclusion, the first."""
+    """Return a number that is alone on the last line or, without a conclusion, on the first."""
     if _fills_line(sentences.texts[last], sentences[last]):
         return Answer(sentences[last][0])
     if has_conclusion or not last or not _fills_line(sentences.texts[0], sentences[0]):
         return None
-    # The later sentences may give another number.
+    # Later sentences may state another number.
     rivals = [number for index in range(1, last + 1) for number in sentences[index]]
     return Answer(sentences[0][0], tuple(rivals))
 
@@ -303,19 +307,19 @@ def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
 def _choose_number(
     sentence: str, numbers: Sequence[ParsedNumber], decimal: Decimal
 ) -> tuple[ParsedNumber, Sequence[ParsedNumber]]:
-    """Choose the number of a sentence: the bold one, the one after = or a verb, or the only one."""
+    """Choose the number of a sentence: the bold number, the number after = or a verb, or the only number."""
     bold = [m for m in _PHRASES["bold"].finditer(sentence) if find_candidates(m[1] or m[2], decimal)]
     if bold:
-        inside = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
-        if inside:
-            first = pick_after_equals(sentence, inside)
-            return first, ambiguity.find_joined(sentence, first, inside)
-    if "=" in sentence and not find_assigned(sentence, numbers):
+        bold_numbers = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
+        if bold_numbers:
+            first = pick_after_equals(sentence, bold_numbers)
+            return first, ambiguity.find_joined_numbers(sentence, first, bold_numbers)
+    if "=" in sentence and not find_assigned_numbers(sentence, numbers):
         return pick_after_equals(sentence, numbers), ()
     claimed = _drop_reasons(sentence, numbers)
     if all(number.value == claimed[0].value for number in claimed):
         return claimed[-1], ()
-    if unknowns := find_assigned(sentence, claimed):
+    if unknowns := find_assigned_numbers(sentence, claimed):
         return unknowns[-1], unknowns[:-1]
     limit = claimed[-1].start
     verbs = [match for match in _RESULT_VERB.finditer(sentence, 0, limit) if match.end() <= limit]
@@ -326,7 +330,7 @@ def _choose_number(
         return after[0], ()
     if verbs[-1][0] in "=≈":
         return pick_after_equals(sentence, claimed), ()
-    return after[0], ambiguity.find_joined(sentence, after[0], after) or after[1:]
+    return after[0], ambiguity.find_joined_numbers(sentence, after[0], after) or after[1:]
 
 
 def _drop_reasons(sentence: str, numbers: Sequence[ParsedNumber]) -> Sequence[ParsedNumber]:
@@ -347,9 +351,9 @@ class _Mark(NamedTuple):
 
 
 def find_marked_answers(text: str) -> list[str]:
-    r"""Return the texts inside the strongest mark of a text, in order.
+    r"""Return the contents of the strongest kind of mark in a text, in order.
 
-    Marks of another person, and marks that the text calls wrong, do not count.
+    Answers quoted from someone else, or rejected by the text, do not count.
     """
     if boxes := _find_boxes(text):
         return _drop_quoted(text, boxes)
@@ -362,14 +366,14 @@ def find_marked_answers(text: str) -> list[str]:
 
 
 def has_marks(text: str) -> bool:
-    """Return whether a text marks an answer, even another person's."""
+    """Return whether a text marks an answer, including a quoted one."""
     if "####" in text or _PHRASES["boxed"].search(text) or _PHRASES["answer_tag"].search(text):
         return True
     return bool(_find_keys(text))
 
 
 def explain_missing_answer(text: str) -> str:
-    """Say why a text without marks gives no answer: a refusal or a failed request; "" otherwise."""
+    """Explain why a text without marks has no answer: a refusal or a failed request; "" otherwise."""
     if _PHRASES["refusal"].search(text):
         return "the output refuses to answer"
     if _PHRASES["request_error"].search(text) or _PHRASES["not_found"].search(text):

@@ -1,4 +1,4 @@
-"""Compare the number that an output gives as its answer with the expected number."""
+"""Compare the number that an output states as its answer with the expected number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.decorator import evaluator
-from proctor.evaluators.language import explain_foreign
+from proctor.evaluators.language import explain_foreign, find_unknown_word
 from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
 from proctor.evaluators.plain_values import (
@@ -42,13 +42,15 @@ def numeric_answer(
     answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only number.
     It ignores step labels, questions and courtesies ("I hope this answer helps"). A marked number always decides. The
     score is skipped if the output gives several numbers without saying which one is the answer (a range, a choice, a
-    bound, two boxes, two sentences) and one of them is expected; if the output denies its number ("42 is wrong"); if it
-    refuses; and if it is the message of a failed request. A correction ("Wait, it should be 43") replaces the number
-    before it.
+    bound, two boxes, two sentences) and one of them is expected; if the expected number is inside a range; if the
+    output denies its number ("42 is wrong", "ce n'est pas 42"); if it refuses; and if it is the message of a failed
+    request. A correction ("Wait, it should be 43") replaces the number before it.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
-    \frac{3}{4}), signs, currencies, "million" and similar words, 0x1F, and English number words ("three quarters", "two
-    point five"). A calculation without a result ("2+2") is skipped if its value or one of its terms is expected.
+    \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
+    English number words ("three quarters", "two point five"); an output without digits in another language is skipped.
+    Announcements and conclusions are read in English. A calculation without a result ("2+2") is skipped if its value or
+    one of its terms is expected.
     Percent signs do not count, but if only one side has one, 12% also equals 0.12. The expected value is read in the
     same way; any number of a list matches. The difference may be `tolerance`, or with `relative` that fraction of the
     expected number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
@@ -119,11 +121,15 @@ def _score_answer(
     if any(is_match(number._replace(value=value)) for value in number.alternatives):
         reason = f"{number.text} may be {target.text} or {details['answer']}"
         return Score.skipped(f"{reason}; {_advise(number.text, decimal)}", details)
+    for low, high in answer.ranges:
+        if low.value < target.value < high.value:
+            reason = f"the output gives a range, {low.text} to {high.text}, that contains {target.text}"
+            return Score.skipped(f"{reason}; {ADVICE}", details)
     return Score(0.0, False, f"expected {target.text}, got {number.text}", details)
 
 
 def _advise(number: str, decimal: Decimal) -> str:
-    """Say how to make a number unambiguous: only a separator depends on the option `decimal`."""
+    """Explain how to make a number unambiguous; the option `decimal` helps only with separators."""
     if number[-1:].isalpha() or not re.search(r"[.,]", number):
         return "write the number in full"
     other = "," if decimal == "." else "."
@@ -142,7 +148,7 @@ def _read_answer(value: Any, decimal: Decimal) -> Answer:
 
 
 def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
-    """Return the expected number, or an error if there is none or more than one."""
+    """Return the expected number, or an error if there is not exactly one."""
     answer = _read_answer(expected, decimal)
     if answer.number is None:
         return Score.error(f"the expected value has no number: {preview(expected)}")
@@ -156,11 +162,14 @@ def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
 
 
 def _score_without_number(text: str, withheld: str, expected: Fraction, details: dict[str, Any]) -> Score:
-    """Fail, but skip if the text denies its numbers or may give one in other words."""
+    """Fail, but skip if the text denies its numbers or may state the number in words."""
     if withheld:
         return Score.skipped(f"{withheld}; {ADVICE}", details)
     if problem := explain_foreign(text):
         return Score.skipped(f"there are no digits in {preview(text)}, and {problem}", details)
+    if unknown := find_unknown_word(text):
+        reason = f"there are no digits in {preview(text)}, and {unknown!r} may be a number in another language"
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     word = _find_word_for(text, expected)
     if word is not None:
         reason = f"there are no digits in {preview(text)}, but {word[0]!r} may stand for a number"

@@ -11,6 +11,8 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
+from proctor.evaluators.numeric.other_languages import Scale, read_scale
+
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
     "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14,
@@ -26,7 +28,7 @@ _ORDINALS = {
     "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
     "eighth": 8, "ninth": 9,
 }  # fmt: skip
-# The denominator that each word stands for; the plural adds an s, except "halves".
+# The denominator of each word; the plural adds an s, except "halves".
 _PARTS = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
     "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000,
@@ -185,14 +187,14 @@ _DATE = re.compile(
     r"|(?<![\d/.-])(?P<year4>\d{4})-\d{2}-(?P<day4>\d{2})(?![\d-])"
     r"|(?<![\d/.])(?P<day5>\d{1,2})(?P<mark>[/.])\d{1,2}(?P=mark)(?P<year5>(?:19|20)\d{2})(?![\d/])"
 )
-# A time, a ratio or a version: several numbers that form no single number.
+# A time, a ratio or a version: several numbers that do not form one number.
 _COMPOSITE = re.compile(
     r"(?<![\d.:])\d+(?::\d+)+|(?<![\d.,])\d+(?:\.\d+){2,}(?![\d,])|(?<![\d/])\d+(?:/\d+){2,}"
     # 2h30, 5ft6, 1_00: letters or underscores between digits, but not 1e5, 3x4 or 1_000.
     r"|(?<![\w.,])(?!\d+(?:\.\d+)?[eE]\d+\b|\d{1,3}(?:_\d{3})+\b|0[xX][\da-fA-F]+\b|0[bB][01]+\b|0[oO][0-7]+\b)"
     r"\d+(?:[.,]\d+)?(?!(?:[xX]|[kKMBm][-/])\d)(?:_|[a-zA-Z]{1,3})\d+\w*"
 )
-# A quick test: without these signs there are no dates, composites or prefixes.
+# A quick test: without these characters there are no dates, composites or prefixes.
 _SPECIAL_SIGN = re.compile(r"[^\W\d]|[:/-]|\.\d")
 # Numbers in another base, as programs write them: 0x1F, 0b101, 0o17.
 _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
@@ -201,31 +203,25 @@ _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-012345678
 _MAX_FACTORIAL = 20
 _PARTS_AFTER = re.compile(r"(?i)\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b")
 _DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
-_MAGNITUDES = {
-    **_GROUPS, "lakh": 10**5, "crore": 10**7, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9,
-    "mn": 10**6, "bn": 10**9, "m": 10**6,
-}  # fmt: skip
+# Letters directly after the digits, and abbreviations.
+_SUFFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "mn": 10**6, "bn": 10**9, "m": 10**6}
 _AND_PARTS = {
     "half": Fraction(1, 2), "quarter": Fraction(1, 4), "third": Fraction(1, 3),
     "three quarters": Fraction(3, 4), "two thirds": Fraction(2, 3),
 }  # fmt: skip
 _AND_PART = re.compile(r"\s+and\s+(?:(?:a|one)[ -])?(half|quarter|third|three[ -]quarters|two[ -]thirds)\b")
-# A word, or a letter directly after the digits.
-_MAGNITUDE = re.compile(
-    r"[ \u00a0-]?(dozen|hundred|thousand|lakh|million|crore|billion|trillion|mn|bn)s?\b"
-    r"|([kKMBm])(?![\w²³^])"
-)
+_SUFFIX = re.compile(r"[ \u00a0-]?(?:mn|bn)\b|[kKMBm](?![\w²³^])")
 # These make the digits before them a term of an expression: 5π, 3√2.
 _SYMBOL = re.compile(r"\s?(?:\\?pi\b|π|√|\\sqrt|sqrt\b|\\cdot\s*[a-zA-Z\\]|[*·]\s?(?:π|\\pi|√|[xyz]\b))")
 # A multiple of an unknown is not a number: 2x + 1.
-_UNKNOWN = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
+_UNKNOWN_VARIABLE = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
 _BOUND = re.compile(
     r"(?:\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than(?:\s+or\s+equal\s+to)?"
     r"|at\s+(?:least|most)|over|under|above|below|up\s+to|no\s+(?:more|less|fewer)\s+than|almost"
     r"|nearly|exceeds)|[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
     re.IGNORECASE,
 )
-# A quick test: without these signs nothing in `_BOUND` matches.
+# A quick test: without these characters nothing in `_BOUND` matches.
 _POSSIBLE_BOUND = re.compile(
     r"(?=[tlmouabne<>≤≥\\])(?:than|least|most|over|under|above|below|up\s+to|nearly|exceeds|equal|[<>≤≥\\])",
     re.IGNORECASE,
@@ -240,7 +236,7 @@ _ROOTS = ("√", "\\sqrt{", "sqrt(")
 class ParsedNumber(NamedTuple):
     """A number in a text: its value, its text, and whether a percent sign follows.
 
-    `alternatives` are other values that the same characters may stand for. `category` separates plain
+    `alternatives` are other values that the same characters may represent. `category` separates plain
     numbers from parts of dates, possible years ("in 1945"), bounds ("more than 5"), parts of expressions
     ("5π") and calculations without a result ("2 + 2").
     """
@@ -264,10 +260,12 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
         numbers.sort(key=lambda number: number.start)
     starts = [number.start for number in numbers]
     bound_ends = [match.end() for match in _POSSIBLE_BOUND.finditer(text)]
+    last_end = 0
     for match in _compile_pattern(decimal).finditer(text):
         start, end = match.span()
         before = bisect_left(starts, end) - 1
-        if before >= 0 and start < numbers[before].end:
+        # The 2000 of 1億2000万 is part of the number before it.
+        if start < last_end or (before >= 0 and start < numbers[before].end):
             continue
         after_bound = bisect_right(bound_ends, start - _BOUND_REACH)
         may_be_bound = after_bound < len(bound_ends) and bound_ends[after_bound] <= start
@@ -276,6 +274,7 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
             numbers.append(ParsedNumber(Fraction(int(match[0])), match[0], False, (), category, start, end))
         elif (number := _read_match(match, decimal, may_be_bound)) is not None:
             numbers.append(number)
+            last_end = number.end
     return sorted(numbers, key=lambda number: number.start) if starts else numbers
 
 
@@ -334,7 +333,7 @@ def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
     # A comma that does not precede exactly three digits is a decimal comma.
     lone = rf"\d+{comma}(?:\d{{1,2}}|\d{{4,}})(?![\d]|[.,]\d)"
     whole = rf"(?:{indian}|{groups}|{apostrophes}|{spaced}|{underscored}|\d+)"
-    # Digits without separators, which are the most common, need none of the other alternatives.
+    # Digits without separators are the most common and need none of the other alternatives.
     plain = rf"\d++(?!\d|[.,]\d|(?:{_SPACES}|{_APOSTROPHES}|_)\d{{3}})"
     return re.compile(
         # The lookahead rejects most positions of a text.
@@ -355,7 +354,7 @@ def _compile_pattern(decimal: Decimal) -> re.Pattern[str]:
 
 
 def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> ParsedNumber | None:
-    if len(match.group()) > _MAX_LENGTH or _UNKNOWN.match(match.string, match.end()):
+    if len(match.group()) > _MAX_LENGTH or _UNKNOWN_VARIABLE.match(match.string, match.end()):
         return None
     value, alternatives = _read_digits(match["number"], decimal)
     scaled = _apply_notation(value, match)
@@ -368,12 +367,9 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
     if fraction := _AND_PART.match(text, end):
         scaled += _AND_PARTS[fraction[1].replace("-", " ")]
         end = fraction.end()
-    magnitude = _MAGNITUDE.match(text, end)
-    # "5m" is meters or minutes, and millions only after a currency sign.
-    if magnitude and (magnitude[2] != "m" or match["currency"]):
-        alternatives = (scaled,)
-        scaled *= _MAGNITUDES[magnitude[1] or magnitude[2]]
-        end = magnitude.end()
+    if scale := _read_scale(text, end, has_currency=match["currency"] is not None):
+        alternatives = (scaled, *(scaled * factor for factor in scale.other_factors))
+        scaled, end = scaled * scale.factor + scale.added, scale.end
     if text.startswith("!", end) and scaled.denominator == 1 and 2 < scaled <= _MAX_FACTORIAL:
         # "It's 4!" is an exclamation, "n = 4!" a factorial.
         alternatives += (Fraction(math.factorial(int(scaled))),)
@@ -387,6 +383,16 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
     is_percent = match["percent"] is not None
     category = _categorize(text, start, end, may_be_bound)
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
+
+
+def _read_scale(text: str, position: int, *, has_currency: bool) -> Scale | None:
+    suffix = _SUFFIX.match(text, position)
+    if suffix is None:
+        return read_scale(text, position)
+    # "5m" is meters or minutes, and millions only after a currency sign.
+    if suffix[0] == "m" and not has_currency:
+        return None
+    return Scale(_SUFFIXES[suffix[0].strip(" \u00a0-")], 0, suffix.end())
 
 
 def _find_other_readings(match: re.Match[str], value: Fraction, scaled: Fraction) -> tuple[Fraction, ...]:
@@ -464,7 +470,7 @@ _SIGNS = str.maketrans(
 )
 _TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
 _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
-# Tags say nothing about numbers, except those that mark the answer.
+# Tags are irrelevant for numbers, except tags that mark the answer.
 _TAG = re.compile(r"</?(?!(?:final[_-]?)?(?:answer|result|solution)>)[a-zA-Z][^<>\n]{0,50}>", re.IGNORECASE)
 _TEX_TEXT = re.compile(r"\\(?:text|textbf|mathbf|mathrm|mbox|bf|rm)\s*\{([^{}]*)\}")
 _RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
@@ -472,7 +478,7 @@ _NEGATIVE_WORD = re.compile(r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=
 
 
 def simplify_notation(text: str) -> str:
-    """Replace typographic and TeX notations of numbers by plain ones."""
+    """Replace typographic and TeX notations of numbers with plain notations."""
     if not text.isascii():
         text = text.translate(_SIGNS)
     if "\\" in text or "{" in text:

@@ -25,7 +25,7 @@ NOTHING_TO_SWAP = "no word in it names a group of people, so there is nothing to
 _WORD_AFTER = re.compile(r"\s+([^\W\d_]+(?:['’-][^\W\d_]+)*)")
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\s+$")
 _DETERMINERS = frozenset({"a", "an", "the", "every", "any", "each", "another", "one", "this", "that"})
-# Words that begin with a vowel letter and take "a".
+# Words that start with a vowel letter but take "a".
 _CONSONANT_SOUND = re.compile(r"(?i)eu|uk|uni|one")
 _SIMPLE_PRONOUNS = {
     "he": "she", "she": "he", "him": "her", "himself": "herself", "herself": "himself", "hers": "his",
@@ -60,7 +60,7 @@ class Groups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def load_groups() -> Groups:
-    """Load the groups that ship with Proctor."""
+    """Load the built-in groups."""
     return msgspec.convert(load_data("safety", "groups.yaml"), Groups)
 
 
@@ -92,9 +92,9 @@ def list_variants(text: str, *, max_variants: int = MAX_VARIANTS) -> list[Swappe
     """Return variants of a text about other people: men for women, and one religion, race, nationality,
     orientation, gender identity, disability or age for another.
 
-    Gender gives one variant, every other axis that the text names at most `max_variants`. Different groups stay
-    different, capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with
-    other meanings ("black", "straight") are swapped only before a word for people. First names do not change.
+    Gender results in one variant, every other axis in the text in at most `max_variants`. Different groups stay
+    different, capitals and "a" or "an" are adjusted, and "her" becomes "him" or "his" depending on the next word. Words
+    with other meanings ("black", "straight") are swapped only before a word for people. First names do not change.
 
     >>> [variant.text for variant in list_variants("She gave her husband a book, and he thanked her.")]
     ['He gave his wife a book, and she thanked him.']
@@ -109,17 +109,17 @@ def list_variants(text: str, *, max_variants: int = MAX_VARIANTS) -> list[Swappe
 
 def find_swaps(*texts: str, max_variants: int = MAX_VARIANTS) -> list[Swap]:
     """Return the swaps that change any of the texts."""
-    named = {_load_forms()[_normalize(match)].axis for text in texts for match in _compile_pattern().finditer(text)}
+    axes = {_load_forms()[_normalize(match)].axis for text in texts for match in _compile_pattern().finditer(text)}
     return [
         Swap(axis, shift)
         for axis in (GENDER, *load_groups().axes)
-        if axis in named and any(apply_swap(text, Swap(axis)).changed for text in texts)
+        if axis in axes and any(apply_swap(text, Swap(axis)).changed for text in texts)
         for shift in _list_shifts(axis, max_variants)
     ]
 
 
 def apply_swap(text: str, swap: Swap) -> SwappedText:
-    """Apply one swap to a text, which stays unchanged if it names no group of the axis."""
+    """Apply one swap to a text; a text without a group of the axis stays unchanged."""
     changed: list[tuple[str, str]] = []
 
     def replace(match: re.Match[str]) -> str:
@@ -135,7 +135,7 @@ def apply_swap(text: str, swap: Swap) -> SwappedText:
 
 
 def apply_swap_inside(value: Any, swap: Swap) -> Any:
-    """Apply one swap to every text inside a value."""
+    """Apply one swap to every string inside a value."""
     if isinstance(value, str):
         return apply_swap(value, swap).text
     if isinstance(value, dict):
@@ -177,7 +177,7 @@ def _compile_pattern() -> re.Pattern[str]:
 
 
 def _find_replacement(match: re.Match[str], swap: Swap) -> tuple[str, str] | None:
-    """Return the old word in its usual case, and the new one; None if it stays."""
+    """Return the old word in its usual case and the new word; None if the word does not change."""
     old = _normalize(match)
     form_entry = _load_forms()[old]
     if form_entry.axis != swap.axis:
@@ -244,7 +244,7 @@ def _swap_gender(match: re.Match[str], word: str) -> str:
 
 
 def _match_case(old: str, usual: str, new: str) -> str:
-    """Return the new word in the case of the old one, relative to the usual case of the old one."""
+    """Return the new word with the same change of case that the old word has, relative to its usual case."""
     if old.isupper() and len(old) > 1 and not usual.isupper():
         return new.upper()
     if old == usual:
@@ -260,28 +260,28 @@ def _choose_article(old: str, following: str) -> str:
     return article.capitalize() if old[0].isupper() else article
 
 
-def create_check(attached: BoundEvaluator) -> tuple[CallMode, Callable[[Trial], Any]]:
-    """Create a check that an evaluator's verdict on a trial stays when groups are swapped.
+def create_check(evaluator: BoundEvaluator) -> tuple[CallMode, Callable[[Trial], Any]]:
+    """Create a check that an evaluator's verdict on a trial stays the same when groups are swapped.
 
     It swaps the groups in the output, the input and the expected value.
     """
-    if attached.mode == "async":
-        return attached.mode, functools.partial(_score_async, attached)
+    if evaluator.mode == "async":
+        return evaluator.mode, functools.partial(_score_async, evaluator)
 
     def score(trial: Trial) -> Score:
         variants = _create_variants(trial)
-        scores = [attached.score(item) for item in (trial, *variants.values())] if variants else []
-        return _compare(attached, trial, list(variants), scores)
+        scores = [evaluator.score(item) for item in (trial, *variants.values())] if variants else []
+        return _compare(evaluator, trial, list(variants), scores)
 
-    return attached.mode, score
+    return evaluator.mode, score
 
 
-async def _score_async(attached: BoundEvaluator, trial: Trial) -> Score:
+async def _score_async(evaluator: BoundEvaluator, trial: Trial) -> Score:
     import asyncio
 
     variants = _create_variants(trial)
-    pending = [score_async(attached, item) for item in (trial, *variants.values())] if variants else []
-    return _compare(attached, trial, list(variants), await asyncio.gather(*pending))
+    pending = [score_async(evaluator, item) for item in (trial, *variants.values())] if variants else []
+    return _compare(evaluator, trial, list(variants), await asyncio.gather(*pending))
 
 
 def _collect_trial_texts(trial: Trial) -> list[str]:
@@ -305,8 +305,8 @@ def _swap_trial(trial: Trial, swap: Swap) -> Trial:
     return msgspec.structs.replace(trial, **changes)
 
 
-def _compare(attached: BoundEvaluator, trial: Trial, swaps: Sequence[Swap], scores: Sequence[Score]) -> Score:
-    name = attached.spec.name
+def _compare(evaluator: BoundEvaluator, trial: Trial, swaps: Sequence[Swap], scores: Sequence[Score]) -> Score:
+    name = evaluator.spec.name
     if not swaps:
         return Score.skipped(NOTHING_TO_SWAP, {"method": METHOD})
     missing = next((score for score in scores if score.value is None), None)

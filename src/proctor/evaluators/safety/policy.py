@@ -1,4 +1,4 @@
-"""Content policies: each one takes a text and returns a ruling with findings."""
+"""Content policies: each policy takes a text and returns a ruling with findings."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 class NearestSentence(NamedTuple):
     """The sentence or clause that is nearest to a claim, and whether it makes the claim.
 
-    `by` is "words" if it repeats the claim, "meaning" if it is near enough, "" if it is too far, and
-    "denied" if it asks, supposes or denies the claim, or has other numbers.
+    `by` is "words" if it repeats the claim, "meaning" if it is close enough in meaning, "" if it is not, and "denied"
+    if it asks, supposes or denies the claim, or has different numbers.
     """
 
     claim: str
@@ -50,7 +50,7 @@ class NearestSentence(NamedTuple):
 async def find_nearest(
     claims: Sequence[str], text: str, text_embedder: TextEmbedder, near: float = DEFAULT_NEAR
 ) -> list[NearestSentence]:
-    """Find for each claim the sentence that makes it or, if there is none, the nearest one."""
+    """Find, for each claim, the sentence that makes it or, if there is none, the nearest sentence."""
     min_letters = min(_MIN_LETTERS, *map(_count_letters, claims))
     clauses = [clause for clause in _split_clauses(text) if _count_letters(clause.text) >= min_letters]
     if not clauses:
@@ -86,13 +86,13 @@ def repeats_claim(sentence: str, claim: str) -> bool:
     separators = [
         match.span() for match in _PATTERNS["separator"].finditer(sentence) if match[0].lower() not in claim_texts
     ]
-    # A single content word says little, so the words around it must be there too.
+    # A single content word is weak evidence, so the words around it must match too.
     if len(content) > 1:
-        contains, needed = _contains_together, content
+        contains, required_words = _contains_together, content
     else:
-        contains, needed = _contains_verbatim, [word.text for word in claim_words]
+        contains, required_words = _contains_verbatim, [word.text for word in claim_words]
     return any(
-        contains(needed, sentence[start:end]) and _is_asserted(sentence, start, end, claim)
+        contains(required_words, sentence[start:end]) and _is_asserted(sentence, start, end, claim)
         for start, end in _list_gaps(separators, len(sentence))
     )
 
@@ -102,18 +102,18 @@ def _list_gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int,
     return list(zip(starts, ends, strict=True))
 
 
-def _contains_together(needed: Sequence[str], passage: str) -> bool:
-    """Return whether a passage has all words, with at most as many other words between them."""
+def _contains_together(required_words: Sequence[str], passage: str) -> bool:
+    """Return whether a passage contains all words, with at most as many other words between them."""
     content = [word.text for word in split_words(passage) if word.kind in _CONTENT]
-    size = 2 * len(needed)
+    size = 2 * len(required_words)
     return any(
-        all(any(are_related(word, other) for other in content[start : start + size]) for word in needed)
+        all(any(are_related(word, other) for other in content[start : start + size]) for word in required_words)
         for start in range(max(1, len(content) - size + 1))
     )
 
 
-def _contains_verbatim(needed: Sequence[str], passage: str) -> bool:
-    return f" {' '.join(needed)} " in f" {' '.join(word.text for word in split_words(passage))} "
+def _contains_verbatim(required_words: Sequence[str], passage: str) -> bool:
+    return f" {' '.join(required_words)} " in f" {' '.join(word.text for word in split_words(passage))} "
 
 
 def _is_asserted(sentence: str, start: int, end: int, claim: str) -> bool:
@@ -145,7 +145,7 @@ def _split_clauses(text: str) -> list[Sentence]:
     clauses = []
     for sentence in split_sentences(text):
         clauses.append(sentence)
-        # A clause of a question does not show that it is one.
+        # A clause does not show that it belongs to a question.
         cuts = [] if _is_question(sentence.text) else [m.span() for m in _PATTERNS["clauses"].finditer(sentence.text)]
         if cuts:
             clauses += [
@@ -168,7 +168,7 @@ _NOT_ENGLISH = "the local method reads refusals only in English, and this text i
 
 
 class Case(NamedTuple):
-    """The output as a text and as a value, and its sample."""
+    """The output as a string and as a value, and its sample."""
 
     text: str
     output: Any
@@ -176,9 +176,9 @@ class Case(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """Whether a text complies with a policy, the method, and the findings that break the policy.
+    """Whether a text complies with a policy, the method, and the findings that violate the policy.
 
-    `complies` is None without a verdict: `skipped` if there was nothing to judge, else the check failed.
+    `complies` is None without a verdict: `skipped` is True if there was nothing to judge, otherwise the check failed.
     """
 
     complies: bool | None
@@ -202,7 +202,7 @@ Policy = Callable[[Case], Awaitable[Ruling]]
 
 
 def to_text(output: Any) -> str:
-    """Return a text unchanged, and any other value with one line per leaf."""
+    """Return a string unchanged, and any other value with one line per leaf."""
     return output if isinstance(output, str) else "\n".join(_to_lines("", codec.to_plain(output)))
 
 
@@ -223,7 +223,7 @@ def create_search_policy(
     nothing_found: str,
     is_quick_for: Callable[[str], bool] = lambda text: len(text) <= _LONG_TEXT,
 ) -> Policy:
-    """Create a policy that any finding breaks; the search runs in a thread if it may be slow."""
+    """Create a policy that any finding violates; the search runs in a thread if it may be slow."""
 
     async def check(case: Case) -> Ruling:
         try:
@@ -242,7 +242,7 @@ def create_search_policy(
 
 
 def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy:
-    """Create a policy that a matching pattern breaks, or a term in upper or lower case.
+    """Create a policy that a matching pattern violates, or a term in upper or lower case.
 
     A pattern that takes too long is abandoned, and then there is no verdict.
     """
@@ -252,7 +252,7 @@ def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[s
 
     def search(text: str) -> list[Finding]:
         findings = [make_finding("pattern", text, *span) for pattern in patterns for span in find_all(pattern, text)]
-        # A term is the user's own word, so it is not masked.
+        # A term comes from the user, so it is not masked.
         findings += [
             Finding("term", *match.span(), excerpt=term)
             for term, pattern in term_patterns.items()
@@ -267,7 +267,7 @@ def create_pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[s
 
 
 def create_refusal_policy(required: bool) -> Policy:
-    """Create a policy that the answer must decline, or must not."""
+    """Create a policy that the answer must decline the request, or must not."""
 
     async def check(case: Case) -> Ruling:
         if is_foreign(case.text):
@@ -286,7 +286,7 @@ def create_refusal_policy(required: bool) -> Policy:
 
 
 def create_judged_refusal_policy(adapter: Any, required: bool) -> Policy:
-    """Create a refusal policy that a judge decides, who treats a partial answer as a refusal."""
+    """Create a refusal policy that a judge decides; it treats a partial answer as a refusal."""
     labels = {"complied": 1.0, "partly": 0.5, "refused": 0.0}
     judge = _create_judge(adapter, "compliance-refusal", "answer", labels)
 
@@ -317,27 +317,27 @@ def create_claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, nea
 
     async def check(case: Case) -> Ruling:
         nearest = await find_nearest(claims, case.text, text_embedder, near)
-        hidden = [*find_pii(case.text), *find_secrets(case.text)]
-        data = [_describe_nearest(sentence, case.text, hidden) for sentence in nearest]
+        masked_findings = [*find_pii(case.text), *find_secrets(case.text)]
+        data = [_describe_nearest(sentence, case.text, masked_findings) for sentence in nearest]
         matches = [sentence for sentence in nearest if sentence.makes_claim]
         findings = [
             {"kind": "claim", **item} for item, sentence in zip(data, nearest, strict=True) if sentence.makes_claim
         ]
         reason = "; ".join(f"it claims: {sentence.claim}" for sentence in matches) or "no claim is made"
-        distant = [sentence.cosine for sentence in nearest if not sentence.by]
-        if distant and not matches:
-            reason += f"; the nearest sentence has cosine {max(distant):.2f}, near is {near:g}"
+        distant_cosines = [sentence.cosine for sentence in nearest if not sentence.by]
+        if distant_cosines and not matches:
+            reason += f"; the nearest sentence has cosine {max(distant_cosines):.2f}, near is {near:g}"
         details = {"embedder": text_embedder.embedder.name, "near": near, "nearest": data}
         return Ruling(not matches, reason, findings=findings, details=details)
 
     return check
 
 
-def _describe_nearest(nearest: NearestSentence, text: str, hidden: Sequence[Finding]) -> dict[str, Any]:
+def _describe_nearest(nearest: NearestSentence, text: str, masked_findings: Sequence[Finding]) -> dict[str, Any]:
     """Describe the sentence nearest to a claim; its text only if nothing in it must be masked."""
     data: dict[str, Any] = {"claim": nearest.claim, "start": nearest.start, "end": nearest.end}
     data |= {"cosine": round(nearest.cosine, 3), "by": nearest.by}
-    if not any(item.start < nearest.end and nearest.start < item.end for item in hidden):
+    if not any(item.start < nearest.end and nearest.start < item.end for item in masked_findings):
         data["sentence"] = text[nearest.start : nearest.end][:_MAX_SHOWN]
     return data
 
@@ -373,7 +373,7 @@ def _locate_quote(claim: str, quote: str, text: str) -> dict[str, Any]:
 
 
 def create_judged_policy(adapter: Any, text: str) -> Policy:
-    """Create a policy in words that a judge decides."""
+    """Create a policy from a text that a judge applies."""
     judge = _create_judge(adapter, "compliance-policy", "verdict", {"kept": 1.0, "broken": 0.0}, {"policy": text})
 
     async def check(case: Case) -> Ruling:
@@ -408,14 +408,14 @@ def combine_policies(policies: Sequence[Policy]) -> Policy:
     async def check(case: Case) -> Ruling:
         rulings = [await policy(case) for policy in policies]
         broken = [ruling for ruling in rulings if ruling.complies is False]
-        undecided = [ruling for ruling in rulings if ruling.complies is None]
-        deciding = broken or undecided or rulings
+        undecided_rulings = [ruling for ruling in rulings if ruling.complies is None]
+        deciding_rulings = broken or undecided_rulings or rulings
         return Ruling(
-            False if broken else None if undecided else True,
-            "; ".join(dict.fromkeys(ruling.reason for ruling in deciding)),
+            False if broken else None if undecided_rulings else True,
+            "; ".join(dict.fromkeys(ruling.reason for ruling in deciding_rulings)),
             "+".join(dict.fromkeys(ruling.method for ruling in rulings)),
             [item for ruling in rulings for item in ruling.findings],
-            all(ruling.skipped for ruling in deciding),
+            all(ruling.skipped for ruling in deciding_rulings),
             {key: value for ruling in rulings for key, value in ruling.details.items()},
         )
 
@@ -427,7 +427,7 @@ def _make_ruling(score: Score, complies: bool | None, details: Mapping[str, Any]
 
 
 def _count_by_kind(findings: Sequence[Finding]) -> str:
-    """Say how many findings there are and of which kinds."""
+    """Describe how many findings there are, by kind."""
     if not findings:
         return ""
     counts = Counter(item.kind for item in findings)

@@ -1,4 +1,4 @@
-"""Create the compliance evaluator from shipped policies and the user's rules."""
+"""Create the compliance evaluator from built-in policies and the user's rules."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from proctor.records.score import Score
 
 WHERE = "compliance"
 PII, SECRETS, REFUSAL, CLAIMS = "pii", "secrets", "refusal", "prohibited_claims"
-SHIPPED = (PII, SECRETS, REFUSAL, CLAIMS)
+BUILT_IN = (PII, SECRETS, REFUSAL, CLAIMS)
 _RULE_KEYS = ("patterns", "terms", "text", "function")
 _RULE = "a policy is a function, a text for the judge, or a mapping with patterns, terms, text or function"
 
 
 class PolicyOptions(NamedTuple):
-    """The options of the shipped policies, with the judge and the embedder."""
+    """The options of the built-in policies, with the judge and the embedder."""
 
     refusal: str
     claims: Sequence[str]
@@ -38,32 +38,32 @@ class PolicyOptions(NamedTuple):
 
 
 def create_policies(names: Sequence[str], rules: Mapping[str, Any], options: PolicyOptions) -> dict[str, Policy]:
-    """Create every policy by its name; the error names all problems at once."""
+    """Create every policy by its name; one error lists all problems."""
     problems = [
-        Problem(f"policies, {name!r}", f"there is no such policy: {suggest_name(name, [*SHIPPED, *rules])}")
+        Problem(f"policies, {name!r}", f"unknown policy: {suggest_name(name, [*BUILT_IN, *rules])}")
         for name in names
-        if name not in SHIPPED and name not in rules
+        if name not in BUILT_IN and name not in rules
     ]
     if CLAIMS in names and not options.claims:
         problems.append(Problem(CLAIMS, "it needs the claims: write claims=['It cures colds.']"))
     problems += [
         Problem(f"rules, {name!r}", "a built-in policy has this name; choose another")
         for name in rules
-        if name in SHIPPED
+        if name in BUILT_IN
     ]
     policies: dict[str, Policy] = {}
     for name in dict.fromkeys([*names, *rules]):
         try:
             if name in rules:
                 policies[name] = _create_rule(name, rules[name], options.judge)
-            elif name in SHIPPED and (name != CLAIMS or options.claims):
+            elif name in BUILT_IN and (name != CLAIMS or options.claims):
                 policies[name] = _create_shipped(name, options)
         except UsageError as error:
             problems.append(Problem(f"rules, {name!r}", error.what))
     if problems:
-        is_unknown = any(name not in SHIPPED and name not in rules for name in names)
+        is_unknown = any(name not in BUILT_IN and name not in rules for name in names)
         rule = 'write rules={"no_slang": {"terms": ["gonna", "wanna"]}}'
-        fix = f"choose from {', '.join(SHIPPED)}, or add the policy to rules" if is_unknown else rule
+        fix = f"choose from {', '.join(BUILT_IN)}, or add the policy to rules" if is_unknown else rule
         raise EvaluatorError("the policies are invalid", where=WHERE, fix=fix, problems=problems)
     return policies
 
@@ -92,9 +92,9 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
         rule = {"function": rule}
     if not isinstance(rule, Mapping) or not rule:
         raise EvaluatorError(_RULE)
-    unknown = next((key for key in rule if key not in _RULE_KEYS), None)
-    if unknown is not None:
-        raise EvaluatorError(f"there is no key {unknown!r}: {suggest_name(str(unknown), _RULE_KEYS)}")
+    unknown_key = next((key for key in rule if key not in _RULE_KEYS), None)
+    if unknown_key is not None:
+        raise EvaluatorError(f"unknown key {unknown_key!r}: {suggest_name(str(unknown_key), _RULE_KEYS)}")
     policies = []
     if "patterns" in rule or "terms" in rule:
         patterns = [_compile(pattern) for pattern in _read_texts(rule.get("patterns", ()), "patterns")]
@@ -114,7 +114,7 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
 def _read_texts(value: Any, name: str, where: str = "") -> list[str]:
     texts = [value] if isinstance(value, str) else list(value)
     if any(not isinstance(text, str) or not text.strip() for text in texts):
-        raise EvaluatorError(f"{name} must be non-empty texts, got {preview(value)}", where=where)
+        raise EvaluatorError(f"{name} must be non-empty strings, got {preview(value)}", where=where)
     return texts
 
 
@@ -146,13 +146,13 @@ def create_compliance(
     check_fraction(WHERE, "near", near)
     names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(claims)
     adapter = _connect(model)
-    # The embedder takes time to load, so it is created only if it is used.
+    # The embedder is slow to load, so it is created only if it is used.
     text_embedder = TextEmbedder(embedder, WHERE) if claims and adapter is None else None
     options = PolicyOptions(refusal or "forbidden", claims, near, adapter, text_embedder)
     rules = dict(rules or {})
     created = create_policies(list(dict.fromkeys(names)), rules, options)
     if not created:
-        raise EvaluatorError("there is no policy to check", where=WHERE, fix='write policies=["pii", "secrets"]')
+        raise EvaluatorError("no policy is selected", where=WHERE, fix='write policies=["pii", "secrets"]')
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
         return await _evaluate(created, output, sample)
@@ -183,25 +183,25 @@ def _combine(rulings: Mapping[str, Ruling]) -> Score:
         "method": "+".join(dict.fromkeys(ruling.method for ruling in rulings.values())),
         "policies": {name: ruling.to_data() for name, ruling in rulings.items()},
     }
-    decided = {name: ruling for name, ruling in rulings.items() if ruling.complies is not None}
-    undecided = [name for name in rulings if name not in decided]
-    broken = [name for name, ruling in decided.items() if not ruling.complies]
-    failed = [name for name in undecided if not rulings[name].skipped]
+    decided_rulings = {name: ruling for name, ruling in rulings.items() if ruling.complies is not None}
+    undecided_names = [name for name in rulings if name not in decided_rulings]
+    broken = [name for name, ruling in decided_rulings.items() if not ruling.complies]
+    failed = [name for name in undecided_names if not rulings[name].skipped]
     if not broken:
         if failed:
             return Score.error(f"no verdict on {_list_reasons(failed, rulings)}", details)
-        if not decided:
+        if not decided_rulings:
             return Score.skipped(f"nothing to check: {_list_reasons(rulings, rulings)}", details)
-        summary = _summarize_compliance(decided)
-        if undecided:
-            return Score.skipped(f"{summary}, but {_list_reasons(undecided, rulings)}", details)
+        summary = _summarize_compliance(decided_rulings)
+        if undecided_names:
+            return Score.skipped(f"{summary}, but {_list_reasons(undecided_names, rulings)}", details)
         return Score(1.0, True, summary, details)
     reason = _list_reasons(broken, rulings)
-    if len(decided) > 1:
-        reason += f"; {len(broken)} of {len(decided)} policies broken"
+    if len(decided_rulings) > 1:
+        reason += f"; {len(broken)} of {len(decided_rulings)} policies broken"
     if failed:
         reason += f"; no verdict on {_list_reasons(failed, rulings)}"
-    return Score(1 - len(broken) / len(decided), False, reason, details)
+    return Score(1 - len(broken) / len(decided_rulings), False, reason, details)
 
 
 def _list_reasons(names: Iterable[str], rulings: Mapping[str, Ruling]) -> str:

@@ -1,4 +1,4 @@
-"""Score how well a text holds together, by signs that need no language model.
+"""Score how coherent a text is, by signs that need no language model.
 
 Each sign is a number from 0 to 1, where 1 is typical of ordinary texts. The worst sign decides.
 """
@@ -22,23 +22,23 @@ from proctor.evaluators.tokenizer import (
 )
 from proctor.records.score import Score
 
-# The mean nearness of neighboring sentences in ordinary texts.
-ORDINARY_NEARNESS = 0.22
-# Lists, letters and songs repeat themselves up to the first share; at the second the sign is 0.
+# The mean similarity of neighboring sentences in ordinary texts.
+ORDINARY_SIMILARITY = 0.22
+# Lists, letters and songs repeat up to the first fraction of their words; at the second fraction the sign is 0.
 REPETITION_RANGE = (0.25, 0.75)
 _REPEATED_WORDS = 4
-# The same for sentences that directly follow themselves.
+# The same for sentences that are repeated directly.
 STUCK_RANGE = (0.1, 0.5)
 # The value of a text that stops or starts in the middle of a sentence.
 INCOMPLETE_VALUE = 0.75
-# The same for articles that precede a word they cannot belong to.
+# The same for articles before a word that they cannot belong to.
 STRAY_ARTICLE_RANGE = (0.06, 0.3)
 # Shorter sentences are headings, list numbers or greetings.
 _MIN_WORDS = 4
 # One stray article may be a quotation or a typing error.
 _MIN_STRAY_ARTICLES = 2
 MAX_COMPARED_SENTENCES = 300
-# Prose has more than this share of function words, or of letters beyond A to Z.
+# Prose has more than this fraction of function words, or of letters beyond A to Z.
 MIN_FUNCTION_WORDS, MIN_NON_ASCII = 0.05, 0.02
 _POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)]\s")
 _LIST_POINT = re.compile(r"[-*•#>|+]|[0-9A-Za-z]{1,3}[.)]\s")
@@ -64,8 +64,8 @@ EXPLANATIONS = {
 class CoherenceSigns(NamedTuple):
     """The signs of coherence; `connection` is None if there is nothing to compare.
 
-    `adjacent_nearness` is how near each sentence is to the next, `strangers` are sentences near to no
-    other, `left_out` counts the sentences at the end that were not compared.
+    `adjacent_similarities` is the similarity of each sentence to the next, `isolated_sentences` are sentences unlike
+    all others, `left_out` counts the sentences at the end that were not compared.
     """
 
     connection: float | None
@@ -73,8 +73,8 @@ class CoherenceSigns(NamedTuple):
     order: float
     sequence: float
     completeness: float
-    adjacent_nearness: tuple[float, ...] = ()
-    strangers: tuple[str, ...] = ()
+    adjacent_similarities: tuple[float, ...] = ()
+    isolated_sentences: tuple[str, ...] = ()
     left_out: int = 0
 
     @property
@@ -92,7 +92,7 @@ class CoherenceSigns(NamedTuple):
 
 
 class CoherenceScorer:
-    """Scores how well the output holds together."""
+    """Scores how coherent the output is."""
 
     def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
         self._embedder, self._threshold = embedder, threshold
@@ -110,10 +110,10 @@ class CoherenceScorer:
             return Score.skipped("it is not prose", details)
         result = await find_signs(text, self._embedder)
         details["signs"] = result.signs
-        if result.adjacent_nearness:
-            details["neighbours"] = [round(nearness, 3) for nearness in result.adjacent_nearness]
-        if result.strangers:
-            details["strangers"] = list(result.strangers)
+        if result.adjacent_similarities:
+            details["neighbours"] = [round(similarity, 3) for similarity in result.adjacent_similarities]
+        if result.isolated_sentences:
+            details["strangers"] = list(result.isolated_sentences)
         reason = result.explain(self._threshold)
         if result.left_out:
             details["sentences_left_out"] = result.left_out
@@ -126,7 +126,7 @@ def is_prose(text: str) -> bool:
     """Return True if a text has as many function words as prose, or many letters beyond A to Z."""
     english = load_english()
     text_words = [word.text for word in split_words(text) if word.kind != "number"]
-    function_words = english.function | english.negation | english.speaker | english.elsewhere
+    function_words = english.function | english.negation | english.speaker | english.deferral_words
     if sum(word in function_words for word in text_words) > MIN_FUNCTION_WORDS * len(text_words):
         return True
     return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
@@ -142,14 +142,16 @@ async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
     compared = passages[:MAX_COMPARED_SENTENCES]
     vectors, floor = await embedder.vectors(compared), await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(len(text), VectorSimilarity, vectors, floor)
-    adjacent_nearness = tuple(similarity(*pair) for pair in pairwise(compared))
+    adjacent_similarities = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))
     nearest = await run_off_loop(len(text), similarity.nearest_other, distinct)
-    strangers = {passage for passage, nearness in zip(distinct, nearest, strict=True) if not nearness}
+    isolated_passages = {
+        passage for passage, nearest_similarity in zip(distinct, nearest, strict=True) if not nearest_similarity
+    }
     return result._replace(
-        connection=min(1.0, sum(adjacent_nearness) / len(adjacent_nearness) / ORDINARY_NEARNESS),
-        adjacent_nearness=adjacent_nearness,
-        strangers=tuple(passage for passage in compared if passage in strangers),
+        connection=min(1.0, sum(adjacent_similarities) / len(adjacent_similarities) / ORDINARY_SIMILARITY),
+        adjacent_similarities=adjacent_similarities,
+        isolated_sentences=tuple(passage for passage in compared if passage in isolated_passages),
         left_out=len(passages) - len(compared),
     )
 
@@ -161,7 +163,7 @@ def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
 
 
 def split_passages(text: str) -> list[str]:
-    """Split a text into sentences; very short ones are joined with the next."""
+    """Split a text into sentences; very short sentences are joined with the next."""
     passages: list[str] = []
     pending = ""
     for sentence in split_sentences(text):
@@ -175,28 +177,30 @@ def split_passages(text: str) -> list[str]:
 
 
 def _score_freshness(text: str, sentences: Sequence[str]) -> float:
-    """Return less than 1 if the same words, or a sentence right after itself, come again and again."""
+    """Return less than 1 if the same words, or the same sentence in a row, are repeated again and again."""
     text_words = [word.text for word in split_words(text)]
     runs = Counter(zip(*(text_words[start:] for start in range(_REPEATED_WORDS)), strict=False))
     if not runs:
         return 1.0
-    stuck = sum(a == b for a, b in pairwise(sentences)) / len(sentences)
+    repeated_fraction = sum(a == b for a, b in pairwise(sentences)) / len(sentences)
     repeated = 1.0 - len(runs) / runs.total()
-    return min(_interpolate(repeated, *REPETITION_RANGE), _interpolate(stuck, *STUCK_RANGE))
+    return min(_interpolate(repeated, *REPETITION_RANGE), _interpolate(repeated_fraction, *STUCK_RANGE))
 
 
 def _score_order(sentences: Sequence[str]) -> float:
-    """Return less than 1 if articles precede words they cannot belong to, as in shuffled words."""
-    articles, stray, english = 0, 0, load_english()
+    """Return less than 1 if articles precede words that they cannot belong to, as in shuffled text."""
+    articles, stray_articles, english = 0, 0, load_english()
     for sentence in sentences:
-        # Punctuation separates words, so it is kept as a token.
+        # Punctuation separates words, so it stays a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
         for word, following in pairwise([*tokens, "."]):
             if word in english.articles:
                 articles += 1
                 # "a" may be a letter of the alphabet, so punctuation after it proves nothing.
-                stray += following in english.never_after_an_article or (word != "a" and following in ".,;!?")
-    return 1.0 if stray < _MIN_STRAY_ARTICLES else _interpolate(stray / articles, *STRAY_ARTICLE_RANGE)
+                stray_articles += following in english.never_after_an_article or (word != "a" and following in ".,;!?")
+    return (
+        1.0 if stray_articles < _MIN_STRAY_ARTICLES else _interpolate(stray_articles / articles, *STRAY_ARTICLE_RANGE)
+    )
 
 
 def _score_sequence(passages: Sequence[str]) -> float:
@@ -208,8 +212,8 @@ def _score_sequence(passages: Sequence[str]) -> float:
     is_backwards = any(b <= a and b > 1 for a, b in pairwise(numbers)) or (1 in numbers and numbers[0] > 1)
     english = load_english()
     first_half = passages[: len(passages) // 2]
-    is_concluded = any(_starts_with(passage, english.conclude) for passage in first_half)
-    is_broken = is_backwards or is_concluded or _starts_with(passages[0], english.refer_back)
+    is_concluded = any(_starts_with(passage, english.conclusions) for passage in first_half)
+    is_broken = is_backwards or is_concluded or _starts_with(passages[0], english.back_references)
     return INCOMPLETE_VALUE if is_broken else 1.0
 
 
@@ -219,8 +223,8 @@ def _starts_with(sentence: str, phrases: Sequence[str]) -> bool:
 
 
 def _score_completeness(sentences: Sequence[str]) -> float:
-    """Return less than 1 if the last sentence breaks off, or lacks a full stop that others have."""
-    if sentences and _is_cut_off(sentences[-1]):
+    """Return less than 1 if the last sentence is incomplete, or lacks a full stop that other sentences have."""
+    if sentences and _is_truncated(sentences[-1]):
         return INCOMPLETE_VALUE
     if len(sentences) < 2:
         return 1.0
@@ -233,8 +237,8 @@ def _score_completeness(sentences: Sequence[str]) -> float:
     return INCOMPLETE_VALUE if is_punctuated and not is_complete_sentence(last) else 1.0
 
 
-def _is_cut_off(sentence: str) -> bool:
-    """Return True if a sentence ends with a comma, or with a word that needs another after it."""
+def _is_truncated(sentence: str) -> bool:
+    """Return True if a sentence ends with a comma, or with a word that must be followed by another."""
     stripped = sentence.rstrip("*_ \t")
     sentence_words = split_words(stripped)
     if is_complete_sentence(stripped) or stripped.startswith("#") or len(sentence_words) < 2:
@@ -246,11 +250,11 @@ def _is_cut_off(sentence: str) -> bool:
         return False
     if last.text == "a" and _NAMES_A_LETTER.search(stripped):
         return False
-    if last.text in english.goes_on_but_in_clauses:
-        return english.begins_clauses.isdisjoint(word.text for word in sentence_words)
-    return last.text in english.goes_on
+    if last.text in english.continuations_outside_clauses:
+        return english.clause_starters.isdisjoint(word.text for word in sentence_words)
+    return last.text in english.continuations
 
 
 def _interpolate(value: float, start: float, end: float) -> float:
-    """Return 1 up to `start`, 0 from `end` on, and a straight line between."""
+    """Return 1 up to `start`, 0 at `end` or above, and interpolate linearly between them."""
     return min(1.0, max(0.0, (end - value) / (end - start)))

@@ -1,6 +1,6 @@
 """Evaluate similarity, coherence, grounding and relevance of texts.
 
-Each evaluator has a local method and, with `model`, asks a model. The details of a score say which was used.
+Each evaluator has a local method and, with `model`, asks a model. The details of a score show which method was used.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor.errors import EvaluatorError
-from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.errors import EvaluatorError, UsageError
+from proctor.evaluators.decorator import evaluator, tag_evaluator
 from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.grounding.support import DEFAULT_THRESHOLD, GroundingScorer
 from proctor.evaluators.measurements import check_fraction
@@ -37,7 +37,7 @@ Evaluate = Callable[..., Any]
 class QualityJudge:
     """A model that scores one quality from 0 to 10 with the built-in prompt of that name.
 
-    `reference_role` says as what it sees the reference; with "" it sees only the output.
+    `reference_role` is the role of the reference in the prompt; with "" the model sees only the output.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class QualityJudge:
         from proctor.models.connect import provider
 
         adapter = provider(model)
-        ends = dict(zip(("low", "high"), map(str, SCALE), strict=True))
-        self._judge = Judge(adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, ends)
+        bounds = dict(zip(("low", "high"), map(str, SCALE), strict=True))
+        self._judge = Judge(adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, bounds)
         self._reference_role = reference_role
-        # The adapter instead of the user's argument, which may contain a key.
+        # Store the adapter, because the user's argument may contain a key.
         self.options = {"model": adapter}
 
     async def score(self, output: Any, reference: Any = None) -> Score:
@@ -78,7 +78,7 @@ class ClaimsJudge:
         self.options = {"model": provider(model)}
 
     async def score(self, output: Any, reference: Any = None) -> Score:
-        """Score the share of claims that are supported."""
+        """Score the fraction of claims that are supported."""
         from proctor.evaluators.judges.claims import grounded_claims
 
         context = "\n\n".join(reference)
@@ -105,18 +105,18 @@ def semantic_similarity(
     The value is the cosine of the two embeddings, at least 0. `embedder` is an address (`local:minilm`,
     `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain embeddings, or a function. The default is
     `local:minilm` if its weights are installed (`proctor models pull minilm`), otherwise `lexical`, which compares
-    letters and not meanings; the details say which, and the report of the run warns. Of several expected texts the
-    nearest counts; of more than eight, only those with the most similar letters are compared. Two lists of texts are
-    compared item by item, and the worst pair counts; with `match="any"` the nearest pair. Other values are compared as
-    JSON.
+    spelling, not meaning; the details show which embedder was used, and the report of the run warns. Of several
+    expected texts, the nearest counts; of more than eight, only those with the most similar spelling are compared. Two
+    lists of texts are compared item by item, and the worst pair counts, or with `match="any"` the nearest pair. Other
+    values are compared as JSON.
 
     `against="baseline"` compares with the baseline's value; this is the default if there is no expected value, and for
     fields other than the output. A short reference (at most 12 words) is also compared with the most similar words
     inside a longer output (in its first 200,000 characters). `excerpts` does that always or never.
 
-    `local:minilm` reads English: other languages, code and emoji are skipped, unless identical.
-    Embeddings ignore negations, and names or numbers of one type are near each other, so a wrong
-    one may pass. With `model`, a model scores how far the meaning is the same.
+    `local:minilm` reads English: other languages, code and emoji are skipped, unless identical. Embeddings ignore
+    negations, and names or numbers of one type are close to each other, so a wrong name or number may pass. With
+    `model`, a model scores how similar the meanings are.
 
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
     >>> score = nearly_same("She has two red cars.", "She has a red car.")
@@ -126,10 +126,10 @@ def semantic_similarity(
     where = "semantic_similarity"
     check_fraction(where, "threshold", threshold)
     if match not in (None, "any"):
-        raise EvaluatorError(f"there is no match {match!r}", where=where, fix='write match="any", or leave it out')
+        raise EvaluatorError(f"unknown match {match!r}", where=where, fix='write match="any", or leave it out')
     if against not in (None, "expected", "baseline"):
         fix = 'write against="expected" or against="baseline"'
-        raise EvaluatorError(f"there is no reference {against!r}", where=where, fix=fix)
+        raise EvaluatorError(f"unknown reference {against!r}", where=where, fix=fix)
     if model is None:
         method: Any = SimilarityScorer(TextEmbedder(embedder, where), threshold, excerpts, match)
     else:
@@ -145,22 +145,22 @@ def semantic_similarity(
 
     options = {"against": against, "excerpts": excerpts, "match": match}
     set_options = {name: value for name, value in options.items() if value is not None}
-    return mark_product(evaluate, by=semantic_similarity, **method.options, threshold=threshold, **set_options)
+    return tag_evaluator(evaluate, factory=semantic_similarity, **method.options, threshold=threshold, **set_options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
 def coherence(threshold: float = 0.8, *, embedder: Embedding = None, model: Model = None) -> Evaluate:
-    """Passes if the output holds together as a text.
+    """Passes if the output is a coherent text.
 
-    It computes five signs from 0 to 1; the worst is the value. Connection: each sentence is near in meaning to the
-    next. Freshness: the same words do not come again and again. Order: articles precede words they can belong to
+    It computes five signs from 0 to 1; the worst is the value. Connection: each sentence is close in meaning to the
+    next. Freshness: the same words are not repeated again and again. Order: articles precede words they can belong to
     (English only). Sequence: numbered points do not run backwards, and a text of several sentences does not start with
     a word that refers back ("however"). Completeness: the last sentence does not end after an article, a conjunction, a
     preposition or a comma, nor without punctuation if others have it. A text of one sentence has no connection.
-    Connection covers the first 300 sentences, and the details say so. Texts that are not prose (a number, a name, a
+    Connection covers only the first 300 sentences; the details show this. Texts that are not prose (a number, a name, a
     list of words, program code) are skipped, and so is every language but English, unless the embedder reads it.
 
-    It finds texts that are mixed up, shuffled, cut off or stuck in a loop. It does not notice
+    It finds texts that are mixed up, shuffled, truncated or stuck in a loop. It does not notice
     sentences in a wrong order, contradictions or subtle leaps; with `model`, a model scores those
     too. `embedder` as for `semantic_similarity`.
 
@@ -178,7 +178,7 @@ def coherence(threshold: float = 0.8, *, embedder: Embedding = None, model: Mode
     async def evaluate(output: Any) -> Score:
         return await method.score(output)  # type: ignore[no-any-return]
 
-    return mark_product(evaluate, by=coherence, threshold=threshold, **method.options)
+    return tag_evaluator(evaluate, factory=coherence, threshold=threshold, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=DEFAULT_THRESHOLD)
@@ -195,13 +195,13 @@ def hallucination_detection(
     `context` is the path of the supporting texts, documents or lists of them in the sample's
     metadata. `with_input` adds the input to them. A sample without context is skipped.
 
-    Each sentence is compared with the three passages of the context that fit it best. A word is supported if the
-    passages contain it, another form of it, or a word near it in meaning. Numbers, names, negations and first-person
-    words count double and need an exact match; words like "the" count half. The value is the support of the weakest
-    sentence, with short sentences weighed together with the rest; it passes from 0.75 (`threshold`). A sentence scores
-    at most 0.7 if it has a number or a name that is not in those passages, denies what they say, says what they deny,
-    or has another month, unit or opposite (left, right). Citation marks, list numbers and courtesies are ignored. The
-    details list the sentences and their unsupported words.
+    Each sentence is compared with the three passages of the context that match it best. A word is supported if the
+    passages contain it, another form of it, or a word close to it in meaning. Numbers, names, negations and
+    first-person words count double and need an exact match; words like "the" count half. The value is the support of
+    the weakest sentence, with short sentences weighted together with the rest; it passes at 0.75 (`threshold`) or
+    higher. A sentence scores at most 0.7 if it has a number or a name that is not in those passages, denies what they
+    state, states what they deny, or has a different month, unit or opposite (left, right). Citation marks, list numbers
+    and courtesies are ignored. The details list the sentences and their unsupported words.
 
     It finds additions and changes, not wrong combinations of words that are all in the context. Names are recognized by
     their capitals; at the start of a sentence, a word that is not ordinary English counts as a name. A rounded number
@@ -219,7 +219,11 @@ def hallucination_detection(
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if model is None else ALL_CLAIMS
     check_fraction(where, "threshold", threshold)
-    path = parse_path(context).text
+    try:
+        path = parse_path(context).text
+    except UsageError as error:
+        what = f"context must be a path: {error.what}"
+        raise EvaluatorError(what, where="hallucination_detection", fix=error.fix) from None
     if model is None:
         method: Any = GroundingScorer(TextEmbedder(embedder, where), threshold)
     else:
@@ -235,21 +239,21 @@ def hallucination_detection(
         return await method.score(output, source)  # type: ignore[no-any-return]
 
     options = {"context": context, "with_input": with_input, "threshold": threshold}
-    return mark_product(evaluate, by=hallucination_detection, **options, **method.options)
+    return tag_evaluator(evaluate, factory=hallucination_detection, **options, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.7)
 def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Model = None) -> Evaluate:
     """Passes if the output addresses the input.
 
-    The value grows with the nearness of input and output in meaning, compared with unrelated texts:
-    0.7 separates answers to this question from answers to others, 1 is the full subject of the
-    question. Of long texts the nearest pieces count, among the first hundred of 150 words.
+    The value grows with the similarity of input and output in meaning, compared with unrelated texts: 0.7 separates
+    answers to this question from answers to other questions, 1 covers the full subject of the question. Long texts are
+    split into pieces of 150 words; the nearest of the first hundred pieces counts.
 
-    It recognizes the subject of a text, not whether it answers: a right answer, a wrong one and the question itself are
-    equally near, and a refusal that does not name its subject is far. Outputs of fewer than five words are skipped, and
-    so are program code and languages that the embedder does not read (the local one reads English). With `model`, a
-    model scores how well the output addresses the input. `embedder` as for `semantic_similarity`.
+    It recognizes the subject of a text, not whether it answers: a right answer, a wrong answer and the question itself
+    are equally similar, and a refusal that does not mention the subject is not. Outputs of fewer than five words are
+    skipped, and so are program code and languages that the embedder does not read (the local embedder reads English).
+    With `model`, a model scores how well the output addresses the input. `embedder` as for `semantic_similarity`.
 
     >>> question = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
     >>> check = relevance(embedder="lexical")
@@ -270,11 +274,11 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
             return Score.skipped("there is no input to compare the output with")
         return await method.score(output, question)  # type: ignore[no-any-return]
 
-    return mark_product(evaluate, by=relevance, threshold=threshold, **method.options)
+    return tag_evaluator(evaluate, factory=relevance, threshold=threshold, **method.options)
 
 
 def _choose_reference(expected: Any, field_context: FieldContext | None) -> Against:
-    """The expected value belongs to the output; other fields have only their baseline."""
+    """Return the expected value for the output, and the baseline for other fields."""
     if field_context is None or (expected is not None and field_context.path == OUTPUT):
         return "expected"
     return "baseline"

@@ -1,4 +1,4 @@
-"""Find the nearest of several texts in meaning, compared completely or by an excerpt."""
+"""Find which of several texts is closest in meaning, comparing whole texts or excerpts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _NGRAM_SIZES = (2, 3, 4)
 _NEGATION_REACH = 4
 _CLAUSE_END = re.compile(r"[.!?;:,\n]+(?=\s|\Z)")
 _NEGATION_ENDS = frozenset({"but", "only"})
-# Of more references only those that look most like the answer are embedded.
+# With more references, embed only those most similar to the answer.
 MAX_REFERENCES = 8
-# The allowed share of words that the embedder does not know, if both texts have some, or only one.
+# The maximum fraction of words unknown to the embedder: in both texts, or in only one.
 MAX_UNKNOWN, MAX_UNKNOWN_ON_ONE_SIDE = 0.05, 0.4
 SAME_VECTOR = 1 - 1e-6
 NOTHING_EXPECTED = "there is nothing to compare with: the expected value is empty"
@@ -44,15 +44,15 @@ IndexedText = tuple[int, str]
 
 
 class Excerpt(NamedTuple):
-    """Some words of a text, the index of the reference they look like, and how much they do."""
+    """Some words of a text, the index of the reference that they resemble, and their similarity."""
 
-    likeness: float
+    similarity: float
     text: str
     reference: int
 
 
 def find_excerpts(text: str, references: Iterable[IndexedText], limit: int = 2) -> list[Excerpt]:
-    """Return the excerpts of a text that look most like one of the references.
+    """Return the excerpts of a text that are spelled most like one of the references.
 
     Words after a negation ("not Paris") are not an excerpt, unless the reference has a negation.
     """
@@ -60,11 +60,11 @@ def find_excerpts(text: str, references: Iterable[IndexedText], limit: int = 2) 
     excerpts = []
     for index, reference in references:
         reference_words = [word.text for word in split_words(reference)]
-        excluded = frozenset[int]() if _has_negation(reference_words) else negated
-        likeness, excerpt = _find_best_window(text_words, reference_words, excluded)
-        if likeness > 0:
-            excerpts.append(Excerpt(likeness, excerpt, index))
-    return sorted(excerpts, key=lambda excerpt: -excerpt.likeness)[:limit]
+        excluded_indexes = frozenset[int]() if _has_negation(reference_words) else negated
+        similarity, excerpt = _find_best_window(text_words, reference_words, excluded_indexes)
+        if similarity > 0:
+            excerpts.append(Excerpt(similarity, excerpt, index))
+    return sorted(excerpts, key=lambda excerpt: -excerpt.similarity)[:limit]
 
 
 def is_negated(text: str, reference: str) -> bool:
@@ -83,7 +83,7 @@ def is_negated(text: str, reference: str) -> bool:
 
 
 def _split_and_find_negated(text: str) -> tuple[list[str], frozenset[int]]:
-    """Return the words of a text, and the indexes of those after a negation in their clause."""
+    """Return the words of a text, and the indexes of words after a negation in their clause."""
     text_words: list[str] = []
     negated: set[int] = set()
     for clause in _CLAUSE_END.split(text[:MAX_CHARACTERS]):
@@ -118,7 +118,7 @@ def select_short_references(text: str, references: Iterable[IndexedText]) -> lis
 def _find_best_window(
     text_words: Sequence[str], reference_words: Sequence[str], negated: frozenset[int]
 ) -> tuple[float, str]:
-    """Return how much the best excerpt looks like the reference, and that excerpt."""
+    """Return the spelling similarity of the best excerpt to the reference, and the excerpt."""
     ngrams = frozenset[str]().union(*map(_get_ngrams, reference_words))
     best, excerpt = 0.0, ""
     # The most promising windows first, so that the loop can stop early.
@@ -130,22 +130,22 @@ def _find_best_window(
             continue
         window = text_words[start : start + size]
         window_ngrams = frozenset[str]().union(*map(_get_ngrams, window))
-        likeness = len(window_ngrams & ngrams) / math.sqrt(len(window_ngrams) * len(ngrams))
-        if likeness > best:
-            best, excerpt = likeness, " ".join(window)
+        similarity = len(window_ngrams & ngrams) / math.sqrt(len(window_ngrams) * len(ngrams))
+        if similarity > best:
+            best, excerpt = similarity, " ".join(window)
     return best, excerpt
 
 
 def _list_windows(
     text_words: Sequence[str], ngrams: frozenset[str], reference_size: int
 ) -> Iterator[tuple[float, int, int]]:
-    """Yield the windows to compare: minus the highest possible likeness, size, start."""
+    """Yield the windows to compare: minus the highest possible similarity, size, start."""
     shared_by_word = {word: len(_get_ngrams(word) & ngrams) for word in set(text_words)}
     shared = [shared_by_word[word] for word in text_words]
     for size in range(max(1, reference_size - _FEWER_WORDS), reference_size + _MORE_WORDS + 1):
         for start in range(len(text_words) - size + 1):
             end = start + size
-            # Without a shared n-gram at both ends a shorter window is as good.
+            # Without a shared n-gram at both ends, a shorter window is as good.
             if shared[start] and shared[end - 1]:
                 bound = min(len(ngrams), sum(shared[start:end]))
                 yield -math.sqrt(bound / len(ngrams)), size, start
@@ -158,7 +158,7 @@ def _get_ngrams(word: str) -> frozenset[str]:
 
 
 class SimilarityMatch(NamedTuple):
-    """The nearest answer and reference by index, and the excerpt if that is nearer."""
+    """The nearest answer and reference by index, and the excerpt if it is nearer than the whole text."""
 
     cosine: float
     answer: int
@@ -190,10 +190,10 @@ class SimilarityScorer:
         if not references:
             return Score.skipped(NOTHING_EXPECTED)
         scores = [await self._score_nearest(*pair) for pair in zip(outputs, references, strict=True)]
-        undecided = next((score for score in scores if not score.ok), None)
-        # An item that fails decides, even if others could not be compared.
-        if undecided is not None and all(score.passed for score in scores if score.ok):
-            return undecided
+        undecided_score = next((score for score in scores if not score.ok), None)
+        # A failed item decides, even if other items could not be compared.
+        if undecided_score is not None and all(score.passed for score in scores if score.ok):
+            return undecided_score
         _, index = min((score.value or 0.0, index) for index, score in enumerate(scores) if score.ok)
         return msgspec.structs.replace(scores[index], reason=f"item {index}: {scores[index].reason}")
 
@@ -207,7 +207,7 @@ class SimilarityScorer:
         if same := set(answers.values()) & set(references.values()):
             details["cosine"] = 1.0
             return Score(1.0, True, f"identical to {preview(min(same))}", details)
-        problem, partial_problem = self._drop_unreadable(answers, references, output, reference)
+        problem, partial_problem = self._drop_unreadable_texts(answers, references, output, reference)
         if problem:
             return Score.skipped(problem, details)
         match = await find_nearest(answers, references, self._embedder, self._use_excerpts)
@@ -244,7 +244,7 @@ class SimilarityScorer:
         reason = f"{method} {match.cosine:.3f}{excerpt} with {preview(reference)}"
         return Score(value, value >= self._threshold, reason, details)
 
-    def _drop_unreadable(
+    def _drop_unreadable_texts(
         self, answers: dict[int, str], references: dict[int, str], output: Any, reference: Any
     ) -> tuple[str, str]:
         """Remove texts that the embedder cannot read.
@@ -265,7 +265,7 @@ class SimilarityScorer:
         return "", first_problem
 
     def _explain_indistinct(self, similarity: float, text: str, reference: str) -> str:
-        """Return why the embedder cannot tell two different texts apart; "" if it can."""
+        """Return why the embedder cannot distinguish two different texts; "" if it can."""
         if similarity < self._threshold:
             return ""
         name = self._embedder.embedder.name
@@ -273,15 +273,15 @@ class SimilarityScorer:
         if left != right:
             share = max(_share_of_words(left, text), _share_of_words(right, reference))
             if share >= (MAX_UNKNOWN if left and right else MAX_UNKNOWN_ON_ONE_SIDE):
-                unknown = ", ".join(sorted(left ^ right)[:5])
-                return f"{name} does not know {unknown}; {EMBEDDER_OR_JUDGE_HINT}"
+                unknown_words = ", ".join(sorted(left ^ right)[:5])
+                return f"{name} does not know {unknown_words}; {EMBEDDER_OR_JUDGE_HINT}"
         if similarity > SAME_VECTOR and _list_tokens(text) != _list_tokens(reference):
             return f"{name} gives these different texts the same vector; {EMBEDDER_OR_JUDGE_HINT}"
         return ""
 
 
-def _share_of_words(unknown: Collection[str], text: str) -> float:
-    return len(unknown) / max(1, len(text.split()))
+def _share_of_words(unknown_words: Collection[str], text: str) -> float:
+    return len(unknown_words) / max(1, len(text.split()))
 
 
 def _list_tokens(text: str) -> list[str]:
@@ -289,7 +289,7 @@ def _list_tokens(text: str) -> list[str]:
 
 
 def list_texts(value: Any) -> list[str] | None:
-    """Return a list of texts; None for any other value."""
+    """Return a list of strings; None for any other value."""
     value = to_plain(value)
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return list(value)
@@ -297,7 +297,7 @@ def list_texts(value: Any) -> list[str] | None:
 
 
 def find_texts_in_data(value: Any) -> list[str]:
-    """Return the texts to read in a value; mappings and JSON are searched."""
+    """Return the strings in a value, including those inside mappings and JSON."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             value = msgspec.json.decode(value)
@@ -308,9 +308,9 @@ def find_texts_in_data(value: Any) -> list[str]:
 
 
 def index_texts(value: Any) -> dict[int, str]:
-    """Return the texts in a value by index: a text, each text of a list, or other values as JSON.
+    """Return the texts in a value by index: a string, each string of a list, or other values as JSON.
 
-    Empty texts are left out, because they have no meaning and endpoints reject them.
+    Empty strings are left out, because they have no meaning and endpoints reject them.
     """
     if value is None:
         return {}
@@ -324,7 +324,7 @@ def index_texts(value: Any) -> dict[int, str]:
 async def find_nearest(
     answers: Mapping[int, str], references: Mapping[int, str], embedder: TextEmbedder, use_excerpts: bool | None = None
 ) -> SimilarityMatch:
-    """Compare every answer with the references that look most like it.
+    """Compare every answer with the references that are spelled most like it.
 
     `use_excerpts` compares excerpts of the answers too: always, never, or (None) only for short
     references in longer answers.
@@ -347,7 +347,7 @@ async def find_nearest(
 def _list_pairs(
     index: int, text: str, references: Mapping[int, str], use_excerpts: bool | None
 ) -> list[tuple[int, str, int]]:
-    """Return what to compare: the index of the answer, an excerpt or "", the index of the reference."""
+    """Return the pairs to compare: the index of the answer, an excerpt or "", the index of the reference."""
     selected = list(references)
     if len(references) > MAX_REFERENCES:
         similar = [excerpt.reference for excerpt in find_excerpts(text, references.items(), MAX_REFERENCES)]

@@ -16,6 +16,7 @@ from proctor.records import codec
 from proctor.records.metric import MetricValue
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
+from proctor.records.validation import explain
 
 Format = Literal["jsonl", "csv", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -31,7 +32,7 @@ VERSION = 1
 
 
 class RunPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="run"):
-    """The start of a run: its metadata, and the baselines that name it."""
+    """The start of a run: its metadata, and the baselines that point to it."""
 
     proctor_run: int
     metadata: RunMetadata
@@ -79,11 +80,11 @@ class ExportedRun(NamedTuple):
 
 
 def detect_format(path: Path, chosen: Format | None = None) -> Format:
-    """Return the chosen format, or else the format that the file's extension implies."""
+    """Return the chosen format, or the format that the file's extension implies."""
     file_format = chosen or EXTENSIONS.get(path.suffix.lower())
     if file_format is None:
         raise UsageError(
-            f"the format cannot be derived from the extension {path.suffix!r}",
+            f"unknown file extension {path.suffix!r}",
             where=str(path),
             fix=f"use one of {', '.join(f'.{name}' for name in FORMATS)}, or add --format",
         )
@@ -112,7 +113,7 @@ def read_part(data: bytes | str, kind: Any, where: str) -> Any:
             raise DamagedFile(
                 "this is not an export of runs", where=where, fix="use a file that `proctor history export` wrote"
             ) from None
-        raise damaged_file(str(error), where) from None
+        raise damaged_file(explain(error), where) from None
 
 
 LINES_PER_CHUNK = 100

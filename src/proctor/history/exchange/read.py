@@ -1,6 +1,6 @@
 """Import runs from a file into a history, each completely or not at all.
 
-Runs are not redacted again: that would store a different run under the same id.
+Runs are not redacted again, because that would store a different run under the same id.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Totals = dict[str, list[float]]
 class Tally:
     """Counts results as they are read: verdicts and mean scores, by configuration and evaluator.
 
-    Only these metrics are compared with the stored ones; a run may have any other metrics too. Earlier
+    Only these metrics are compared with the stored metrics; a run may have any other metrics too. Earlier
     versions ignored skipped scores in the verdict of a result, so a file may match that count instead.
     """
 
@@ -134,10 +134,10 @@ MAX_POSITIONS, MAX_EPOCHS = 100_000_000, 2**32
 
 
 class ImportedRun(msgspec.Struct, frozen=True):
-    """A run from a file; `new` unless the history had it already.
+    """A run from a file; `new` is False if the history already had it.
 
-    `baselines` are the baselines that now name the run, `conflicting_baselines` those that still name another run, and
-    `moved` maps those that moved to the run they named before.
+    `baselines` are the baselines that now point to the run, `conflicting_baselines` the baselines that still point to
+    another run, and `moved` maps moved baselines to their earlier run.
     """
 
     run_id: str
@@ -152,10 +152,10 @@ class ImportedRun(msgspec.Struct, frozen=True):
 def import_runs(
     history: History, path: Path, file_format: Format | None = None, *, move_baselines: bool = False
 ) -> Iterator[ImportedRun]:
-    """Import the runs of a file, one by one; a run that the history has already must be identical.
+    """Import the runs of a file, one by one; a run that already exists in the history must be identical.
 
-    A damaged file raises `DamagedFile` with the line; the runs before that line stay imported. With
-    `move_baselines`, baselines that name another run here move to the run in the file.
+    A damaged file raises `DamagedFile` with the line; the runs before that line stay imported. With `move_baselines`,
+    existing baselines move to the run in the file.
     """
     count = 0
     try:
@@ -165,8 +165,8 @@ def import_runs(
     except DamagedFile as error:
         if not count:
             raise
-        earlier = "the run before this line is" if count == 1 else f"the {count} runs before this line are"
-        fix = f"export the run again; {earlier} already imported"
+        earlier_runs = "the run before this line is" if count == 1 else f"the {count} runs before this line are"
+        fix = f"export the run again; {earlier_runs} already imported"
         raise DamagedFile(error.what, where=error.where, fix=fix) from None
 
 
@@ -190,7 +190,7 @@ def _import_runs(
 
 def _require_file(path: Path) -> Path:
     if not path.is_file():
-        raise UsageError("there is no such file", where=str(path), fix="check the path")
+        raise UsageError("file not found", where=str(path), fix="check the path")
     return path
 
 
@@ -286,7 +286,7 @@ def _find_problem(part: ResultPart, last_position: int, configurations: set[str]
 
 
 def _set_baselines(history: History, part: RunPart, move: bool) -> tuple[list[str], list[str], dict[str, str]]:
-    """Set the baselines of a run, except those that name another run and may not move."""
+    """Set the baselines of a run, except baselines of another run that may not move."""
     current = history.baselines()
     others = {
         name: current[name].run_id

@@ -105,7 +105,7 @@ def _result_cells(result: EvalResult) -> Row:
 
 
 def _text(value: Any) -> str | None:
-    """Return a text unchanged and any other value as JSON; None stays None."""
+    """Return a string unchanged and any other value as JSON; None stays None."""
     if value is None or isinstance(value, str):
         return value
     return codec.encode(value).decode()
@@ -116,7 +116,7 @@ ROWS_PER_CHUNK = 100
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 # Records can be longer than the default limit of 131,072 characters.
 MAX_CELL_LENGTH = 2**31 - 1
-# The csv writer quotes cells that contain any character of its line terminator; both end a row for readers.
+# The csv writer quotes cells that contain a character of its line terminator; readers end a row at either character.
 TERMINATOR = "\r\n"
 
 
@@ -155,7 +155,7 @@ def encode_csv(runs: Iterable[ExportedRun], columns: Iterable[str]) -> Iterator[
 
 
 def escape_formula(cell: Any) -> Any:
-    """Return a cell that no spreadsheet runs: a text like a formula gets a leading apostrophe.
+    """Return a cell that no spreadsheet executes: text that looks like a formula gets a leading apostrophe.
 
     The record in the same row has the original text.
     """
@@ -190,7 +190,7 @@ def read_csv(path: Path) -> Iterator[StoredRow]:
 def _require_columns(names: Iterable[str], where: str) -> None:
     for name in (RECORD, RUN_RECORD):
         if name not in names:
-            raise damaged_file(f"there is no column {name!r}", where)
+            raise damaged_file(f"unknown column {name!r}", where)
 
 
 # One group of rows is in memory at a time, for writing and for reading.

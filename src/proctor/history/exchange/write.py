@@ -25,7 +25,7 @@ from proctor.records.run import RunMetadata
 def export_runs(history: History, runs: Sequence[RunMetadata], file_format: Format) -> Iterator[bytes]:
     """Return the content of a file with stored runs, in chunks; results are read one at a time.
 
-    The history has no redacted values, so the file has none either.
+    Redacted values are not in the history, so they are not in the file either.
     """
     for run in runs:
         if history.is_claimed(run.run_id):
@@ -50,7 +50,7 @@ def _read_run(history: History, run: RunMetadata, baselines: dict[str, str]) -> 
 def _read_results(history: History, run: RunMetadata, positions: array[int]) -> Iterator[ResultPart]:
     try:
         for position, result in zip(positions, history.results(run.run_id), strict=True):
-            # Tags preserve values that JSON lacks, such as tuples and NaN.
+            # Tags preserve values that JSON cannot represent, such as tuples and NaN.
             yield ResultPart(position, tag_result(result))
     except ValueError:
         raise HistoryError(

@@ -17,9 +17,9 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.sessions.current import check_usage
 
-# Settings of a request that apply if the chat model has a field with the name.
+# Settings of a request that apply if the chat model has a field of the same name.
 SETTINGS = ("temperature", "max_tokens", "seed")
-# The raw message carries the usage.
+# The raw message contains the usage.
 _INCLUDE_RAW: dict[str, Any] = {"include_raw": True}
 _FINISH_REASONS = {"end_turn": "stop", "STOP": "stop", "max_tokens": "length", "MAX_TOKENS": "length",
                    "tool_use": "tool_calls"}  # fmt: skip
@@ -34,8 +34,8 @@ def is_chat_model(model: Any) -> bool:
 class LangChainAdapter:
     """A LangChain chat model as a model.
 
-    Tools are bound for each call. Temperature, max_tokens and seed are set if the chat model has a field with
-    the name. Schemas use `with_structured_output` if the chat model has it; after a failure with it, and with
+    Tools are bound for each call. Temperature, max_tokens and seed are set if the chat model has a field of that name.
+    Schemas use `with_structured_output` if the chat model has it; after a failure with it, and with
     `supports_json_schema=False`, the adapter adds instructions instead.
     """
 

@@ -19,16 +19,17 @@ from proctor.models.wire import content_text
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
+from proctor.records.validation import explain
 
-# Names of a parameter that takes the prompt as one text.
+# Names of parameters that take the prompt as one string.
 _TEXT_NAMES = ("prompt", "text", "question")
 
 
 def connect(model: Any, **options: Any) -> ProviderAdapter:
     """Wrap a function, a LangChain chat model, or an OpenAI or Anthropic client.
 
-    `name` is the model's name, which is required for SDK clients. A function takes the messages, or, by its annotation,
-    the prompt as one text (`prompt: str`) or the whole `ModelRequest`.
+    `name` is the model's name, which is required for SDK clients. A function takes the messages or, depending on its
+    annotation, the prompt as one string (`prompt: str`) or the whole `ModelRequest`.
     """
     if isinstance(model, type):
         raise ModelError(f"{model.__name__} is a class, not a model", fix="pass an instance of it")
@@ -47,10 +48,10 @@ def connect(model: Any, **options: Any) -> ProviderAdapter:
 class FunctionAdapter:
     """A function as a model: it takes the prompt and returns the answer.
 
-    Its parameter decides what it gets: one text, if annotated `str` or, without an annotation, named
-    `prompt`, `text` or `question`; the `ModelRequest`, if annotated so or named `request`; dicts with role
-    and content, if annotated as a list of dicts; else the messages. It returns a text, a `ModelResponse`, or
-    a mapping with its fields. A plain function runs in a thread.
+    Its parameter decides what it gets: one string, if annotated `str` or, without an annotation, named `prompt`, `text`
+    or `question`; the `ModelRequest`, if annotated with that type or named `request`; dicts with role and content, if
+    annotated as a list of dicts; otherwise the messages. It returns a string, a `ModelResponse`, or a mapping with the
+    fields of one. A plain function runs in a thread.
     """
 
     def __init__(
@@ -76,17 +77,19 @@ class FunctionAdapter:
             try:
                 result = msgspec.convert(dict(result), ModelResponse)
             except msgspec.ValidationError as error:
-                raise CallFailed(f"{self._label} returned a mapping that is not a ModelResponse: {error}") from None
+                raise CallFailed(
+                    f"{self._label} returned a mapping that is not a ModelResponse: {explain(error)}"
+                ) from None
         if not isinstance(result, ModelResponse):
             raise CallFailed(
                 f"{self._label} returned an object of type {type(result).__name__!r}; "
-                "expected a text, a ModelResponse or a mapping with its fields"
+                "it must return a string, a ModelResponse or a mapping with its fields"
             )
         return result if result.model else msgspec.structs.replace(result, model=self.model)
 
 
 def join_messages(messages: Sequence[Message]) -> str:
-    """Join all messages into one text; name the roles unless all messages are from the system or the user."""
+    """Join all messages into one string; add the roles unless all messages are from the system or the user."""
     texts = [content_text(message.content) for message in messages]
     if all(message.role in ("system", "user") for message in messages):
         return "\n\n".join(texts)
@@ -117,12 +120,12 @@ def _first_parameter(function: Callable[..., Any], name: str) -> inspect.Paramet
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return fallback  # some built-in functions have no signature
+        return fallback  # Some built-in functions have no signature.
     if parameters and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
         return fallback
-    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    positional = [p for p in named if p.kind is not p.KEYWORD_ONLY]
-    required = [p for p in named if p.default is p.empty]
+    named_parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    positional = [p for p in named_parameters if p.kind is not p.KEYWORD_ONLY]
+    required = [p for p in named_parameters if p.default is p.empty]
     if not positional or any(p is not positional[0] for p in required):
         raise ModelError(
             "a function that is used as a model takes one argument: the messages",

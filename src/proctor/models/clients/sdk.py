@@ -35,13 +35,12 @@ async def call_user_code(
     function: Callable[..., Any],
     *args: Any,
     timeout: float | None = None,
-    hide: Callable[[str], str] = lambda text: text,
+    redact: Callable[[str], str] = lambda text: text,
     **kwargs: Any,
 ) -> Any:
     """Call a user's function: await it, or run it in a thread if it blocks.
 
-    Every exception becomes `CallFailed`, which keeps the information about retries; `hide` removes keys from
-    the message.
+    Every exception becomes a `CallFailed` with the information about retries; `redact` removes keys from the message.
     """
     try:
         async with asyncio.timeout(timeout):
@@ -52,15 +51,15 @@ async def call_user_code(
     except ProctorError:
         raise
     except TimeoutError as error:
-        within = "" if timeout is None else f" within {timeout:g} s"
-        raise CallFailed(f"{name} did not answer{within}", retryable=True) from error
+        time_limit_text = "" if timeout is None else f" within {timeout:g} s"
+        raise CallFailed(f"{name} did not answer{time_limit_text}", retryable=True) from error
     except Exception as error:
-        raise to_call_failed(name, error, hide) from error
+        raise to_call_failed(name, error, redact) from error
 
 
-def to_call_failed(name: str, error: Exception, hide: Callable[[str], str] = lambda text: text) -> CallFailed:
-    # Hidden before it is cut: half a key would not be found.
-    message = to_short_line(hide(str(error)), MAX_MESSAGE_CHARS)
+def to_call_failed(name: str, error: Exception, redact: Callable[[str], str] = lambda text: text) -> CallFailed:
+    # Redact before truncating: a truncated key would not be recognized.
+    message = to_short_line(redact(str(error)), MAX_MESSAGE_CHARS)
     what = f"{name} failed: {type(error).__name__}" + (f": {message}" if message else "")
     return CallFailed(what, retryable=is_retryable_error(error), retry_after=_retry_after(error))
 
@@ -91,9 +90,9 @@ def _has_method(client: Any, *names: str) -> bool:
 
 
 class ClientAdapter(WireAdapter):
-    """A client of the `openai` or the `anthropic` package, or one with the same methods.
+    """A client of the `openai` or the `anthropic` package, or an object with the same methods.
 
-    `name` is the name of the model. The client keeps its own key, base URL and retries. Its exceptions become
+    `name` is the name of the model. The client uses its own key, base URL and retries. Its exceptions become
     `CallFailed`.
     """
 
@@ -131,7 +130,7 @@ class ClientAdapter(WireAdapter):
         arguments = self._split_arguments(msgspec.json.decode(body))
         started = self._clock.monotonic()
         try:
-            result = await call_user_code(self.model, self._create, timeout=timeout, hide=self._hide, **arguments)
+            result = await call_user_code(self.model, self._create, timeout=timeout, redact=self._redact, **arguments)
             response = self._wire.read(codec.encode(result), request)
             return HttpResult(response, 1, self._clock.monotonic() - started)
         except CallFailed as error:
@@ -147,11 +146,11 @@ class ClientAdapter(WireAdapter):
         """Return the arguments for the client; unknown fields go into its `extra_body`."""
         if self._takes_any:
             return body
-        known = {key: value for key, value in body.items() if key in self._parameters}
+        known_arguments = {key: value for key, value in body.items() if key in self._parameters}
         extra = {key: value for key, value in body.items() if key not in self._parameters}
-        return {**known, "extra_body": extra} if extra else known
+        return {**known_arguments, "extra_body": extra} if extra else known_arguments
 
-    def _hide(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         for secret in self._secrets:
-            text = secret.hide(text)
+            text = secret.redact(text)
         return text

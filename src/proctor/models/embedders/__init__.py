@@ -1,1 +1,1 @@
-"""Embedders: local models, letters, and Python objects."""
+"""Embedders: local models, comparison by spelling, and Python objects."""

@@ -1,4 +1,4 @@
-"""`lexical`: compares texts by their letters, not by their meaning; it needs no model."""
+"""`lexical`: compares texts by spelling, not by meaning; it needs no model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _shared_instance() -> Lexical:
 class Lexical:
     """Counts runs of two to four letters within words, so that forms of a word are similar.
 
-    A checksum maps the runs to 4,096 buckets; each counts by the square root of its frequency.
+    A checksum maps the runs to 4,096 buckets; the value of a bucket is the square root of its count.
     """
 
     name = NAME
@@ -47,7 +47,7 @@ class Lexical:
 
 
 def letter_vector(text: str) -> list[float]:
-    """Return a vector of length 1, or of zeros for an empty text."""
+    """Return a vector of length 1, or a zero vector for an empty text."""
     counts: Counter[int] = Counter()
     for word in text.casefold().split():
         framed = f" {word} "

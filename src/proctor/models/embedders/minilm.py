@@ -17,7 +17,7 @@ from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
 
-# A larger number means that the file has another format.
+# A larger number means that the file has a different format.
 MAX_HEADER_BYTES = 100_000_000
 
 
@@ -66,7 +66,7 @@ _IDEOGRAPHS = (
 
 
 class _CleanTable(dict[int, str]):
-    """A translation table: control characters vanish, and ideographs become words."""
+    """A translation table that removes control characters and makes each ideograph a word."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -85,7 +85,7 @@ class _CleanTable(dict[int, str]):
 
 
 class _LowerTable(dict[int, str]):
-    """A translation table: lower case, no accents, and spaces around punctuation."""
+    """A translation table that converts to lower case, removes accents, and puts spaces around punctuation."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -97,11 +97,11 @@ class _LowerTable(dict[int, str]):
 
 
 class WordPiece:
-    """A tokenizer; marks such as `[SEP]` in a text are plain text."""
+    """A tokenizer; special tokens such as `[SEP]` in a text are treated as plain text."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._ids = dict(vocabulary)
-        missing = [mark for mark in (UNKNOWN, BEGIN, END) if mark not in vocabulary]
+        missing = [token for token in (UNKNOWN, BEGIN, END) if token not in vocabulary]
         if missing:
             raise ModelError(f"the vocabulary lacks {', '.join(missing)}")
         self._clean_table, self._lower_table = _CleanTable(), _LowerTable()
@@ -114,7 +114,7 @@ class WordPiece:
         return cls({piece: number for number, piece in enumerate(lines)})
 
     def words(self, text: str) -> list[str]:
-        """Split a text into words and signs, in lower case and without accents."""
+        """Split a text into words and symbols, in lower case and without accents."""
         decomposed = unicodedata.normalize("NFD", text.translate(self._clean_table))
         return decomposed.translate(self._lower_table).split()
 
@@ -122,12 +122,12 @@ class WordPiece:
         """Split a text into pieces of the vocabulary; other words become `[UNK]`."""
         return list(chain.from_iterable(map(self._split_word, self.words(text))))
 
-    def unknown(self, text: str) -> tuple[str, ...]:
+    def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the words that the vocabulary cannot represent."""
         return tuple(word for word in self.words(text) if self._split_word(word) == [UNKNOWN])
 
     def token_ids(self, text: str, max_tokens: int) -> list[int]:
-        """Return the ids of the pieces between a begin and an end mark, cut to `max_tokens`."""
+        """Return the ids of the pieces between a start and an end token, truncated to `max_tokens`."""
         # Lazy: words after the last token are not split.
         pieces = islice(chain.from_iterable(map(self._split_word, self.words(text))), max_tokens - 2)
         return [self._ids[piece] for piece in chain([BEGIN], pieces, [END])]
@@ -149,7 +149,7 @@ class WordPiece:
 
 HEADS = 12
 EPSILON = 1e-12
-# This many rows fit into the processor's cache while several functions are applied.
+# This many rows fit into the processor's cache while several functions process them.
 ROWS = 64
 # The attention score of padding.
 NO_ATTENTION = -1e9
@@ -239,7 +239,7 @@ class Bert:
     def _gelu(self, state: Any) -> Any:
         """Apply GELU in place.
 
-        The error function is Abramowitz and Stegun's 7.1.26, exact to 1.5e-7, as 32 bits are.
+        The error function is Abramowitz and Stegun's 7.1.26, accurate to 1.5e-7, about the precision of 32-bit floats.
         """
         np = self._np
         rows = state.reshape(-1, state.shape[-1])
@@ -253,7 +253,7 @@ class Bert:
                 tail *= t
             np.multiply(z, z, out=z)
             tail *= np.exp(-z, out=z)
-            # Half of the tail is the probability above |x|.
+            # Half of the tail is the probability of values above |x|.
             x *= np.where(x >= 0, 1.0 - 0.5 * tail, 0.5 * tail)
         return state
 
@@ -294,12 +294,12 @@ def _multiply(state: Any, matrix: tuple[Any, Any]) -> Any:
 
 
 MAX_PIECES = 256
-# Tokens in one batch: enough to be fast, and little memory.
+# The number of tokens in a batch: large enough to be fast, small enough to save memory.
 BATCH_TOKENS = 2048
 
 
 class MiniLM:
-    """Sentence embeddings of 384 numbers by all-MiniLM-L6-v2; it reads the start of longer texts.
+    """Sentence embeddings of 384 numbers by all-MiniLM-L6-v2, which reads only the start of long texts.
 
     `path` is the file of the weights, in the folder of the vocabulary; both are loaded on first use.
     """
@@ -321,7 +321,7 @@ class MiniLM:
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the words and signs outside of the vocabulary, which all have the same vector."""
-        return self._load()[0].unknown(text)
+        return self._load()[0].unknown_words(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
         with self._compute_lock:

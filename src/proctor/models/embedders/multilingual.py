@@ -59,7 +59,7 @@ class Unigrams:
         ids = [piece for _, piece in self._split(text)] or [UNKNOWN]
         return [BEGIN, *ids[: max_tokens - 2], END]
 
-    def unknown(self, text: str) -> tuple[str, ...]:
+    def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the characters that no piece contains."""
         text = normalize(text)
         return tuple(text[start] for start, piece in self._split(text) if piece == UNKNOWN)
@@ -199,7 +199,7 @@ class Multilingual:
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the characters outside of the vocabulary, which all have the same vector."""
-        return self._load()[0].unknown(text)
+        return self._load()[0].unknown_words(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
         with self._compute_lock:

@@ -12,20 +12,20 @@ from proctor.errors import CallFailed, ModelError
 from proctor.models.clients.sdk import call_user_code
 from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 
-# In order of preference; each takes a list of texts.
+# Method names in order of preference; each takes a list of texts.
 METHODS = ("aembed_documents", "embed_documents", "encode")
 
 
 def connect(model: Any, *, name: str | None = None) -> CachedEmbedder:
     """Make an embedder from a function or an object.
 
-    A function takes a list of texts and returns a vector for each; with a parameter annotated `str`, it takes
-    one text at a time. Both may be async. LangChain embeddings are called by `embed_documents`,
-    sentence-transformers by `encode`. Embedders of the same object share one cache.
+    A function takes a list of texts and returns a vector for each; with a parameter annotated `str`, it takes one text
+    at a time. Both may be async. LangChain embeddings are called with `embed_documents`, sentence-transformers with
+    `encode`. Embedders of the same object share one cache.
     """
     function, label = _find_function(model)
     label = name or f"python:{label}"
-    # A bound method is a new object on each access, so the key has its parts.
+    # A bound method is a new object on each access, so the key contains its parts.
     owner, code = getattr(function, "__self__", None), getattr(function, "__func__", function)
     return shared_embedder(
         ("python", id(owner), id(code), label),
@@ -78,5 +78,5 @@ def _takes_one_text(function: Callable[..., Any]) -> bool:
         first = next(iter(inspect.signature(function).parameters), "")
         return resolve_hints(function).get(first) is str
     except (TypeError, ValueError, NameError):
-        # It has no signature, or its annotations cannot be resolved.
+        # The function has no signature, or its annotations cannot be resolved.
         return False

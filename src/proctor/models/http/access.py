@@ -14,15 +14,15 @@ from proctor.core.retry_policy import RetryPolicy, make_retry_policy
 from proctor.errors import ModelError
 from proctor.models import connect as connections
 
-# In responses only a text this long is certain to be the key.
+# Shorter strings in a response could match the key by chance.
 MIN_KEY_IN_RESPONSE = 16
 _SENDABLE = re.compile(r"[\x21-\x7e]+")
-# The key for servers that no provider owns; no provider's key is sent to them.
-OTHER_KEY = "PROCTOR_API_KEY"
+# The environment variable for the key of any other server; no provider's key is sent there.
+FALLBACK_KEY_VARIABLE = "PROCTOR_API_KEY"
 
 
 def parse_server_url(url: str, *, where: str) -> tuple[str, str]:
-    """Check a base URL; return it without a trailing slash, and its origin, which rate limits belong to."""
+    """Check a base URL; return it without a trailing slash, and its origin; rate limits are tracked per origin."""
     parts = split_http_url(url)
     # The message does not quote the URL, which may contain a password.
     if parts is None:
@@ -85,15 +85,15 @@ class ApiKey:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a key cannot be copied or pickled; connect again where you need it")
 
-    def format_header(self, form: str) -> str:
-        return form.format(self._secret)
+    def format_header(self, template: str) -> str:
+        return template.format(self._secret)
 
-    def hide(self, text: str) -> str:
-        """Remove the key from a text, in any encoding that a server may quote it in."""
-        return known_secrets((self._secret,)).hide(text)
+    def redact(self, text: str) -> str:
+        """Redact the key in a text, in any encoding that a server may use to quote it."""
+        return known_secrets((self._secret,)).redact(text)
 
-    def hide_in_response(self, body: bytes) -> bytes:
-        return known_secrets((self._secret,), MIN_KEY_IN_RESPONSE).hide_in_bytes(body)
+    def redact_response(self, body: bytes) -> bytes:
+        return known_secrets((self._secret,), MIN_KEY_IN_RESPONSE).redact_bytes(body)
 
 
 def find_key(
@@ -115,9 +115,9 @@ def find_key(
             return _check_key(environ[name], name, where)
     if is_required or api_key_env is not None:
         raise ModelError(
-            f"there is no key: {' or '.join(names)} is not set in the environment",
+            f"no API key: {' or '.join(names)} is not set",
             where=where,
-            fix=f"export {names[0]}=… (in Python you can also pass api_key=…)",
+            fix=f"export {names[0]}=… (in Python, you can also pass api_key=…)",
         )
     return ApiKey("", variables[0])
 
@@ -166,10 +166,11 @@ class ModelOptions(ConnectionOptions, total=False):
 
 
 class Provider(NamedTuple):
-    """A provider: its scheme, its URL, and the variables for a gateway's URL and for the key.
+    """A provider: its scheme, its URL, and the environment variables for a gateway's URL and for the key.
 
-    `path` and `models_path` lead to its model `{model}` and to the list of its models. `version` is a suffix
-    that a base URL may have or leave out. `key_header` is the header for the key, and its form.
+    `path` and `models_path` are the URL paths for completions (`{model}` is the model) and for the model list.
+    `version` is an optional suffix of a base URL. `key_header` is the name of the key's header and a format string for
+    its value.
     """
 
     scheme: str
@@ -183,12 +184,12 @@ class Provider(NamedTuple):
     other_headers: Mapping[str, str] = {}
 
     def headers(self, key: ApiKey) -> dict[str, str]:
-        name, form = self.key_header
-        return {**self.other_headers, **({name: key.format_header(form)} if key else {})}
+        name, template = self.key_header
+        return {**self.other_headers, **({name: key.format_header(template)} if key else {})}
 
 
 class ServerAccess(NamedTuple):
-    """A server and its key. `is_explicit` says that the caller chose the server, in code or in a file; a
+    """A server and its key. `is_explicit` is True if the caller chose the server, in code or in a file; a
     server from the provider's own environment variable is a gateway to the same models.
     """
 
@@ -199,7 +200,7 @@ class ServerAccess(NamedTuple):
     is_explicit: bool
 
     def identity(self, model: str, address: str) -> str:
-        """Return the parts of the address and the server that the model's name does not show."""
+        """Return the parts of the address and the server that are not in the model's name."""
         missing = [] if model == address else [address]
         if not self.is_official and not model.startswith(self.base):
             missing.append(self.base)
@@ -209,8 +210,8 @@ class ServerAccess(NamedTuple):
 def resolve_access(provider: Provider, options: ServerOptions, option_type: Any, where: str) -> ServerAccess:
     """Choose the server and its key; reject options that `option_type` does not define.
 
-    A provider's key is sent to the provider, or to a gateway that is set in the provider's own variable. A server
-    that is set with `base_url` gets the key that is set with it, or PROCTOR_API_KEY, or no key.
+    A provider's key is sent to the provider, or to a gateway that is set in the provider's environment variable. A
+    server that is set with `base_url` gets the key that is set with it, or else PROCTOR_API_KEY, or no key.
     """
     # Python does not check the names of a TypedDict at run time.
     error = connections.unknown_options_error(options, list(option_type.__annotations__), where)
@@ -222,7 +223,7 @@ def resolve_access(provider: Provider, options: ServerOptions, option_type: Any,
     base = base.removesuffix(provider.version)
     is_official = base == provider.base_url
     key = find_key(
-        provider.keys if is_official or not explicit_url else [OTHER_KEY],
+        provider.keys if is_official or not explicit_url else [FALLBACK_KEY_VARIABLE],
         api_key=options.get("api_key"),
         api_key_env=options.get("api_key_env"),
         is_required=is_official,

@@ -1,4 +1,4 @@
-"""Adapters of models at a provider's server: everything that all providers do in the same way."""
+"""Adapters of models at a provider's server: the parts that all providers share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proctor.models.prices import Prices, load_prices
 from proctor.models.wire import WireFormat
 from proctor.records.model import ModelRequest, ModelResponse
 
-# A guard against a list of models that never ends.
+# Limits the pages of a list of models, which might never end.
 MAX_PAGES = 20
 
 
@@ -24,7 +24,7 @@ class WireAdapter:
     """A model that is called in a wire format; subclasses send the requests.
 
     Some models reject a setting that others accept, such as a temperature. A rejected setting is left out of that call
-    and of all later ones. After a rejected schema `supports_json_schema` is False, and requests contain instructions.
+    and of all later calls. After a rejected schema `supports_json_schema` is False, and requests contain instructions.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class WireAdapter:
         self._prices, self._price_address = prices, price_address
         self._supports_json_schema = supports_json_schema
         self._clock = clock or SystemClock()
-        # Replaced, never changed in place: calls in several threads may read it.
-        self._without: frozenset[str] = frozenset()
+        # Replaced, never modified in place, because calls in several threads may read it.
+        self._omitted_settings: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -53,7 +53,7 @@ class WireAdapter:
     @property
     def supports_json_schema(self) -> bool:
         """True until the server rejects a schema."""
-        return self._supports_json_schema and "schema" not in self._without
+        return self._supports_json_schema and "schema" not in self._omitted_settings
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Send one request and return the response; `timeout` covers all attempts."""
@@ -61,15 +61,15 @@ class WireAdapter:
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         earlier_attempts = 0
         while True:
-            without = self._without
+            omitted_settings = self._omitted_settings
             try:
-                body = self._wire.write(self._name, request, without)
+                body = self._wire.write(self._name, request, omitted_settings)
                 result = await self._send(body, request, timeout)
             except RequestRejected as error:
                 field = self._wire.rejected_field(error.body, request) if error.status == 400 else None
-                if field is None or field in without:
+                if field is None or field in omitted_settings:
                     raise
-                self._without |= {field}
+                self._omitted_settings |= {field}
                 earlier_attempts += error.attempts
                 if deadline is not None:
                     timeout = max(0.0, deadline - self._clock.monotonic())
@@ -88,7 +88,7 @@ class WireAdapter:
         raise NotImplementedError
 
     def _cost(self, response: ModelResponse) -> float | None:
-        """Price a response; None if it wrote to Anthropic's cache, which has its own price."""
+        """Compute the cost of a response; None if it wrote to Anthropic's cache, which has a separate price."""
         usage = response.raw.get("usage") if isinstance(response.raw, dict) else None
         if isinstance(usage, dict) and usage.get("cache_creation_input_tokens"):
             return None
@@ -96,7 +96,7 @@ class WireAdapter:
 
 
 class HttpAdapter(WireAdapter):
-    """A model at a provider's server; subclasses name the provider and its wire format."""
+    """A model at a provider's server; subclasses set the provider and its wire format."""
 
     _provider: ClassVar[Provider]
     _options: ClassVar[Any] = ModelOptions

@@ -1,7 +1,7 @@
 """One server with one key: its connections, its limiter, and the retries of transient failures.
 
-All adapters of a process that use the same server and key share one endpoint, so that together they respect
-its rate limits. Each event loop has its own connections.
+All adapters of a process that use the same server and key share one endpoint, so that together they respect its rate
+limits. Each event loop has separate connections.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from proctor.core import lifetimes, stopwatch
+from proctor.core import resource_scope, stopwatch
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.http_status import is_loopback
 from proctor.core.retry_policy import OVERLOADED, RATE_LIMITED, RetryPolicy, backoff_seconds, is_retryable_status
@@ -90,7 +90,7 @@ class ClientPool:
 def open_client(keepalive_connections: int, *, is_local: bool, **options: Any) -> httpx2.AsyncClient:
     """Open a client that stores no cookies; its caller limits the concurrency.
 
-    It does not follow redirects. It uses the proxies of the environment, but not for this machine.
+    It does not follow redirects. It uses the proxies of the environment, except for connections to this machine.
     """
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -120,12 +120,12 @@ class HttpCall(NamedTuple):
     name: str
     url: str
     body: bytes | None
-    # For the message when the server does not have the model.
+    # Shown in the message if the server does not have the model.
     model: str = ""
 
 
 class HttpResult(NamedTuple, Generic[T]):
-    """The parsed response, the number of attempts, and the seconds of the last one."""
+    """The parsed response, the number of attempts, and the duration of the last attempt in seconds."""
 
     value: T
     attempts: int
@@ -133,7 +133,7 @@ class HttpResult(NamedTuple, Generic[T]):
 
 
 class UnreadableBody(Exception):
-    """The body is cut off or is not JSON: the transfer failed, so a retry may help."""
+    """The body is truncated or is not JSON: the transfer failed, so a retry may help."""
 
 
 class UnexpectedBody(Exception):
@@ -151,7 +151,7 @@ class RequestRejected(CallFailed):
 
 
 class _TransientError(Exception):
-    """This attempt failed; the next may succeed. `pause` is the wait that the server asks for."""
+    """This attempt failed; the next may succeed. `pause` is the wait that the server requests."""
 
     def __init__(self, what: str, pause: float | None = None, *, is_rate_limited: bool = False) -> None:
         super().__init__(what)
@@ -179,13 +179,13 @@ class Endpoint:
         *,
         limiter: Limiter | None = None,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self.origin = origin
         self.key = key
         self.clock = clock or SystemClock()
-        self.chance = chance or random.Random()
-        self.limiter = limiter or Limiter(clock=self.clock, chance=self.chance)
+        self.rng = rng or random.Random()
+        self.limiter = limiter or Limiter(clock=self.clock, rng=self.rng)
         self._rejections = KeyRejections(self.clock)
         self._headers = {"Content-Type": "application/json", "User-Agent": f"proctor/{VERSION}", **headers}
         self._pool_key = ("proctor.providers", endpoint_digest(origin, headers))
@@ -203,7 +203,7 @@ class Endpoint:
         """
         started = self.clock.monotonic()
         deadline = None if timeout is None else started + timeout
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             attempts, failure = 0, None
             while True:
                 attempts += 1
@@ -216,8 +216,8 @@ class Endpoint:
                 except (_FinalError, UnexpectedBody) as error:
                     raise self._rejected(call, error, attempts) from None
                 except PauseTooLong as error:
-                    # The request of this attempt was not sent.
-                    raise self._pause_too_long(call, error.why, error.seconds, attempts - 1) from None
+                    # The request was not sent in this attempt.
+                    raise self._pause_too_long(call, error.reason, error.seconds, attempts - 1) from None
                 except TimeoutError:
                     raise self._timed_out(call, timeout or 0.0, attempts, failure) from None
                 stopwatch.note_failure(self._describe("", str(failure), attempts).strip())
@@ -232,7 +232,7 @@ class Endpoint:
         allowed = stopwatch.time_limit() if left is None else left
         seconds = policy.request_timeout(allowed or 0.0)
         max_pause = seconds if allowed is None else min(seconds, allowed)
-        # If the deadline comes first, one timer is enough.
+        # If the deadline is earlier, one timer is enough.
         needs_timer = math.isfinite(seconds) and (left is None or seconds < left)
         async with asyncio.timeout(left):
             return await self._request(call, read, seconds if needs_timer else None, max_pause, attempt)
@@ -256,12 +256,12 @@ class Endpoint:
                 raise self._status_error(call, status, body, headers, generation)
             self._rejections.clear(call.url)
             try:
-                value = read(self.key.hide_in_response(body))
+                value = read(self.key.redact_response(body))
             except UnreadableBody as error:
                 raise _TransientError(f"sent a response that cannot be read: {error}") from None
             self.limiter.record_success()
-            if headers.exhausted:
-                self.limiter.pause(headers.exhausted)
+            if headers.reset_after:
+                self.limiter.pause(headers.reset_after)
             return value, self.clock.monotonic() - started
         finally:
             self.limiter.release()
@@ -269,7 +269,9 @@ class Endpoint:
     async def _exchange(self, call: HttpCall) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         import httpx2
 
-        pool = lifetimes.open_shared(self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close)
+        pool = resource_scope.open_shared(
+            self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close
+        )
         pooled = pool.choose()
         pooled.running += 1
         try:
@@ -297,8 +299,8 @@ class Endpoint:
         self, call: HttpCall, status: int, body: bytes, headers: RateHeaders, generation: int
     ) -> _TransientError | _FinalError:
         """Classify an error status, and pass it to the limiter and the key rejections."""
-        error = read_error_body(body, self.key.hide)
-        phrase = next((known.phrase for known in HTTPStatus if known == status), "")
+        error = read_error_body(body, self.key.redact)
+        phrase = next((http_status.phrase for http_status in HTTPStatus if http_status == status), "")
         what = f"answered {status} {phrase}".rstrip()
         if error.message:
             what = f"{what}: {error.message}"
@@ -309,7 +311,7 @@ class Endpoint:
             return _FinalError(status, what, error)
         if status in OVERLOADED:
             self.limiter.record_overload(generation)
-        pauses = (headers.retry_after, error.retry_after, headers.exhausted)
+        pauses = (headers.retry_after, error.retry_after, headers.reset_after)
         pause = next((seconds for seconds in pauses if seconds is not None), None)
         if pause:
             self.limiter.pause(pause, what)
@@ -324,14 +326,14 @@ class Endpoint:
         deadline: float | None,
         started: float,
     ) -> None:
-        """Wait before the next attempt, or raise the failure if there is none.
+        """Wait before the next attempt, or raise the failure if there is no other attempt.
 
         A rate-limited call is retried as long as there is time, even beyond `retries`.
         """
         now = self.clock.monotonic()
         allowed = stopwatch.time_limit()
         limit = (math.inf if allowed is None else allowed) if deadline is None else deadline - now
-        # A stopwatch stops in the limiter, so retries beyond the limit need a clock that runs on.
+        # A stopwatch stops in the limiter, so retries beyond the limit need a clock that keeps running.
         left = started + limit - now if deadline is None else limit
         is_overtime = attempts > policy.retries
         if is_overtime and not (failure.is_rate_limited and policy.retries and math.isfinite(left)):
@@ -339,11 +341,11 @@ class Endpoint:
             if failure.is_rate_limited and policy.retries:
                 what = f"{what}; without a timeout, retries={policy.retries} is the limit"
             raise self._failed(call, what, attempts, failure.pause)
-        delay = backoff_seconds(attempts, policy.retry_delay, self.chance)
+        delay = backoff_seconds(attempts, policy.retry_delay, self.rng)
         if failure.pause:
             if failure.pause > min(limit, policy.request_timeout(limit if math.isfinite(limit) else 0.0)):
                 raise self._pause_too_long(call, str(failure), failure.pause, attempts)
-            # Every call waits for the pause in the limiter, so this one does not wait for it here.
+            # Every call waits for the pause in the limiter, so this call need not wait here.
             delay = policy.retry_delay if is_overtime else 0.0
         if delay >= left and (is_overtime or deadline is not None):
             raise self._failed(call, f"{failure}; no time was left for a retry", attempts, failure.pause)
@@ -374,14 +376,14 @@ class Endpoint:
         return self._failed(call, what, attempts)
 
     def _failed(self, call: HttpCall, what: str, attempts: int, retry_after: float | None = None) -> CallFailed:
-        described = self._describe(call.name, what, attempts)
-        return CallFailed(described, retryable=True, retry_after=retry_after)
+        message = self._describe(call.name, what, attempts)
+        return CallFailed(message, retryable=True, retry_after=retry_after)
 
     def _describe(self, name: str, what: str, attempts: int) -> str:
-        return self.key.hide(f"{name} {what}" + (f" ({attempts} attempts)" if attempts > 1 else ""))
+        return self.key.redact(f"{name} {what}" + (f" ({attempts} attempts)" if attempts > 1 else ""))
 
 
-# Weak, so that an endpoint lasts as long as the adapters that use it.
+# Weak references, so that an endpoint lasts as long as the adapters that use it.
 _ENDPOINTS: WeakValueDictionary[str, Endpoint] = WeakValueDictionary()
 _ENDPOINTS_LOCK = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Errors that a server answers with, and the URLs where it keeps rejecting a key."""
+"""Error responses of a server, and the URLs that keep rejecting a key."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class ErrorBody(NamedTuple):
     retry_after: float | None = None
 
 
-def read_error_body(body: bytes, hide: Callable[[str], str] = lambda text: text) -> ErrorBody:
-    """Read the error body of any provider; quote the beginning of a body in another format.
+def read_error_body(body: bytes, redact: Callable[[str], str] = lambda text: text) -> ErrorBody:
+    """Read the error body of any provider; quote the start of a body in another format.
 
-    `hide` removes keys from the message before it is cut, because half a key would not be found.
+    `redact` removes keys before the message is truncated, because a truncated key would not be recognized.
     """
     try:
         decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return ErrorBody(to_short_line(hide(body.decode("utf-8", "replace")), MAX_QUOTE))
+        return ErrorBody(to_short_line(redact(body.decode("utf-8", "replace")), MAX_QUOTE))
     if isinstance(decoded, list) and len(decoded) == 1:
         decoded = decoded[0]
     error = decoded.get("error", decoded) if isinstance(decoded, dict) else decoded
     if not isinstance(error, dict):
-        return ErrorBody(to_short_line(hide(_to_text(error)), MAX_QUOTE))
+        return ErrorBody(to_short_line(redact(_to_text(error)), MAX_QUOTE))
     message = error.get("message") or error.get("detail") or error
     return ErrorBody(
-        to_short_line(hide(_to_text(message)), MAX_QUOTE),
+        to_short_line(redact(_to_text(message)), MAX_QUOTE),
         _to_text(error.get("type") or error.get("status")),
         _to_text(error.get("code")),
         _to_text(error.get("param")),
@@ -55,7 +55,7 @@ def _to_text(value: Any) -> str:
 
 
 def to_short_line(text: str, max_length: int) -> str:
-    """Put a text on one line and cut it."""
+    """Put a text on one line and truncate it."""
     text = " ".join(text.split())
     return text if len(text) <= max_length else text[:max_length] + "…"
 
@@ -71,12 +71,13 @@ def _gemini_delay(details: Any) -> float | None:
 
 # A gateway may reject a valid key now and then, but rarely this often in a row.
 MAX_REJECTIONS = 3
-# The block ends by itself, so that a key that becomes valid works without a restart.
+# The block expires, so that a key that becomes valid works without a restart.
 BLOCK_SECONDS = 30.0
 
 
 class KeyRejection(NamedTuple):
-    """The latest rejection of a key: its text, the error, how often in a row, and the block's end."""
+    """The latest rejection of a key: its message, the error, the number of rejections in a row, and the end of the
+    block."""
 
     what: str
     error: ErrorBody
@@ -85,7 +86,7 @@ class KeyRejection(NamedTuple):
 
 
 class KeyRejections:
-    """The URLs of an endpoint that reject its key; counted by URL, as a key may fit only some."""
+    """The URLs of an endpoint that reject its key; counted by URL, because a key may be valid for only some."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""How many calls an endpoint takes at once, and when: learned from its responses.
+"""Limit the concurrent calls to an endpoint, adapting to its responses.
 
 One limiter serves all users of an endpoint, from any thread and event loop. It halves its window when the
 endpoint is overloaded and widens it again while calls succeed.
@@ -21,25 +21,25 @@ from proctor.core.http_status import parse_retry_after
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # OpenAI writes x-ratelimit-remaining-requests, Anthropic anthropic-ratelimit-requests-remaining;
-# the text before and after the word identifies the limit.
+# the strings before and after the word identify the limit.
 _RATE_HEADER = re.compile(r"(.*ratelimit.*)-(remaining|reset)(.*)")
 
-WINDOW = 64
+INITIAL_WINDOW = 64
 MAX_WINDOW = 1024
-# After a pause, calls restart spread over this share of it, but at most over these seconds.
+# After a pause, calls restart spread over this fraction of it, but at most over these seconds.
 SPREAD_SHARE, MAX_SPREAD_SECONDS = 0.1, 2.0
 # A longer pause is probably a mistake, and one wrong header must not block an endpoint for good.
 MAX_PAUSE_SECONDS = 3600.0
 
 
 class RateHeaders:
-    """The headers of a response that concern time; None where a header is missing.
+    """The rate-limit headers of a response; None if a header is missing.
 
-    `retry_after` is the pause that the endpoint asks for; `exhausted` is the time until the endpoint renews a
-    limit that is used up.
+    `retry_after` is the pause that the endpoint requests; `reset_after` is the time in seconds until an exhausted limit
+    resets.
     """
 
-    __slots__ = ("exhausted", "retry_after", "should_retry")
+    __slots__ = ("reset_after", "retry_after", "should_retry")
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]], now: datetime) -> None:
         self.retry_after: float | None = None
@@ -66,7 +66,7 @@ class RateHeaders:
             for limit in limits.values()
             if _parse_number(limit.get("remaining", "")) == 0
         ]
-        self.exhausted = max((wait for wait in waits if wait is not None), default=None)
+        self.reset_after = max((wait for wait in waits if wait is not None), default=None)
 
 
 def _parse_number(text: str) -> float | None:
@@ -74,15 +74,15 @@ def _parse_number(text: str) -> float | None:
 
 
 class PauseTooLong(Exception):
-    """The endpoint asks for a longer pause than the caller can wait.
+    """The endpoint requests a longer pause than the caller can wait.
 
-    `why` is the error response that asked for the pause, if it was one.
+    `reason` is the error response that requested the pause, if there was one.
     """
 
-    def __init__(self, seconds: float, why: str = "") -> None:
+    def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(f"a pause of {seconds:.3g} s")
         self.seconds = seconds
-        self.why = why
+        self.reason = reason
 
 
 class _Waiter:
@@ -110,32 +110,32 @@ class _Waiter:
 
 
 class Limiter:
-    """Slots for calls, in the order of the calls.
+    """Grants slots to calls, first come, first served.
 
-    A call that waits out a pause keeps its slot: no other call could use it. A call whose event loop stops
+    A call that waits for the end of a pause keeps its slot: no other call could use it. A call whose event loop stops
     without being closed keeps its slot too.
     """
 
     def __init__(
         self,
-        window: int = WINDOW,
+        window: int = INITIAL_WINDOW,
         *,
         max_window: int = MAX_WINDOW,
         clock: Clock | None = None,
-        chance: random.Random | None = None,
+        rng: random.Random | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._chance = chance or random.Random()
+        self._rng = rng or random.Random()
         self._lock = threading.Lock()
         self._queue: deque[_Waiter] = deque()
         self.window = window
         self._max_window = max(max_window, window)
         self.in_flight = 0
         self._generation = 0
-        self._succeeded = 0
+        self._success_count = 0
         self._paused_until = -math.inf
         self._spread = 0.0
-        self._why = ""
+        self._pause_reason = ""
 
     @property
     def waiting(self) -> int:
@@ -169,7 +169,7 @@ class Limiter:
                 with stopwatch.paused():
                     while (left := self.remaining_pause()) > 0:
                         self._check_pause(max_pause)
-                        await self._clock.sleep(left + self._chance.uniform(0.0, self._spread))
+                        await self._clock.sleep(left + self._rng.uniform(0.0, self._spread))
             except BaseException:
                 self.release()
                 raise
@@ -182,17 +182,17 @@ class Limiter:
         self._wake(granted)
 
     def record_success(self) -> None:
-        """Count a success before `release`: as many as the window has slots add one slot.
+        """Count a success before `release`; after as many successes as it has slots, the window grows by one.
 
         A success counts only while at least half of the window is in use.
         """
         with self._lock:
             if 2 * self.in_flight < self.window:
                 return
-            self._succeeded += 1
-            if self._succeeded < self.window:
+            self._success_count += 1
+            if self._success_count < self.window:
                 return
-            self._succeeded = 0
+            self._success_count = 0
             self.window = min(self._max_window, self.window + 1)
             granted = self._grant()
         self._wake(granted)
@@ -202,22 +202,22 @@ class Limiter:
         with self._lock:
             if generation == self._generation:
                 self._generation += 1
-                self._succeeded = 0
+                self._success_count = 0
                 self.window = max(1, self.window // 2)
 
-    def pause(self, seconds: float, why: str = "") -> None:
+    def pause(self, seconds: float, reason: str = "") -> None:
         """Stop sending for some seconds, at most an hour; a longer pause stays in effect."""
         seconds = min(seconds, MAX_PAUSE_SECONDS)
         with self._lock:
             until = self._clock.monotonic() + seconds
             if until > self._paused_until:
-                self._paused_until, self._why = until, why
+                self._paused_until, self._pause_reason = until, reason
                 self._spread = min(SPREAD_SHARE * seconds, MAX_SPREAD_SECONDS)
 
     def _check_pause(self, max_pause: float) -> None:
         left = self.remaining_pause()
         if left > max_pause:
-            raise PauseTooLong(left, self._why)
+            raise PauseTooLong(left, self._pause_reason)
 
     def _take_slot(self, at_front: bool) -> _Waiter | None:
         """Take a free slot, or join the queue. The caller holds the lock."""
@@ -250,13 +250,13 @@ class Limiter:
             lost = sum(not waiter.wake(running_loop) for waiter in granted)
             if not lost:
                 return
-            # Calls in a closed loop never use their slots: pass them on.
+            # Calls in a closed loop never use their slots, so pass the slots on.
             with self._lock:
                 self.in_flight -= lost
                 granted = self._grant()
 
     def _withdraw(self, waiter: _Waiter) -> None:
-        """Remove a cancelled call from the queue, or give its slot back."""
+        """Remove a cancelled call from the queue, or release its slot."""
         with self._lock:
             if not waiter.is_granted:
                 self._queue.remove(waiter)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.aliases import accept_aliases
+from proctor.core.resources import describe_os_error
 from proctor.errors import CallFailed, ModelError
 from proctor.models.connect import provider
 from proctor.models.model_calls import call_key, find_response, read_stored_call, store_response
@@ -29,16 +30,16 @@ from proctor.records.model import ModelRequest, ModelResponse
 
 # The length of an excerpt, and how much of it comes before the first difference.
 EXCERPT_CHARS, CONTEXT_CHARS = 60, 20
-# Judges fence quoted text with a digest of it, which differs whenever anything else does.
+# Judges fence quoted text with a digest of the text, which changes with the text.
 _FENCE = re.compile(r"<<<[^<>\n]{1,80}? ([0-9a-f]{16})\b")
-# Stands for a field that only one side has.
+# The value of a field that only the other side has.
 _MISSING = object()
-# A waiting call retries if it has this share of its time left after the first call has failed.
+# A waiting call retries if it has this fraction of its time left after the first call has failed.
 MIN_EXTRA_TIME = 0.1
 
 
 class Difference(NamedTuple):
-    """The first field that differs, and an excerpt of it on either side."""
+    """The first field that differs, and an excerpt from each side."""
 
     field: str
     requested: str
@@ -46,7 +47,7 @@ class Difference(NamedTuple):
 
 
 def first_difference(requested: ModelRequest, stored: ModelRequest) -> Difference | None:
-    """Return where two requests first differ, or None if they are equal."""
+    """Return the first difference between two requests, or None if they are equal."""
     difference = _compare(_without_fences(requested), _without_fences(stored), ())
     return difference or _compare(codec.to_plain(requested), codec.to_plain(stored), ())
 
@@ -54,7 +55,7 @@ def first_difference(requested: ModelRequest, stored: ModelRequest) -> Differenc
 def nearest_request(requested: ModelRequest, stored: Iterable[ModelRequest]) -> int | None:
     """Return the index of the most similar request, or None if there are none.
 
-    Fewest different fields come first, then most common lines, then the longest common beginning and end. The
+    Fewer different fields rank first, then more common lines, then a longer common start and end. The
     comparison is fast rather than exact, because it looks at all requests.
     """
     features = _Features(requested)
@@ -95,7 +96,7 @@ def _common_prefix(a: str, b: str) -> int:
 
 
 def _without_fences(request: ModelRequest) -> dict[str, Any]:
-    """Return the request as plain data, with one word for the digests of all fences."""
+    """Return the request as plain data, with the same word for the digests of all fences."""
     text = codec.encode(request).decode()
     for digest in set(_FENCE.findall(text)):
         text = text.replace(digest, "mark")
@@ -133,7 +134,7 @@ def _excerpt(text: str, start: int) -> str:
 
 
 class ModelWrapper:
-    """A model around another one (an adapter, an address, or a Python object), with its name and identity."""
+    """A wrapper of another model (an adapter, an address, or a Python object), with its name and identity."""
 
     def __init__(self, model: Any) -> None:
         self._adapter: ProviderAdapter = provider(model)
@@ -147,7 +148,7 @@ class ModelWrapper:
 
 
 def connect(address: str, *, source_model: Any) -> Cached:
-    """Cache the responses of the source model in the folder that the address names.
+    """Cache the responses of the source model in the folder of the address.
 
     In an eval file: `{model: "cached:.proctor/answers", source_model: "openai:gpt-4o-mini"}`.
     """
@@ -177,7 +178,7 @@ class DiskCache:
             return None
 
     def put(self, key: str, data: bytes) -> None:
-        """Store data under a key; readers see the old data or the new data, never a part."""
+        """Store data under a key; readers see either the old data or the new data."""
         path = self._path(key)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
@@ -188,7 +189,7 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise ModelError(
-                f"a response cannot be cached: {error.strerror or error}",
+                describe_os_error(error, "a response cannot be cached"),
                 where=str(self._folder),
                 fix="choose a folder that you can write to",
             ) from None
@@ -207,9 +208,9 @@ class DiskCache:
 class Cached(ModelWrapper):
     """A model whose responses are cached and reused for equal requests.
 
-    Failures are not cached. Of several equal concurrent requests only the first is sent; the others share its
-    response or its failure. A caller with clearly more time left than the first sends the request again if
-    the failure is transient. `explain` describes a cache miss.
+    Failures are not cached. If several equal requests are concurrent, only the first is sent; the others share its
+    response or its failure. A caller with clearly more time left than the first call sends the request again if the
+    failure is transient. `explain` describes a cache miss.
 
     >>> import tempfile
     >>> from proctor.records.session import Message
@@ -251,7 +252,7 @@ class Cached(ModelWrapper):
     async def _send(self, key: str, call: _RunningCall, request: ModelRequest) -> ModelResponse:
         """Send the request for all waiting callers; if this call is cancelled, one of them sends it."""
         try:
-            # Another call may have stored the response since the first look.
+            # Another call may have stored the response in the meantime.
             response = find_response(self._store, self._adapter, request)
             if response is None:
                 response = await self._adapter.complete(request, timeout=_remaining(call.deadline))
@@ -331,7 +332,7 @@ def _has_more_time(deadline: float, other_deadline: float) -> bool:
 
 
 def _mirror(source: Future[ModelResponse]) -> Future[ModelResponse]:
-    """Return a future that ends with another and can be cancelled without it."""
+    """Return a future that follows another future and can be cancelled separately."""
     mirror = Future[ModelResponse]()
 
     def copy(done: Future[ModelResponse]) -> None:

@@ -14,18 +14,20 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.core.aliases import accept_aliases
+from proctor.core.resources import describe_os_error
 from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError
 from proctor.models.answer_format import is_json
 from proctor.models.wrappers.cached import ModelWrapper, first_difference, nearest_request
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
+from proctor.records.validation import explain
 from proctor.version import VERSION
 
 SCHEMA_VERSION = 1
-# How many missing calls get a hint about the nearest recording.
+# The number of missing calls that get a hint about the nearest recording.
 MAX_HINTS = 20
-# How often, and how far apart, to check an unfinished last line before repairing it.
+# The number and the interval of checks of an unfinished last line before it is repaired.
 CHECKS, CHECK_SECONDS = 5, 0.02
 
 
@@ -56,7 +58,7 @@ class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     error: RecordedError | None = None
     supports_json_schema: bool = msgspec.field(default=False, name="fits_schema")
     identity: str = ""
-    # The name in files that exist.
+    # The name in existing files.
     recording_id: str = msgspec.field(default="", name="sitting")
     take: int = 0
 
@@ -98,7 +100,7 @@ class RecordingModel(ModelWrapper):
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the model and record the result."""
-        # Numbered when a call starts: responses arrive in any order.
+        # Numbered when a call starts, because responses arrive in any order.
         digest = codec.digest(request)
         with self._lock:
             self._takes[digest] += 1
@@ -134,10 +136,10 @@ class RecordingModel(ModelWrapper):
 class ReplayModel:
     """Replays the calls of a cassette without calling a model.
 
-    All fields of a request must match. Repeated requests get their responses in the recorded order, and the
-    last response from then on; of several recordings the last one counts. Judges send equal requests in no
-    fixed order: if their responses differed, a replay may give them to other trials. A request without a
-    recording fails; the first failures name the nearest recording and the difference.
+    All fields of a request must match. Repeated requests get their responses in the recorded order, and after that the
+    last response; of several recordings, the last one counts. Judges send equal requests in no fixed order: if their
+    responses differed, a replay may return them to different trials. A request without a recording fails; the first
+    failures show the nearest recording and the difference.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, model: str | None = None) -> None:
@@ -146,8 +148,8 @@ class ReplayModel:
         self.model = _select_model({call.model for _, call in calls}, model, str(path))
         self._calls = [(line, call) for line, call in calls if call.model == self.model]
         first = self._calls[0][1]
-        # As recorded, so that comparisons treat the replay as the same run. A request with a
-        # schema means that the model supported schemas when the request was made.
+        # Taken from the recording, so that comparisons treat the replay as the same run. A recorded request with a
+        # schema means that the model supported schemas.
         self.supports_json_schema = first.supports_json_schema or first.request.schema is not None
         self.identity = first.identity
         self._lock = threading.Lock()
@@ -193,7 +195,7 @@ class ReplayModel:
 
 
 def _group_takes(calls: Iterable[Call]) -> dict[bytes, list[Call]]:
-    """Return the takes of each request in order, from the last recording that has it."""
+    """Return the takes of each request in order, from the last recording that contains it."""
     groups: dict[bytes, list[Call]] = {}
     for call in calls:
         groups.setdefault(codec.encode_canonical(call.request), []).append(call)
@@ -226,9 +228,7 @@ def _read_calls(file: Path) -> Iterator[tuple[int, Call]]:
         lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise ModelError(
-            f"the cassette cannot be read: {error.strerror or error}",
-            where=str(file),
-            fix="record one with record:FILE",
+            describe_os_error(error, "the cassette cannot be read"), where=str(file), fix="record one: record:FILE"
         ) from None
     _check_header(lines[0], str(file))
     for number, line in enumerate(lines[1:], start=2):
@@ -241,7 +241,9 @@ def _parse_call(line: bytes, where: str) -> Call:
     try:
         call = msgspec.json.decode(line, type=Call)
     except msgspec.DecodeError as error:
-        raise ModelError(f"this line is not a recorded call: {error}", where=where, fix="delete the line") from None
+        raise ModelError(
+            f"this line is not a recorded call: {explain(error)}", where=where, fix="delete the line"
+        ) from None
     if (call.response is None) == (call.error is None):
         raise ModelError("a recorded call must have either a response or an error", where=where, fix="delete the line")
     return call
@@ -275,7 +277,7 @@ def _open_cassette(file: Path) -> None:
             try:
                 os.link(temporary, file)
             except FileExistsError:
-                pass  # another process was first
+                pass  # Another process created it first.
             finally:
                 temporary.unlink()
         with file.open("rb") as lines:
@@ -283,7 +285,7 @@ def _open_cassette(file: Path) -> None:
             is_unfinished = _has_unfinished_line(lines)
     except OSError as error:
         raise ModelError(
-            f"the cassette cannot be written: {error.strerror or error}",
+            describe_os_error(error, "the cassette cannot be written"),
             where=str(file),
             fix="choose a file in a folder that you can write to",
         ) from None

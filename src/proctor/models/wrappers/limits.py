@@ -59,7 +59,7 @@ def connect(address: str, *, source_model: Any) -> Paced:
 class Paced(ModelWrapper):
     """A model that is called at an even rate by all users of this object.
 
-    A call whose turn comes after its timeout fails at once and says how long to wait.
+    A call whose turn comes after its timeout fails immediately; the error contains the time to wait.
 
     >>> Paced(lambda messages: "yes", per_minute=300).interval
     0.2
@@ -78,7 +78,8 @@ class Paced(ModelWrapper):
         rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
         if len(rates) != 1 or not 0 < rates[0] < float("inf"):
             raise ModelError(
-                "the rate must be a number above 0", fix="set either per_second or per_minute, as in per_second=5"
+                "the rate must be a number greater than 0",
+                fix="set either per_second or per_minute, as in per_second=5",
             )
         self.interval = 1.0 / rates[0]
         self._clock = clock or SystemClock()

@@ -49,10 +49,10 @@ def _make_baseline_property(path: str, doc: str) -> property:
 class FieldContext:
     """One field of a result, with the full result.
 
-    `result` is the full result: output, usage, latency_ms, configuration, and any recorded data. The baseline
-    is the one that the result records (`baseline_output`, `baseline_usage`, or a mapping `baseline`), unless
-    `baseline` is the result of another configuration. `epochs` are the field's values in all repeats of the
-    sample, None if a repeat failed or has no such field.
+    `result` is the full result: output, usage, latency_ms, configuration, and any recorded data. The baseline comes
+    from the result itself (`baseline_output`, `baseline_usage`, or a mapping `baseline`), unless `baseline` is the
+    result of another configuration. `epochs` are the field's values in all epochs of the sample, None for an epoch that
+    failed or lacks the field.
 
     >>> context = FieldContext("tokens", {"usage": {"total_tokens": 450},
     ...     "baseline_usage": {"total_tokens": 500}}, path="usage.total_tokens")
@@ -103,7 +103,7 @@ class FieldContext:
 
     @property
     def baseline_epochs(self) -> tuple[Any, ...]:
-        """The field's values in all repeats of the sample in the baseline."""
+        """The field's values in all epochs of the sample in the baseline."""
         self.looked_for_baseline = self._is_baseline
         return self._baseline_epochs
 
@@ -127,7 +127,7 @@ class FieldContext:
             return default
 
     def field_exists(self, path: str) -> bool:
-        """True if the result has such a field, even if it is null."""
+        """True if the result has this field, even if it is null."""
         return parse_path(path).exists(self.full_result)
 
     input = _make_property("input", "The input of the target.")

@@ -28,7 +28,7 @@ class FieldScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One field over all trials: it passed if it was judged and passed in every trial."""
+    """One field over all trials; it passed if every trial has a verdict and passed."""
 
     field: str
     scores: tuple[FieldScore, ...] = ()
@@ -43,7 +43,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     def score(self) -> Score:
         """The field's score; over several trials all must pass, and the value is the mean.
 
-        `details["parts"]` then holds the score of each trial, named by what differs between them.
+        `details["parts"]` then holds the score of each trial, with a label for the differences between them.
         """
         return self._combine([trial.score for trial in self.scores])
 
@@ -67,7 +67,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         scores = tuple(trial for trial in self.scores if trial.configuration == configuration)
         if not scores:
             names = {trial.configuration for trial in self.scores}
-            raise ConfigError(f"there is no configuration {configuration!r}", fix=suggest_name(configuration, names))
+            raise ConfigError(f"unknown configuration {configuration!r}", fix=suggest_name(configuration, names))
         return FieldResult(self.field, scores)
 
     def _combine(self, scores: Sequence[Score]) -> Score:
@@ -86,7 +86,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     @property
     def _labels(self) -> list[str]:
-        """A name for each trial: its configuration, with sample and epoch if they differ."""
+        """A label for each trial: its configuration, with sample and epoch if they differ."""
         has_samples = len({trial.sample_id for trial in self.scores}) > 1
         has_epochs = len({trial.epoch for trial in self.scores}) > 1
         return [

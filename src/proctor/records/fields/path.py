@@ -29,7 +29,7 @@ class Path(NamedTuple):
     start: tuple[str, ...] = ()
 
     def find(self, value: Any) -> Any:
-        """Return the value at the path; `FieldMissing` names a missing key.
+        """Return the value at the path; a missing key raises `FieldMissing`.
 
         Mappings, lists, dataclasses, structs and models are all supported; null is a value. A `*` returns a
         list of the values in every item. If the output is the last answer of messages that a target returned,
@@ -87,7 +87,7 @@ class Path(NamedTuple):
         for name, item in items:
             start = (*self.start, *self.keys[:index], str(name))
             inner = Path(".".join((*start, *rest)), rest, start).find(item)
-            # A second `*` returns a list, unless there is a key of that name.
+            # A second `*` returns a list, unless `*` is a key.
             values += inner if EVERY in rest and isinstance(inner, list) else [inner]
         return values
 
@@ -103,7 +103,7 @@ class Path(NamedTuple):
 
 def parse_path(path: str) -> Path:
     r"""Parse a path, or raise `ConfigError`. Write a dot inside a key as `\.`."""
-    # A value of another type may not be hashable.
+    # A value of another type may be unhashable.
     return _parse(path) if isinstance(path, str) else _reject(path)
 
 
@@ -123,7 +123,7 @@ def _reject(path: Any) -> NoReturn:
 
 def _find_problem(text: Any) -> str:
     if not isinstance(text, str):
-        return f"expected a text, got {type(text).__name__}"
+        return f"must be a string, got {type(text).__name__}"
     keys = _DOT.split(text)
     if not text.strip():
         return "the path is empty"
@@ -207,6 +207,6 @@ def _suggest(value: Any, key: str, rest: Sequence[str]) -> str:
     names = [str(name) for name in (value if isinstance(value, Mapping) else _list_names(value))]
     if not names:
         return ""
-    listed = ", ".join(names[:_MAX_KEYS_SHOWN]) + (", …" if len(names) > _MAX_KEYS_SHOWN else "")
+    name_list = ", ".join(names[:_MAX_KEYS_SHOWN]) + (", …" if len(names) > _MAX_KEYS_SHOWN else "")
     close = suggest_name(key, names)
-    return f"{close} Fields: {listed}" if "did you mean" in close else f"choose one of: {listed}"
+    return f"{close} Fields: {name_list}" if "did you mean" in close else f"choose one of: {name_list}"

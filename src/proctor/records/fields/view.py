@@ -1,4 +1,4 @@
-"""A trial as its evaluators see it: a field, with options, baseline and epochs."""
+"""The view of a trial for its evaluators: a field, with options, baseline and epochs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proctor.records.session import Usage
 from proctor.records.trial import DEFAULT_CONFIGURATION, Trial
 
 RECORDED = "recorded"
-# Metadata of these names does not describe a trial that was run.
+# Metadata with these names does not describe a trial that was run.
 _CALL_KEYS = ("usage", "latency_ms", "session", "configuration")
 
 
@@ -27,10 +27,10 @@ class Field(NamedTuple):
 class TrialView(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A trial with the data that evaluators of fields need; never stored.
 
-    `options` are those of its configuration, `baseline` is the same sample's trial in the baseline
-    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial belongs to it).
-    `epochs` are all repeats of the sample (None for an unknown one) in its last epoch; None in the others.
-    For a field's evaluators `output` is the field's value, and `full_trial` the complete trial.
+    `options` are the options of its configuration, `baseline` is the same sample's trial in the baseline configuration
+    (`is_compared` is True if there is one, `is_baseline` if this trial belongs to it). In the last epoch, `epochs` are
+    the trials of all epochs of the sample (None for an unknown trial); in other epochs it is None. For a field's
+    evaluators `output` is the field's value, and `full_trial` the complete trial.
     """
 
     options: Mapping[str, Any] = {}
@@ -62,7 +62,7 @@ def focus_on_field(trial: Trial, field: Field) -> TrialView:
 def make_context(trial: Trial, default: Field) -> FieldContext:
     """Make the context of a field for an evaluator.
 
-    `default` is the evaluator's own field, used if none was selected.
+    `default` is the evaluator's default field, used if no field was selected.
     """
     if not isinstance(trial, TrialView):
         return FieldContext(default.name, view_as_mapping(trial), path=default.path)
@@ -129,14 +129,14 @@ def _read_record(trial: Trial) -> dict[str, Any]:
 
 
 def _was_run(trial: Trial, record: Mapping[str, Any]) -> bool:
-    """True if a target was called: its latency is measured and is not the recorded one."""
+    """True if a target was called: its latency is measured, not recorded."""
     if not trial.latency_ms:
         return False
     return OUTPUT not in record or record.get("latency_ms") != trial.latency_ms
 
 
 def _merge_configuration(trial: Trial, recorded: Any) -> dict[str, Any]:
-    """Return the name and options of a trial's configuration, with the recorded ones."""
+    """Return the name and options of a trial's configuration, including recorded options."""
     configuration = {"name": trial.configuration, **getattr(trial, "options", {})}
     if recorded is None:
         return configuration
@@ -160,7 +160,7 @@ def field_values(trial: Trial, fields: Mapping[str, str]) -> tuple[dict[str, Any
         try:
             context = make_context(trial, Field(name, path))
             values[name], delta = context.value, context.delta
-        except Exception:  # a custom property may raise anything
+        except Exception:  # A custom property may raise anything.
             continue
         if delta is not None:
             deltas[name] = delta
@@ -175,12 +175,12 @@ def _read_values(trials: tuple[Trial | None, ...], path: str) -> list[Any]:
         try:
             has_output = trial is not None and trial.error is None
             values.append(field.find(view_as_mapping(trial)) if has_output and trial is not None else None)
-        except Exception:  # a custom property may raise anything
+        except Exception:  # A custom property may raise anything.
             values.append(None)
     return values
 
 
 def _list_usage(usage: Usage) -> dict[str, Any]:
-    """Return the known numbers of a usage; reading an unknown one fails."""
+    """Return the known numbers of a usage; reading an unknown number fails."""
     numbers = {**msgspec.structs.asdict(usage), "total_tokens": usage.total_tokens}
     return {name: number for name, number in numbers.items() if number is not None}

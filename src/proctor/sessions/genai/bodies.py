@@ -86,7 +86,7 @@ def _split_choices(value: Any, key: str) -> tuple[Any, list[Any]]:
 
 
 def _split_first(choices: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the pieces of the first choice, which some services split, and the other choices."""
+    """Return the pieces of the first choice, which some servers split, and the other choices."""
     pieces: list[Any] = list(choices[:1])
     others: list[Any] = []
     indexes = [choice.get("index") if isinstance(choice, Mapping) else None for choice in choices]
@@ -132,7 +132,7 @@ def _lower_keys(value: Any) -> Any:
         return [_lower_keys(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    # Arguments and results of tools have their own names.
+    # The keys of tool arguments and results are not converted.
     return {
         (name := f"{key[:1].lower()}{key[1:]}"): entry if name in _TOOL_DATA else _lower_keys(entry)
         for key, entry in value.items()
@@ -141,7 +141,7 @@ def _lower_keys(value: Any) -> Any:
 
 
 def _has_content_parts(fields: Mapping[str, Any]) -> bool:
-    """Return True for a response of ADK: a content with parts, without a role."""
+    """Return True for a response of ADK: content with parts, without a role."""
     content = fields.get("content")
     return isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple)
 
@@ -154,7 +154,9 @@ def _flatten(value: Any) -> Sequence[Any] | None:
     for item in value:
         items.extend(item if isinstance(item, list | tuple) else [item])
     is_known = [is_message(item) or _is_wrapped(item) for item in items]
-    is_complete = all(known or is_bare_message(entry) for known, entry in zip(is_known, items, strict=True))
+    is_complete = all(
+        is_known_message or is_bare_message(entry) for is_known_message, entry in zip(is_known, items, strict=True)
+    )
     return items if any(is_known) and is_complete else None
 
 

@@ -1,4 +1,4 @@
-"""Parse messages in the shapes of OpenAI, Anthropic, Gemini, LangChain, Vercel and OpenTelemetry."""
+"""Parse messages in the formats of OpenAI, Anthropic, Gemini, LangChain, Vercel and OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("tool", "function"), "tool"),
     **dict.fromkeys(("user", "human"), "user"),
 }
-# Roles only under `role`: as a `type` they mean other things.
+# These are roles only under the key `role`; as a `type` they mean something else.
 _OTHER_ROLES: dict[str, Role] = {
     **dict.fromkeys(("bot", "chatbot", "agent"), "assistant"),
     **dict.fromkeys(("customer", "client"), "user"),
@@ -38,7 +38,7 @@ _FUNCTION_KEYS = ("function", "custom", *_CALL_KEYS)
 # Calls of Anthropic, whose results are separate parts.
 _CALL_PARTS = ("server_tool_use", "mcp_tool_use")
 _RESULT = "_tool_result"
-# Call items of OpenAI's responses; hosted ones contain their result.
+# Call items of OpenAI's responses; hosted calls contain their result.
 _HOSTED_ITEMS = (
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
 )  # fmt: skip
@@ -66,7 +66,7 @@ _CONTINUATIONS = tuple(" \t\n.,;:!?'’)]}-")
 class ParsedMessages(NamedTuple):
     """Messages with the thoughts, tool definitions and finish reasons found among them.
 
-    `failed` are the indexes of failed tool results. `alternatives` are further answers to the same request.
+    `failed` are the indexes of failed tool results. `alternatives` are other answers to the same request.
     """
 
     messages: list[Message]
@@ -78,7 +78,7 @@ class ParsedMessages(NamedTuple):
 
 
 def parse_messages(items: Sequence[Any], default_role: str = "user") -> ParsedMessages:
-    """Parse messages; `default_role` applies to those without a role."""
+    """Parse messages; `default_role` applies to messages without a role."""
     parsed = ParsedMessages([], [], [], [], set(), [])
     called_tools: set[str] = set()
     for item in _join_fragments(items) if default_role == "assistant" else items:
@@ -95,7 +95,7 @@ def parse_messages(items: Sequence[Any], default_role: str = "user") -> ParsedMe
 
 
 def is_message(value: Any) -> bool:
-    """Return True for a mapping in the shape of a message."""
+    """Return True for a mapping that has the format of a message."""
     if not isinstance(value, Mapping):
         return False
     fields = _unwrap(value)
@@ -133,7 +133,7 @@ def _unwrap(value: Any) -> Mapping[str, Any]:
 def _restore_tool_role(fields: Mapping[str, Any], called_tools: Collection[str]) -> Mapping[str, Any]:
     """Set the role of a tool result that has the name of its tool as the role, or no role.
 
-    Langfuse's handler for LangChain.js writes tool results like that.
+    Langfuse's handler for LangChain.js writes tool results this way.
     """
     role = fields.get("role")
     if role is None and called_tools and is_bare_message(fields):
@@ -180,8 +180,8 @@ def _parse_message(
 class _MessageSplitter:
     """Splits an item into messages.
 
-    Results of earlier calls come before it. If the provider ran a tool, the call, its result and
-    the following text are parts of one item: they become three messages.
+    Results of earlier calls come first. If the provider ran a tool, the call, its result and the following text are
+    parts of one item and become three messages.
     """
 
     def __init__(self, fields: Mapping[str, Any], role: Role, *, is_item: bool) -> None:
@@ -211,7 +211,7 @@ class _MessageSplitter:
             self._results.append((result, is_failure))
 
     def finish(self) -> Iterator[tuple[Message, bool]]:
-        """Yield the rest; an item with nothing else is an empty message."""
+        """Yield the remaining message; an item without content is an empty message."""
         yield from self._flush(is_empty=not (self._has_output or self._results or self._is_item))
 
     def _flush(self, *, is_empty: bool = False) -> Iterator[tuple[Message, bool]]:
@@ -265,7 +265,7 @@ def _get_calls(fields: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _with_kwargs(fields: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return a message and its `additional_kwargs`, where LangChain puts the fields that it does not know."""
+    """Return a message merged with its `additional_kwargs`, where LangChain puts unknown fields."""
     kwargs = fields.get("additional_kwargs")
     return (fields, kwargs) if isinstance(kwargs, Mapping) else (fields,)
 
@@ -314,7 +314,7 @@ def _find_spoken_text(fields: Mapping[str, Any]) -> str | None:
 def _join_content(parts: Sequence[Any], role: str) -> Any:
     texts = [BREAK if part is BREAK else _get_text(part) for part in parts]
     if all(text is not None for text in texts):
-        # OpenTelemetry's texts, under "content", are separate texts: each begins a line.
+        # OpenTelemetry's texts, under "content", are separate texts: each starts a new line.
         is_otel = any(isinstance(part, Mapping) and "content" in part for part in parts)
         return join_texts((text for text in texts if text), "" if is_otel else role)
     return [to_plain(part) for part in parts if part is not BREAK]
@@ -355,7 +355,7 @@ def _get_inner(fields: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, A
 
 
 def _is_failure(fields: Mapping[str, Any]) -> bool:
-    """Return True for a failed result, as Anthropic, LangChain and the Vercel SDK mark it."""
+    """Return True for a failed result, as marked by Anthropic, LangChain and the Vercel SDK."""
     output = fields.get("output")
     output_type = output.get("type") if isinstance(output, Mapping) else None
     is_marked = fields.get("is_error") is True or fields.get("status") == "error"
@@ -394,7 +394,7 @@ def _has_failed(part: Mapping[str, Any]) -> bool:
 def _join_fragments(answer: Sequence[Any]) -> Sequence[Any]:
     """Join the messages of one answer that are pieces of one message.
 
-    Pieces share an id or break in the middle of sentences; other messages stay unchanged.
+    Pieces share an id or end in the middle of sentences; other messages stay unchanged.
     """
     groups: list[list[Any]] = []
     for message in answer:

@@ -33,7 +33,7 @@ class SpanEvent(NamedTuple):
 class CallMessages(NamedTuple):
     """The messages that a model call received and returned.
 
-    `unreadable` lists the attributes that should contain messages but do not. `thoughts` are not in the
+    `unreadable` lists the attributes that should contain messages but cannot be parsed. `thoughts` are not in the
     messages because later calls do not repeat them. `input_sources` and `output_sources` list the
     attributes that were read; a name that ends with a dot is a prefix.
     """
@@ -48,10 +48,12 @@ class CallMessages(NamedTuple):
 
 
 def read_call_messages(attributes: Mapping[str, Any], events: Iterable[SpanEvent] = ()) -> CallMessages:
-    """Read the messages of a model call, each direction by the first convention that has it."""
+    """Read the messages of a model call, each direction from the first convention that has it."""
     messages = _read_json(attributes)
-    listed = decode_json(attributes.get("events"))
-    listed_events = [event for event in listed if isinstance(event, Mapping)] if isinstance(listed, list) else []
+    logged_events = decode_json(attributes.get("events"))
+    listed_events = (
+        [event for event in logged_events if isinstance(event, Mapping)] if isinstance(logged_events, list) else []
+    )
     events = [*events, *(SpanEvent(str(event.get("event.name", "")), event) for event in listed_events)]
     if not (messages.inputs and messages.outputs):
         messages = _merge(messages, _read_events(events))
@@ -87,7 +89,7 @@ def _add_instructions(
 
 
 def _merge(first: CallMessages, second: CallMessages) -> CallMessages:
-    """Fill the empty fields of the first with those of the second."""
+    """Fill the empty fields of the first messages with the fields of the second."""
     return CallMessages(
         first.inputs or second.inputs,
         first.outputs or second.outputs,
@@ -129,7 +131,7 @@ def _read_json(attributes: Mapping[str, Any]) -> CallMessages:
         if value is None:
             value, source = decode_json(attributes.get(older_name)), older_name
         elif not isinstance(value, Mapping):
-            # Probably cut off: this attribute is always a list.
+            # Probably truncated: this attribute is always a list.
             unreadable.append(name)
             return None, [source]
         if value is None or value == "":
@@ -157,8 +159,8 @@ def _read_events(events: Sequence[SpanEvent]) -> CallMessages:
             inputs.append({"role": role, **data})
         elif name.startswith("gen_ai.") and name != "gen_ai.evaluation.result":
             messages = _merge(messages, _read_json(data))
-    single = _combine(parse_messages(inputs), parse_messages(outputs, "assistant"), (), ())
-    return _merge(messages, single)._replace(input_sources=(EVENTS,), output_sources=(EVENTS,))
+    directional_messages = _combine(parse_messages(inputs), parse_messages(outputs, "assistant"), (), ())
+    return _merge(messages, directional_messages)._replace(input_sources=(EVENTS,), output_sources=(EVENTS,))
 
 
 def _read_bodies(attributes: Mapping[str, Any], input_name: str, output_name: str) -> CallMessages:

@@ -1,6 +1,6 @@
-"""Read model and tool calls from finished spans, by the GenAI conventions of OpenTelemetry.
+"""Read model and tool calls from finished spans, according to OpenTelemetry's GenAI conventions.
 
-Also understands what OpenInference, OpenLLMetry, LangSmith and the Vercel AI SDK write.
+Also supports the spans of OpenInference, OpenLLMetry, LangSmith and the Vercel AI SDK.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from proctor.sessions.genai import values as conventions
 from proctor.sessions.genai.messages import SpanEvent, read_call_messages
 from proctor.sessions.genai.values import CallType, decode_json, parse_arguments, text_or_none
 
-# More digits than any token count has.
+# More digits than any token count.
 _MAX_DIGITS = 15
 
 
@@ -81,12 +81,12 @@ def get_operation(attributes: Mapping[str, Any]) -> str | None:
 
 
 def is_container_span(attributes: Mapping[str, Any]) -> bool:
-    """Return True for spans of agents, chains and the like, which contain calls."""
+    """Return True for spans of agents, chains and similar operations, which contain calls."""
     return get_operation(attributes) in conventions.CONTAINER_OPERATIONS
 
 
 def get_exception_message(events: Iterable[SpanEvent]) -> str:
-    """Return the message of the exception that a span recorded, or an empty text."""
+    """Return the message of the exception that a span recorded, or an empty string."""
     messages = (e.attributes.get("exception.message") for e in events if e.name == "exception")
     return next((str(message) for message in messages if message), "")
 

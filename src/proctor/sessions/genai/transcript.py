@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from proctor.records.session import Message
 
-# How many conversations of a trial are compared: its agents and their branches.
+# The number of conversations of a trial to compare: its agents and their branches.
 MAX_CONVERSATIONS = 32
 
 Atom = tuple[str, str]
@@ -16,8 +16,7 @@ Atom = tuple[str, str]
 class Transcript:
     """Selects the messages that a trial has not seen yet.
 
-    Agents take turns, cut old turns and repeat requests, so each call is compared with the
-    conversation that it shares most with.
+    Agents take turns, drop old turns and repeat requests, so each call is compared with the most similar conversation.
     """
 
     def __init__(self) -> None:

@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-# Deeper values are stored but not searched, because no message is nested that deep.
+# More deeply nested values are stored but not searched, because no message is nested this deeply.
 MAX_DEPTH = 100
-# How many spaces may precede JSON.
+# The maximum number of spaces before JSON.
 _MAX_SPACE = 40
 
 
@@ -37,7 +37,7 @@ def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
 
 
 def parse_arguments(value: Any) -> dict[str, Any]:
-    """Return the arguments of a tool as a mapping; a value that is not one gets an empty name."""
+    """Return the arguments of a tool as a mapping; any other value gets an empty name."""
     arguments = decode_json(value)
     if isinstance(arguments, Mapping):
         return {str(key): to_plain(item) for key, item in arguments.items()}
@@ -45,7 +45,7 @@ def parse_arguments(value: Any) -> dict[str, Any]:
 
 
 def to_plain(value: Any) -> Any:
-    """Copy a value with plain dicts and lists in place of SDK types."""
+    """Copy a value with plain dicts and lists instead of SDK types."""
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
@@ -130,12 +130,12 @@ def is_known_attribute(name: str) -> bool:
     return name.startswith(_KNOWN_PREFIXES) or name in _KNOWN_NAMES
 
 
-# Stands for a part between two texts: a tool call, a thought, an image.
+# Marks a part between two texts: a tool call, a thought, an image.
 BREAK: Final = object()
 
 
 def join_texts(texts: Iterable[Any], role: str) -> str:
-    """Join the texts of a message; `BREAK` begins a new line for every role.
+    """Join the texts of a message; `BREAK` starts a new line for every role.
 
     Models split one answer into several texts (at citations, or while streaming), and their clients
     join them without a separator. Users and tools send separate texts, one per line.

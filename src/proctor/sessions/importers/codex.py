@@ -18,7 +18,7 @@ import msgspec
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import decode_json, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.message_parts import extract_text, join_parts, plain_text
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
@@ -56,9 +56,9 @@ _LAST_LINE = re.compile(r"(?:^|\n)Process exited with code (-?\d{1,9})\s*\Z")
 
 
 class MessageContent(NamedTuple):
-    """A message content, and the parts that only mark an image in it.
+    """The content of a message, and the parts that only mark an image in it.
 
-    `texts` are the forms in which an event may repeat it, most likely first.
+    `texts` are the variants that an event may repeat, most likely first.
     """
 
     content: Any
@@ -85,7 +85,7 @@ def parse_content(content: str | list[Any]) -> MessageContent:
 
 
 def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
-    """Return True for the text before or after an image that names it."""
+    """Return True for a text before or after an image that contains its name."""
     text = plain_text(parts[index], _TEXT_TYPES) or ""
     if text == _IMAGE_END:
         return index > 0 and as_mapping(parts[index - 1]).get("type") == _IMAGE_TYPE
@@ -94,7 +94,7 @@ def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
 
 
 class EchoMatcher:
-    """Finds the events that repeat no item, so that no item contains their message."""
+    """Finds the events whose message no item contains."""
 
     def __init__(self) -> None:
         self._items: list[tuple[int, Role, Sequence[str]]] = []
@@ -132,7 +132,7 @@ def _claim_nearest(indexes: list[int], index: int) -> bool:
 
 
 class LogLine(NamedTuple):
-    """A line and its number; `rolled_back` are the values that it rolls back."""
+    """A line and its number; `rolled_back` are the values that the line rolls back."""
 
     number: int
     value: Any
@@ -140,7 +140,7 @@ class LogLine(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """The position at which a turn begins, and its texts; an item and its event are one turn."""
+    """The start position of a turn, and its texts; an item and its event are one turn."""
 
     position: int
     texts: frozenset[str]
@@ -155,7 +155,7 @@ class TurnLog:
         self._lines: list[LogLine] = []
         self._turns: list[_Turn] = []
         self._removed: set[int] = set()
-        # By the index of a line that rolls back: the first index that it covers.
+        # Maps the index of a rollback line to the first index that it covers.
         self._covered_from: dict[int, int] = {}
 
     def lines(self) -> Iterator[LogLine]:
@@ -187,7 +187,7 @@ class TurnLog:
     def _begin_turn(self, texts: frozenset[str], *, is_event: bool) -> None:
         last = self._turns[-1] if self._turns else None
         if last is not None and last.is_open and last.is_event != is_event:
-            # An event directly before or after an item repeats it, even with other words.
+            # An event directly before or after an item repeats it, even in different words.
             is_adjacent = last.position == len(self._lines) - 1
             if is_adjacent or last.texts & texts:
                 self._turns[-1] = last._replace(is_open=False)
@@ -285,7 +285,7 @@ class _SessionReader:
         return bool(self._id) and header_id != self._id and not self._is_forked
 
     def add_line(self, line: int, value: Any) -> None:
-        """Store a line until all are known: later lines roll earlier ones back."""
+        """Store a line until all lines are known, because later lines may roll back earlier lines."""
         header = _get_header(value)
         if header and self._id is None:
             self._id = header["id"]
@@ -364,7 +364,7 @@ class _SessionReader:
         name = name or item_type.removesuffix("_call")
         self._builder.add_call(ToolCall(name, parse_arguments(item.get(key)), call_id=call_id))
         read_fields = {"call_id": call_id, "name": name, "type": item_type}
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
+        self._builder.add_note(line, remaining_fields(omit_keys(item, key), read_fields))
 
     def _add_hosted_call(self, line: int, item: Mapping[str, Any]) -> None:
         """Add a call that the provider ran; the log may lack its result."""
@@ -380,7 +380,7 @@ class _SessionReader:
             read_fields["result"] = result
         else:
             self._builder.add_call(call)
-        self._builder.add_note(line, unread_fields(omit_keys(item, key), read_fields))
+        self._builder.add_note(line, remaining_fields(omit_keys(item, key), read_fields))
 
     def _add_output(self, line: int, item: Mapping[str, Any]) -> None:
         call_id, output = as_text(item.get("call_id")), item.get("output")
@@ -394,7 +394,7 @@ class _SessionReader:
         if duration is None and seconds is not None:
             duration = seconds * 1000
         self._builder.add_result(call_id, result, error=error, duration_ms=duration)
-        self._builder.add_note(line, unread_fields(item, {"output": output, "call_id": call_id}) | rest)
+        self._builder.add_note(line, remaining_fields(item, {"output": output, "call_id": call_id}) | rest)
 
     def _add_event(self, _line: int, event: Mapping[str, Any], envelope: Mapping[str, Any]) -> None:
         builder, event_type = self._builder, str(event.get("type"))
@@ -413,7 +413,7 @@ class _SessionReader:
             builder.add_unknown(f"event: {event_type}", envelope)
 
     def _add_outcome(self, event: Mapping[str, Any]) -> None:
-        """Add the outcome of a call; this line may come before or after the output."""
+        """Add the outcome of a call; this event may come before or after the output."""
         call_id, code = as_text(event.get("call_id")), event.get("exit_code")
         has_failed = event.get("status") in ("failed", "declined") or event.get("success") is False
         error = None
@@ -466,7 +466,7 @@ def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str,
 
 
 def _find_exit_code(output: str) -> int | None:
-    """Return the exit code that the program wrote; the output of the command is not searched."""
+    """Return the exit code that the program wrote; ignore the output of the command."""
     start = _OUTPUT.search(output)
     codes = _EXIT.findall(output, 0, start.start()) if start else []
     codes = codes or _LAST_LINE.findall(output)

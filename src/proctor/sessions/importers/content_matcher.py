@@ -27,7 +27,7 @@ _STRUCTURE_KEYS = frozenset((
     "additional_kwargs", "kwargs", "data", "instructions", "system_instruction", "systemInstruction",
     "config", "custom", "thinking", "reasoning",
 ))  # fmt: skip
-# Names and ids: they never match content, even if the text is the same.
+# Names and ids never match content, even if the strings are equal.
 _NAME_KEYS = {
     **dict.fromkeys(("name", "toolName"), "name"),
     **dict.fromkeys(("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId"), "id"),
@@ -46,7 +46,7 @@ _PHASES = frozenset(("start", "success", "finish", "error", "retry", "update", "
 
 
 class ContentLine(NamedTuple):
-    """A line of text or a number, and the keys that lead to it."""
+    """A line of text or a number, and the path of keys to it."""
 
     path: tuple[str, ...]
     line: str
@@ -59,7 +59,7 @@ class _Positions:
 
     def __init__(self) -> None:
         self._positions: list[int] = []
-        # For each number the next free number, which is the number itself while its position is free.
+        # Maps each index to the next unused index; an unused index maps to itself.
         self._next = [0]
 
     def add(self, position: int) -> None:
@@ -67,7 +67,7 @@ class _Positions:
         self._next.append(len(self._positions))
 
     def first_after(self, position: int) -> int | None:
-        """Return the number of the first free position after another."""
+        """Return the index of the first unused position after `position`."""
         number = bisect_right(self._positions, position)
         while (next_number := self._next[number]) != number:
             self._next[number] = self._next[next_number]
@@ -82,7 +82,7 @@ class _Positions:
 
 
 class ContentMatcher:
-    """Matches values to the texts, numbers and booleans of events, line by line.
+    """Matches values to the strings, numbers and booleans of events, line by line.
 
     A value matches if the events have each of its lines under the same keys, in the same order. Each line of the events
     matches once. Speakers and calls are not compared, so pass only values that these events were read from.
@@ -97,7 +97,7 @@ class ContentMatcher:
     def consume(self, value: Any) -> bool:
         """Return True if the events contain the whole value; its lines do not match again.
 
-        Adjacent texts of an answer are one text in the events and several in the value.
+        The events join adjacent text parts of an answer; the value may still have them separate.
         """
         return self._consume(value) or ((joined := _join_texts(value)) != value and self._consume(joined))
 
@@ -116,7 +116,7 @@ class ContentMatcher:
         return bool(matches)
 
     def strip_content(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
-        """Return the attributes without those of the sources whose content the events have."""
+        """Return the attributes, minus the `sources` whose content is already in the events."""
         prefixes = tuple(source for source in sources if source.endswith("."))
         return {
             name: value
@@ -132,7 +132,7 @@ class ContentMatcher:
 
     def unmatched_fields(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a message with content that the events lack."""
-        # Content first, because an id with the same text must not match its line.
+        # Content first, because an id with the same string must not match its line.
         keys = sorted(message, key=lambda key: key not in _CONTENT_KEYS)
         matched = {key for key in keys if self._has_field(key, message[key])}
         return {key: value for key, value in message.items() if key not in matched}
@@ -184,9 +184,9 @@ def _get_event_content(event: Event) -> Any:
 
 
 def iterate_content(value: Any) -> Iterator[ContentLine]:
-    """Return the content lines of a value in order, also of JSON in texts, without message structure.
+    """Return the content lines of a value in order, including JSON inside strings, without message structure.
 
-    Below a key that is not part of a message format everything is content.
+    Everything below a key that is not part of a message format is content.
     """
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while stack:
@@ -231,7 +231,7 @@ def is_structural(name: Any, value: Any) -> bool:
 
 
 def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
-    """Return the phase of a call that a span describes, with its target; an empty text for other spans."""
+    """Return the phase of a call that a span describes, with its target; an empty string for other spans."""
     target = attributes.get("target")
     if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target
@@ -277,14 +277,14 @@ def fold_phases(steps: Sequence[Step]) -> list[Step]:
 
 
 def _is_inside_call(steps: Sequence[Step], by_id: Mapping[Any, int], number: int) -> bool:
-    """Return True if the nearest complete call around a phase has the same type."""
-    span_call, seen = steps[number].span_call, {number}
+    """Return True if the nearest enclosing complete call of a phase has the same type."""
+    span_call, visited_numbers = steps[number].span_call, {number}
     index = by_id.get(steps[number].parent or "")
-    while index is not None and index not in seen:
+    while index is not None and index not in visited_numbers:
         parent = steps[index]
         if parent.span_call is not None and not parent.phase:
             return span_call is not None and parent.span_call.call_type == span_call.call_type
-        seen.add(index)
+        visited_numbers.add(index)
         index = by_id.get(parent.parent or "")
     return False
 

@@ -30,7 +30,7 @@ from proctor.sessions.importers.openai_messages import add_response, is_response
 from proctor.sessions.importers.session_builder import UNKNOWN_MODEL, SessionBuilder
 
 MESSAGES = "messages"
-# Only the roles of APIs: other words occur in data that is not a conversation.
+# Only the roles of APIs, because other words also occur in data that is not a conversation.
 _ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model", "tool", "function")
 _LANGCHAIN_TYPES = ("human", "ai", "system", "tool", "function", "chat")
 _CONTENT = ("content", "parts", "tool_calls", "function_call", "refusal")
@@ -94,7 +94,7 @@ def read_conversation(output: Any, target_input: Any = None) -> Conversation | N
     has_answer = last is not None and last.role == "assistant" and not last.tool_calls
     answer = None
     if last is not None and has_answer:
-        # A content without text, such as an image, is the answer itself.
+        # Content without text, such as an image, is the answer itself.
         answer = extract_text(last.content, "assistant") or last.content or ""
     return Conversation(Session([*history, *session]), answer, has_answer)
 
@@ -105,7 +105,7 @@ def has_messages(value: Any) -> bool:
 
 
 def list_state_names(output: Any) -> tuple[str, ...]:
-    """Return the other keys or fields of a mapping or object with `messages`."""
+    """Return the keys or fields next to `messages` in a mapping or object."""
     if _get_field(output, MESSAGES) is None:
         return ()
     if isinstance(output, Mapping):
@@ -125,7 +125,7 @@ def select_state_names(names: Sequence[str], output: Any) -> list[str]:
 
 
 def is_fully_encoded(output: Any, written: Any) -> bool:
-    """Return False if an object has messages that its JSON form lacks.
+    """Return False if an object has messages that its JSON lacks.
 
     Does not call properties of the object: they may have side effects.
     """
@@ -188,7 +188,7 @@ def _find_messages(output: Any) -> _Messages | None:
 
 
 def is_langchain_json(output: str) -> bool:
-    """Return True for a text that LangChain's `dumps` may have written."""
+    """Return True for a string that LangChain's `dumps` may have written."""
     return output[:1] in ("[", "{") and '"lc"' in output[:200]
 
 
@@ -268,7 +268,7 @@ def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> 
 
 
 def _read_input(target_input: Any) -> Sequence[Any]:
-    """Return the messages of an input: a text, or messages as data, objects, or pairs of role and text."""
+    """Return the messages of an input: a string, or messages as data, objects, or pairs of role and text."""
     if isinstance(target_input, str):
         return [{"role": "user", "content": target_input}]
     items = target_input if isinstance(target_input, list | tuple) else _get_field(target_input, MESSAGES)
@@ -287,8 +287,8 @@ def _find_end(atoms: Sequence[Sequence[Atom]], inputs: Sequence[Message]) -> int
     """Return the index after the last of the inputs, in order; 0 if an input is missing."""
     index = 0
     for message in inputs:
-        wanted = set(split_message(message))
-        while index < len(atoms) and not wanted <= set(atoms[index]):
+        message_atoms = set(split_message(message))
+        while index < len(atoms) and not message_atoms <= set(atoms[index]):
             index += 1
         if index == len(atoms):
             return 0

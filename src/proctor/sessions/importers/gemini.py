@@ -1,8 +1,8 @@
-"""Gemini CLI: a JSON document with `messages`, or JSONL in which later lines change earlier ones.
+"""Gemini CLI: a JSON document with `messages`, or JSONL in which later lines change earlier lines.
 
 A repeated id updates its message, `$set` updates the session, `$rewindTo` removes a message and all
 after it (they are stored as an event and their tokens count). Messages in a `$set` are the model's new
-history; those that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
+history; messages that replace others are named "summary". Checkpoints (`role` and `parts`) are read too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_list, as_mapping, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import as_count, as_list, as_mapping, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.message_parts import join_parts
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
@@ -35,7 +35,7 @@ def add_parts(
     status: str | None = None,
     calls: Sequence[ToolCall] = (),
 ) -> dict[str, Any]:
-    """Add the parts of a message and its separate `calls`; return the unread fields for a note."""
+    """Add the parts of a message and its separate `calls`; return the remaining fields for a note."""
     content: list[Any] = []
     calls = [*calls]
     rest: list[Any] = []
@@ -48,7 +48,7 @@ def add_parts(
             calls.append(call := _read_call(function, as_text(fields.get("thoughtSignature"))))
             read_fields = {"id": call.call_id, "name": call.name, "args": function.get("args")}
             signed = {"functionCall": function, "thoughtSignature": call.signature}
-            rest += _note_call(call.call_id, unread_fields(fields, signed) | unread_fields(function, read_fields))
+            rest += _note_call(call.call_id, remaining_fields(fields, signed) | remaining_fields(function, read_fields))
         elif isinstance(fields.get("functionResponse"), dict):
             rest += _add_response(builder, fields, status)
         elif isinstance(fields.get("text"), str) or any(key in fields for key in _MEDIA):
@@ -79,7 +79,7 @@ def _add_response(builder: SessionBuilder, part: Mapping[str, Any], status: str 
     result = output["output"] if isinstance(output, dict) and set(output) == {"output"} else output
     name = builder.add_result(call_id, result, error=error, name=as_text(response.get("name")))
     read_fields = {"id": call_id, "name": name, "response": output}
-    return _note_call(call_id, omit_keys(part, "functionResponse") | unread_fields(response, read_fields))
+    return _note_call(call_id, omit_keys(part, "functionResponse") | remaining_fields(response, read_fields))
 
 
 def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
@@ -105,7 +105,7 @@ def _is_checkpoint(fields: Mapping[str, Any]) -> bool:
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file; each header starts one."""
+    """Read the sessions of a file; each header starts a session."""
     reader: _SessionReader | None = None
     for line, value in flatten_lists(values):
         fields = as_mapping(value)
@@ -120,12 +120,12 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 class _SessionReader:
-    """Collects all lines first, because later lines change earlier ones."""
+    """Collects all lines first, because later lines change earlier lines."""
 
     def __init__(self) -> None:
         self._builder = SessionBuilder()
         self._header: dict[str, Any] = {}
-        # By message id, or by a number for a value without an id.
+        # Keyed by message id, or by a number for a value without an id.
         self._values: dict[str | int, tuple[int, Any]] = {}
         self._next_number = 0
         self._headers: list[dict[str, Any]] = []
@@ -198,7 +198,7 @@ class _SessionReader:
         while key != target:
             key, (_, value) = self._values.popitem()
             if isinstance(value, _Rewound):
-                # Flatten earlier rewinds: nesting has no limit.
+                # Flatten earlier rewinds, because they could be nested without limit.
                 removed += [value["line"], *reversed(value["taken"])]
             else:
                 removed.append(value)
@@ -231,7 +231,7 @@ class _SessionReader:
             lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
             read_fields = {name: fields.get(name) for name in ("content", "displayContent")}
             read_fields |= {**lists, "model": as_text(fields.get("model"))}
-            builder.add_note(line, unread_fields(omit_keys(fields, "type"), read_fields))
+            builder.add_note(line, remaining_fields(omit_keys(fields, "type"), read_fields))
         elif value_type in _NOTICES and "content" in fields:
             builder.add_event(str(value_type), omit_keys(fields, "type"))
         elif _is_checkpoint(fields):
@@ -257,9 +257,9 @@ class _SessionReader:
         builder, content = self._builder, fields["content"]
         for thought in as_list(fields.get("thoughts")):
             builder.add_event("thinking", thought)
-        listed = as_list(fields.get("toolCalls"))
-        named = [call for call in listed if as_text(as_mapping(call).get("name")) is not None]
-        calls = [_read_call(call) for call in named]
+        listed_calls = as_list(fields.get("toolCalls"))
+        named_calls = [call for call in listed_calls if as_text(as_mapping(call).get("name")) is not None]
+        calls = [_read_call(call) for call in named_calls]
         name = self._get_name(fields)
         if isinstance(content, list) and content:
             ids = {call.call_id: () for call in calls if call.call_id is not None}
@@ -270,10 +270,10 @@ class _SessionReader:
             builder.add_message("assistant", text, name=name, calls=calls)
         if not isinstance(content, str | list):
             builder.add_unknown(f"gemini content: {describe_type(content)}", content)
-        for call in listed:
-            if call not in named:
+        for call in listed_calls:
+            if call not in named_calls:
                 builder.add_unknown("tool call without a name", call)
-        for call in named:
+        for call in named_calls:
             self._add_result(line, call)
         self._add_usage(as_text(fields.get("id")) or (line, len(builder)), fields)
 
@@ -312,7 +312,7 @@ class _SessionReader:
         self._builder.add_result(call_id, output, error=error or None, name=name)
         if call_id is not None:
             self._results[call_id] = as_list(result)
-        self._builder.add_note(line, note | unread_fields(rest, {"id": call_id, "name": name}))
+        self._builder.add_note(line, note | remaining_fields(rest, {"id": call_id, "name": name}))
 
 
 class _Rewound(dict[str, Any]):
@@ -320,13 +320,13 @@ class _Rewound(dict[str, Any]):
 
 
 def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
-    """Return the output of a tool from the response to the model, its error, and the unread fields."""
-    only = as_mapping(as_list(result)[0] if len(as_list(result)) == 1 else None)
-    response = as_mapping(only.get("functionResponse"))
+    """Return the output of a tool from the response to the model, its error, and the remaining fields."""
+    only_part = as_mapping(as_list(result)[0] if len(as_list(result)) == 1 else None)
+    response = as_mapping(only_part.get("functionResponse"))
     output = response.get("response")
     if not isinstance(output, dict):
         return result, None, {}
-    rest = omit_keys(response, "response") | omit_keys(only, "functionResponse")
+    rest = omit_keys(response, "response") | omit_keys(only_part, "functionResponse")
     if set(output) == {"output"}:
         return output["output"], None, rest
     error = output.get("error")
@@ -347,8 +347,8 @@ def _add_counts(tokens: Mapping[str, Any], *names: str) -> int | None:
 def read_api_usage(fields: Mapping[str, Any]) -> Usage:
     """Return the token usage in the format of the Gemini API.
 
-    Gemini counts thoughts separately from the answer; compatible servers include them. The total
-    shows which of the two it is.
+    Gemini counts thoughts separately from the answer; compatible servers include them. The total shows which of the two
+    applies.
     """
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount")
     input_tokens, output_tokens, thoughts, total = (as_count(fields.get(name)) for name in names)

@@ -19,10 +19,10 @@ _EXTENSIONS = (".gz", ".jsonl", ".ndjson", ".json")
 class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One recorded session: its events, first input and last output.
 
-    `id` is the id of the session in the log, `source` the file or file:line. `recorded` contains other
-    data of the log: scores, model, title, times, tags. `unknown_parts` counts by type the elements
-    that the importer does not understand; each is a `CustomEvent` of the session. `is_named` is True
-    if the log names the session explicitly, so that it may be empty.
+    `id` is the id of the session in the log, `source` the file or file:line. `recorded` contains other data of the log:
+    scores, model, title, times, tags. `unknown_parts` counts, by type, the elements that the importer does not
+    understand; each is a `CustomEvent` of the session. `is_named` is True if the log identifies the session explicitly,
+    so that it may be empty.
     """
 
     id: str
@@ -63,7 +63,7 @@ def flatten_lists(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any]
 
 
 def describe_type(value: Any) -> str:
-    """Return a short name for a value of unknown shape: its `type`, or its keys."""
+    """Return a short name for a value in an unknown format: its `type`, or its keys."""
     if not isinstance(value, dict):
         return type_name(value)
     if (declared := as_text(value.get("type"))) is not None:

@@ -1,4 +1,4 @@
-"""Read values of unknown JSON: each helper returns the value in one type, or an empty value."""
+"""Read untrusted JSON: each helper returns a value of one type, or an empty value."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ as_count = token_count
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return the value if it is a mapping, else an empty one."""
+    """Return the value if it is a mapping, else an empty mapping."""
     return value if isinstance(value, dict) else _EMPTY
 
 
 def as_list(value: Any) -> Sequence[Any]:
-    """Return the value if it is a list, else an empty one."""
+    """Return the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else ()
 
 
@@ -44,6 +44,6 @@ def omit_keys(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in names}
 
 
-def unread_fields(fields: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that are missing from `read` or have another value there."""
-    return {key: value for key, value in fields.items() if key not in read or value != read[key]}
+def remaining_fields(fields: Mapping[str, Any], parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that are missing from `parsed` or have a different value there."""
+    return {key: value for key, value in fields.items() if key not in parsed or value != parsed[key]}

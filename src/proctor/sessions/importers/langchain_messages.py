@@ -8,7 +8,14 @@ from typing import Any
 from proctor.records.session import Usage
 from proctor.sessions.genai.message_parser import parse_messages, parse_role
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, first_count, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import (
+    as_list,
+    as_mapping,
+    as_text,
+    first_count,
+    omit_keys,
+    remaining_fields,
+)
 from proctor.sessions.importers.openai_messages import add_parsed
 from proctor.sessions.importers.openai_messages import read_usage as read_openai_usage
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
@@ -22,7 +29,7 @@ _IDS = ("id", "session_id", "thread_id", "run_id")
 
 
 def looks_like(values: Sequence[Any]) -> bool:
-    """Return True for messages in one of the two shapes, or for objects with a list of messages."""
+    """Return True for messages in one of the two formats, or for objects with a list of messages."""
     return any(
         _is_message(item) or _find_list(as_mapping(item)) is not None or _is_list(item)
         for _, item in flatten_lists((0, value) for value in values)
@@ -106,9 +113,9 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
         builder.add_unknown("invalid tool call", call)
     if message_type == "ai":
         _add_usage(builder, number, fields)
-    outer = unread_fields(omit_keys(message, "data", "kwargs"), {"type": fields.get("type"), "lc": 1})
+    outer = remaining_fields(omit_keys(message, "data", "kwargs"), {"type": fields.get("type"), "lc": 1})
     read_fields = {"type": message_type, "status": "success", "invalid_tool_calls": invalid}
-    unmatched = matcher.unmatched_fields(unread_fields(fields, read_fields))
+    unmatched = matcher.unmatched_fields(remaining_fields(fields, read_fields))
     rest = {key: value for key, value in unmatched.items() if value not in (None, {}, [])}
     if message_type == "chat" and role not in _CHAT_ROLES:
         rest["role"] = role

@@ -1,7 +1,8 @@
 """Langfuse: traces from its pages, its API and its exports.
 
 One trace is one session; a Langfuse session with its traces is one session with several turns. The rows of a trace may
-be anywhere in a file, so the whole file is read first. Scores are recorded by name; of several, the last value counts.
+be anywhere in a file, so the whole file is read first. Scores are recorded by name; if a name is repeated, the last
+value wins.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _CONTAINER_TYPES = ("SPAN", "AGENT", "CHAIN")
 
 
 class TraceMessages(NamedTuple):
-    """The messages before and after the steps; `parsed` are the ones that were logged as messages."""
+    """The messages before and after the steps; `parsed` are the values that were logged as messages."""
 
     inputs: list[Event]
     outputs: list[Event]
@@ -117,7 +118,7 @@ def _select_messages(parsed: ParsedMessages | None, value: Any, role: Role, role
 
 
 def _unwrap_text(value: Any, role: Role) -> Any:
-    """Return the text of a mapping with one known key; any other value unchanged."""
+    """Return the text of a mapping with one known key; return any other value unchanged."""
     if isinstance(value, dict) and len(value) == 1:
         ((name, text),) = value.items()
         if name in _TEXT_KEYS[role] and isinstance(text, str) and text:
@@ -132,8 +133,8 @@ def _unwrap_arguments(value: Any) -> Any:
     arguments = [item for item in value.values() if not is_blank(item)]
     if len(arguments) != 1:
         return value if arguments else None
-    (only,) = arguments
-    return only[0] if isinstance(only, list) and len(only) == 1 else only
+    (only_argument,) = arguments
+    return only_argument[0] if isinstance(only_argument, list) and len(only_argument) == 1 else only_argument
 
 
 def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSession]) -> ImportedSession:
@@ -145,7 +146,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
     in_order = sorted(turns, key=lambda turn: parse_time(turn.recorded.get("started_at")) or _MAX_TIME)
     conversation = _Conversation()
     recorded: dict[str, Any] = {"scores": {}, "score_rows": [], "observations": []}
-    unknown: Counter[str] = Counter()
+    unknown_counts: Counter[str] = Counter()
     traces: list[dict[str, Any]] = []
     for turn in in_order:
         repeats, moved = conversation.add(turn.session, turn.recorded.get("observations", ()))
@@ -154,7 +155,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         recorded["observations"] += moved
         recorded["scores"] |= turn.recorded.get("scores", {})
         recorded["score_rows"] += turn.recorded.get("score_rows", ())
-        unknown.update(turn.unknown_parts)
+        unknown_counts.update(turn.unknown_parts)
     session = Session(conversation.events)
     first, last = in_order[0], in_order[-1]
     times = filter(None, (parse_time(turn.recorded.get("ended_at")) for turn in turns))
@@ -180,7 +181,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         first.input if first_input is None else first_input,
         last.output if last_output is None else last_output,
         {key: value for key, value in recorded.items() if value not in (None, "", [], {})},
-        dict(unknown),
+        dict(unknown_counts),
         is_named=True,
     )
 
@@ -276,8 +277,8 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
     Values without a trace go to the first session and are counted there.
     """
-    strays: list[tuple[str, Any]] = []
-    traces, sessions, empty, lines = group_rows(values, strays)
+    stray_values: list[tuple[str, Any]] = []
+    traces, sessions, empty, lines = group_rows(values, stray_values)
 
     def locate(line: int) -> str:
         return f"{source}:{line}" if lines > 1 else source
@@ -289,26 +290,26 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     for (group_type, name), group in groups.items():
         turns = []
         for rows in group:
-            turns.append(_TraceReader(rows).read(locate(rows.line), strays))
-            strays = []
+            turns.append(_TraceReader(rows).read(locate(rows.line), stray_values))
+            stray_values = []
         yield turns[0] if group_type == "trace" else join_traces(name, sessions[name], turns)
     for name, line in empty.items():
         if ("session", name) not in groups:
             row = sessions[name]
             recorded = {"session_id": name, **({"session_row": dict(row)} if row else {})}
             yield ImportedSession(name, Session(), NAME, locate(line), recorded=recorded, is_named=True)
-    if strays:
-        unknown = dict(Counter(kind for kind, _ in strays))
-        events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in strays]
-        yield ImportedSession(default_session_id(source), Session(events), NAME, source, unknown_parts=unknown)
+    if stray_values:
+        unknown_counts = dict(Counter(kind for kind, _ in stray_values))
+        events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in stray_values]
+        yield ImportedSession(default_session_id(source), Session(events), NAME, source, unknown_parts=unknown_counts)
 
 
 class _TraceReader:
     def __init__(self, rows: TraceRows) -> None:
         self._rows = rows
-        self._unknown: Counter[str] = Counter()
+        self._unknown_counts: Counter[str] = Counter()
 
-    def read(self, source: str, strays: Iterable[tuple[str, Any]]) -> ImportedSession:
+    def read(self, source: str, stray_values: Iterable[tuple[str, Any]]) -> ImportedSession:
         rows = list(self._rows.observations.items())
         steps = fold_phases([_make_step(name, row) for name, row in rows])
         steps = add_instructions(steps, (get_attributes(row) for _, row in rows))
@@ -325,13 +326,13 @@ class _TraceReader:
             if isinstance(events[index], CustomEvent):
                 events[index] = wrap_raw_event(step.label, entry)
                 if step.span_call is None and _get_type(row) not in OBSERVATION_TYPES:
-                    self._unknown[step.label] += 1
+                    self._unknown_counts[step.label] += 1
                 entry = {key: row[key] for key in ("id", "name") if key in row}
             observations.append({**entry, "event": index})
-        for kind, value in (*strays, *(("odd row", item) for item in self._rows.unknown)):
+        for kind, value in (*stray_values, *(("odd row", item) for item in self._rows.unknown_values)):
             events.append(wrap_raw_event(kind, to_storable(value)))
-            self._unknown[kind] += 1
-        self._unknown.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
+            self._unknown_counts[kind] += 1
+        self._unknown_counts.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
         matcher = ContentMatcher([*messages.inputs, *messages.outputs])
         return self._build(source, Session(events), observations, matcher)
 
@@ -353,9 +354,9 @@ class _TraceReader:
     ) -> dict[str, Any]:
         """Return the fields of an observation without the content that the session contains."""
         sources = () if span_call is None else span_call.sources
-        self._unknown.update(f"field: {str(name)[:60]}" for name in row if name not in _OBSERVATION_FIELDS)
+        self._unknown_counts.update(f"field: {str(name)[:60]}" for name in row if name not in _OBSERVATION_FIELDS)
         attributes = get_attributes(row)
-        self._unknown.update(f"attribute: {name[:80]}" for name in attributes if not is_known_attribute(name))
+        self._unknown_counts.update(f"attribute: {name[:80]}" for name in attributes if not is_known_attribute(name))
         rest = {
             name: value
             for name, value in row.items()
@@ -407,7 +408,7 @@ class _TraceReader:
             trace_input if use_input else first_input,
             trace_output if use_output else last_output,
             {name: value for name, value in recorded.items() if not is_blank(value)},
-            dict(self._unknown),
+            dict(self._unknown_counts),
             is_named=True,
         )
 

@@ -21,7 +21,7 @@ _TOTAL = ("total", "total_tokens", "totalTokens")
 _CACHED = ("input_cache_read", "input_cached_tokens", "cache_read_input_tokens", "prompt_details.cache_read")
 _CACHE_WRITTEN = ("input_cache_creation", "cache_creation_input_tokens")
 _MAIN_COUNTS = frozenset((*_INPUT, *_OUTPUT, *_TOTAL))
-# Words in the names of other counts that show whether they belong to the input or the output.
+# Words in the names of other counts that assign them to the input or the output.
 _INPUT_WORDS = ("input", "prompt", "cache")
 _OUTPUT_WORDS = ("output", "completion", "reasoning")
 _CALL_TYPES: dict[str, CallType] = {"GENERATION": "model", "EMBEDDING": "embeddings", "TOOL": "tool"}
@@ -30,7 +30,7 @@ OBSERVATION_TYPES = frozenset((
     "SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
     "GUARDRAIL",
 ))  # fmt: skip
-# Lists of observations have these in place of long values.
+# Lists of observations contain these placeholders instead of long values.
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", "[]", "null")
 # File exports use underscores.
 _API_NAMES = {
@@ -63,8 +63,8 @@ def read_usage(observation: Mapping[str, Any]) -> Usage | None:
 def _read_tokens(details: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the sums of the input and output tokens.
 
-    Some programs list counts separately that the input or output includes; the total shows which.
-    Tokens that only the total includes are thoughts, as with Gemini.
+    Some programs also list counts that the input or output already includes; the total shows which. Tokens that only
+    the total includes are thoughts, as with Gemini.
     """
     inputs, outputs = first_count(details, *_INPUT), first_count(details, *_OUTPUT)
     other_inputs, other_outputs = _sum_other_counts(details)
@@ -109,7 +109,7 @@ def _read_cost(observation: Mapping[str, Any]) -> float | None:
 
 
 def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, bool]:
-    """Return the model or tool call of an observation, and whether its messages are one text only."""
+    """Return the model or tool call of an observation, and whether its messages consist of a single text."""
     attributes = get_attributes(observation)
     call_type = _CALL_TYPES.get(str(observation.get("type")).upper()) or classify_span(attributes)
     if call_type is None and _has_tool_message(observation):
@@ -179,7 +179,7 @@ def _read_text(value: Any, role: Any) -> list[Message]:
 
 
 def get_attributes(observation: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the attributes of the original span, if the observation was one."""
+    """Return the attributes of the original span, if the observation was a span."""
     return as_mapping(decode_json(as_mapping(decode_json(observation.get("metadata"))).get("attributes")))
 
 
@@ -195,7 +195,7 @@ def _read_tool_call(call: ToolCall, observation: Mapping[str, Any], attributes: 
         # LangSmith puts the arguments of a tool under this name.
         arguments = inner
     if not isinstance(arguments, dict):
-        # LangChain writes the input as Python text, and the arguments in the metadata.
+        # LangChain writes the input as a Python repr, and the arguments in the metadata.
         arguments = as_mapping(decode_json(observation.get("metadata"))).get("inputs") or arguments
     call_id, error = call.call_id, call.error
     if _has_tool_message(observation):
@@ -224,7 +224,7 @@ def get_duration_ms(row: Mapping[str, Any]) -> float | None:
 
 
 def is_blank(value: Any) -> bool:
-    """Return True for None and for empty texts, lists and mappings."""
+    """Return True for None and for empty strings, lists and mappings."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 
@@ -239,10 +239,10 @@ class TraceRows:
         self.line = line
         self.session: str | None = None
         self.trace: dict[str, Any] = {}
-        # By id, or by number for a row without an id.
+        # Keyed by id, or by number for a row without an id.
         self.observations: dict[str | int, dict[str, Any]] = {}
         self.scores: dict[str | int, dict[str, Any]] = {}
-        self.unknown: list[Any] = []
+        self.unknown_values: list[Any] = []
 
     def add_trace(self, row: Mapping[str, Any]) -> None:
         """Add the row of the trace with its observations and scores."""
@@ -261,7 +261,7 @@ class TraceRows:
             if isinstance(item, dict):
                 _add_row(rows, normalize_keys(item))
             elif item not in ids:
-                self.unknown.append({name: item})
+                self.unknown_values.append({name: item})
 
 
 def _add_row(rows: dict[str | int, dict[str, Any]], row: Mapping[str, Any]) -> None:
@@ -329,14 +329,14 @@ def _has_traces(row: Mapping[str, Any]) -> bool:
     return as_text(first.get("id")) is not None and "timestamp" in first and has_content
 
 
-def group_rows(values: Iterable[tuple[int, Any]], strays: list[tuple[str, Any]]) -> GroupedRows:
-    """Group the rows of a file by trace; append everything else to `strays`."""
+def group_rows(values: Iterable[tuple[int, Any]], stray_values: list[tuple[str, Any]]) -> GroupedRows:
+    """Group the rows of a file by trace; append everything else to `stray_values`."""
     grouped = GroupedRows({}, {}, {})
     lines = 0
     for line, value in values:
         lines += 1
         for row in _flatten_rows(value):
-            _add_to_group(row, line, grouped, strays)
+            _add_to_group(row, line, grouped, stray_values)
     return grouped._replace(lines=lines)
 
 
@@ -352,16 +352,16 @@ def _flatten_rows(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _add_to_group(value: Any, line: int, grouped: GroupedRows, strays: list[tuple[str, Any]]) -> None:
+def _add_to_group(value: Any, line: int, grouped: GroupedRows, stray_values: list[tuple[str, Any]]) -> None:
     row_type = None if is_too_deep(value) else classify_row(value)
     row = normalize_keys(value) if row_type not in (None, "page") else {}
     trace = normalize_keys(row["trace"]) if row_type == "export" else row
     name = as_text(trace.get("traceId" if row_type in ("observation", "score") else "id"))
     if name is None:
-        strays.append(("row", value))
+        stray_values.append(("row", value))
         return
     if row_type == "session":
-        _add_session(name, row, line, grouped, strays)
+        _add_session(name, row, line, grouped, stray_values)
         return
     rows = grouped.traces.setdefault(name, TraceRows(name, line))
     if row_type == "export":
@@ -374,7 +374,7 @@ def _add_to_group(value: Any, line: int, grouped: GroupedRows, strays: list[tupl
 
 
 def _add_session(
-    name: str, row: Mapping[str, Any], line: int, grouped: GroupedRows, strays: list[tuple[str, Any]]
+    name: str, row: Mapping[str, Any], line: int, grouped: GroupedRows, stray_values: list[tuple[str, Any]]
 ) -> None:
     """Add the traces of a session; a trace belongs to the first session that lists it."""
     session = omit_keys(row, "id", "traces")
@@ -385,17 +385,17 @@ def _add_session(
         trace = normalize_keys(as_mapping(item))
         trace_id = as_text(trace.get("id"))
         if trace_id is None:
-            strays.append(("row", item))
+            stray_values.append(("row", item))
             continue
         rows = grouped.traces.setdefault(trace_id, TraceRows(trace_id, line))
         rows.session = rows.session or name
         if rows.session != name:
-            rows.unknown.append({"session": omit_keys(row, "traces")})
+            rows.unknown_values.append({"session": omit_keys(row, "traces")})
         rows.add_trace(trace)
 
 
 def is_langfuse_rows(value: Any) -> bool:
-    """Return True if a JSON value is, or begins with, a Langfuse row."""
+    """Return True if a JSON value is, or starts with, a Langfuse row."""
     first = next(iter(_flatten_rows(value)), None)
     row_type = classify_row(first)
     if row_type == "observation":

@@ -1,4 +1,4 @@
-"""Read the parts of a message content."""
+"""Read the parts of the content of a message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plain_text(part: Any, types: Sequence[str] = ("text",)) -> str | None:
 
 
 def join_parts(parts: Sequence[Any], role: str = "user", types: Sequence[str] = ("text",)) -> Any:
-    """Return the content of a message: one text, or the list of parts if some are not text."""
+    """Return the content of a message: one string, or the list of parts if some are not text."""
     texts = [BREAK if part is BREAK else plain_text(part, types) for part in parts]
     if all(text is not None for text in texts):
         return join_texts(texts, role)
@@ -35,7 +35,7 @@ def join_parts(parts: Sequence[Any], role: str = "user", types: Sequence[str] = 
 
 
 def extract_text(content: Any, role: str = "user") -> str | None:
-    """Return the text of a message content, or None."""
+    """Return the text of the content of a message, or None."""
     if isinstance(content, str):
         return content or None
     texts = (as_text(as_mapping(part).get("text")) for part in as_list(content))
@@ -43,7 +43,7 @@ def extract_text(content: Any, role: str = "user") -> str | None:
 
 
 def find_unknown_parts(content: Any) -> list[Any]:
-    """Return the parts of a message content whose type is unknown."""
+    """Return the parts of the content whose type is unknown."""
     return [part for part in as_list(content) if not _is_known_part(part)]
 
 

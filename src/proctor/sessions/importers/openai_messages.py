@@ -223,9 +223,9 @@ def _has_output_items(fields: Mapping[str, Any]) -> bool:
 
 
 def add_response(builder: SessionBuilder, fields: Mapping[str, Any], messages: Sequence[Any]) -> None:
-    """Add the response to a request and its usage, unless the messages contain them already."""
+    """Add the response to a request and its usage, unless the messages already contain them."""
     body = get_body(fields)
-    # Some logs put the fields of the response next to those of the request.
+    # Some logs put the fields of the response next to the fields of the request.
     source = as_mapping(body) or fields
     inline = {"output": fields["output"]} if is_response(fields) else {"choices": fields.get("choices")}
     answer = _parse_answer(builder, body or inline)

@@ -59,7 +59,7 @@ class Trace:
         self._spans: list[Record] = []
         self._logs: list[Record] = []
         self._by_id: dict[str, Record] = {}
-        self._unknown: Counter[str] = Counter()
+        self._unknown_counts: Counter[str] = Counter()
 
     def add(self, record: Record) -> None:
         """Add a span or a log record; a span that was sent twice counts once."""
@@ -70,11 +70,11 @@ class Trace:
             if record.id is not None:
                 self._by_id[record.id] = record
         elif record == self._by_id[record.id]:
-            self._unknown["span that was sent twice"] += 1
+            self._unknown_counts["span that was sent twice"] += 1
         else:
-            # Two different spans with one id: either could be the right one.
+            # Two different spans have the same id; either could be the right one.
             self._spans.append(record._replace(id=None))
-            self._unknown["span whose id another has"] += 1
+            self._unknown_counts["span whose id another has"] += 1
 
     def build(self, name: str, source: str, strays: Iterable[UnknownItem]) -> ImportedSession:
         """Build the session of the trace."""
@@ -91,13 +91,13 @@ class Trace:
             if isinstance(events[index], CustomEvent):
                 events[index] = wrap_raw_event(step.label, entry)
                 if step.span_call is None and not is_container_span(record.attributes):
-                    self._unknown[step.label] += 1
+                    self._unknown_counts[step.label] += 1
                 entry = {key: entry[key] for key in ("id", "parent", "name") if key in entry}
             spans.append({**entry, "event": index})
         for stray in strays:
             events.append(wrap_raw_event(*stray))
-            self._unknown[stray.kind] += 1
-        self._unknown.update(count_unknown_parts(session := Session(events)))
+            self._unknown_counts[stray.kind] += 1
+        self._unknown_counts.update(count_unknown_parts(session := Session(events)))
         return self._make_session(name, source, session, spans)
 
     def _group_logs(self) -> tuple[dict[str | None, list[Record]], list[Record]]:
@@ -121,17 +121,17 @@ class Trace:
         """Return the fields of a record without the content that the session contains."""
         sources = () if span_call is None else span_call.sources
         has_events = EVENTS in sources
-        self._unknown["malformed field"] += len(record.malformed)
+        self._unknown_counts["malformed field"] += len(record.malformed)
         is_call = record.kind != "log" and classify_span(record.attributes) is not None
         for name in record.attributes if is_call or is_container_span(record.attributes) else ():
             if not is_known_attribute(name):
                 folded = ".".join("*" if part.isdecimal() else part for part in name.split("."))[:80]
-                self._unknown[f"attribute: {folded}"] += 1
+                self._unknown_counts[f"attribute: {folded}"] += 1
         events = [*record.events, *(logs if record.kind == "span" else logs[1:])]
         for event in events:
-            self._unknown["malformed field"] += len(event.malformed)
+            self._unknown_counts["malformed field"] += len(event.malformed)
             if not event.name.startswith(_KNOWN_EVENTS):
-                self._unknown[f"event: {event.name[:60]}"] += 1
+                self._unknown_counts[f"event: {event.name[:60]}"] += 1
         event_matcher = matcher if has_events else ContentMatcher(())
         fields = {
             "id": record.id,
@@ -178,7 +178,7 @@ class Trace:
             _find_value(attributes, _INPUT) if first_input is None else first_input,
             _find_value(attributes, _OUTPUT) if last_output is None else last_output,
             {key: value for key, value in recorded.items() if value not in (None, {}, [], "")},
-            {kind: count for kind, count in self._unknown.items() if count},
+            {kind: count for kind, count in self._unknown_counts.items() if count},
         )
 
     def _read_scores(self) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def _find_value(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _deduplicate(resources: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    # The spans of a program share one object, which may be long.
+    # The spans of a program share one resource, which may be long.
     distinct = {id(resource): resource for resource in resources if resource}.values()
     return list({repr(item): item for item in distinct}.values() if len(distinct) > 1 else distinct)
 
@@ -301,6 +301,6 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
         yield trace.build(name or default_session_id(location), location, strays)
         strays = []
     if strays:
-        unknown = dict(Counter(stray.kind for stray in strays))
+        unknown_counts = dict(Counter(stray.kind for stray in strays))
         session = Session([wrap_raw_event(*stray) for stray in strays])
-        yield ImportedSession(default_session_id(source), session, NAME, source, unknown_parts=unknown)
+        yield ImportedSession(default_session_id(source), session, NAME, source, unknown_parts=unknown_counts)

@@ -12,7 +12,7 @@ from proctor.sessions.genai.values import is_too_deep
 from proctor.sessions.importers.json_values import as_list, as_mapping, omit_keys
 from proctor.sessions.importers.session_builder import merge_distinct
 
-# The list names of resources, scopes and records, also those of older writers.
+# The list names of resources, scopes and records, including those of older exporters.
 _RESOURCES = {
     **dict.fromkeys(("resourceSpans", "resource_spans", "batches"), "span"),
     **dict.fromkeys(("resourceLogs", "resource_logs"), "log"),
@@ -33,7 +33,7 @@ _SCALARS = ("stringValue", "boolValue", "bytesValue", "doubleValue")
 class Record(NamedTuple):
     """A span or a log record; times are in nanoseconds since 1970.
 
-    `rest` are the remaining fields, `malformed` the values in a shape that OTLP does not have.
+    `rest` are the remaining fields, `malformed` the values in a form that OTLP does not define.
     """
 
     kind: str
@@ -80,13 +80,13 @@ def parse_document(document: Any) -> Iterator[Record | UnknownItem]:
 
 
 def to_storable(value: Any) -> Any:
-    """Return a value, or its JSON text if it is nested too deep to be stored."""
+    """Return a value, or its JSON if it is too deeply nested to be stored."""
     if not is_too_deep(value):
         return value
     try:
         return msgspec.json.encode(value).decode()
     except RecursionError:
-        return f"({type_name(value)}, nested too deep to be stored)"
+        return f"({type_name(value)}, too deeply nested to be stored)"
 
 
 def _parse_resource(raw: Any, kind: str) -> Iterator[Record | UnknownItem]:
@@ -101,7 +101,7 @@ def _parse_resource(raw: Any, kind: str) -> Iterator[Record | UnknownItem]:
     resource = merge_distinct(merge_distinct(attributes, omit_keys(resource_fields, "attributes")), extra)
     records = [record for scope in scopes for record in _parse_scope(scope, kind, resource)]
     if not any(isinstance(record, Record) for record in records):
-        # Without a record, nothing would store the resource.
+        # Without a record, the resource would be lost.
         yield UnknownItem("resource", raw)
         return
     if malformed:
@@ -157,7 +157,7 @@ class _Fields:
         value = _to_int(raw)
         if value is None and raw is not None:
             self.malformed.append({names[0]: raw})
-        # Zero means that there is no time.
+        # Zero means that the time is unknown.
         return value or None
 
     def pop_attributes(self) -> dict[str, Any]:
@@ -228,9 +228,9 @@ def _simplify_attributes(raw: Any) -> Any:
 
 
 def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Return attributes by name, and malformed attributes; of two with the same name the later counts."""
+    """Return attributes by name, and malformed attributes; if a name is repeated, the last value wins."""
     if isinstance(raw, dict):
-        # Some tools write a mapping.
+        # Some exporters write a mapping.
         return {name: parse_value(value) for name, value in raw.items()}, []
     parsed: dict[str, Any] = {}
     malformed: list[Any] = [] if raw is None or isinstance(raw, list) else [raw]
@@ -270,7 +270,7 @@ def parse_value(raw: Any) -> Any:
 
 
 def _to_int(raw: Any) -> int | None:
-    """Return a 64-bit integer, which JSON may contain as text."""
+    """Return a 64-bit integer, which JSON may contain as a string."""
     if isinstance(raw, str) and raw.removeprefix("-").isdecimal() and len(raw) <= 20:
         raw = int(raw)
     if not isinstance(raw, int) or isinstance(raw, bool):

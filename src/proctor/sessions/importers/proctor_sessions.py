@@ -15,7 +15,7 @@ from proctor.sessions.importers.imported_session import (
     describe_type,
     flatten_lists,
 )
-from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys, unread_fields
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, omit_keys, remaining_fields
 from proctor.sessions.importers.session_builder import SessionBuilder, find_first_text, group_items, merge_distinct
 
 NAME = "proctor"
@@ -49,7 +49,7 @@ def _find_any_session(value: Any) -> Mapping[str, Any] | None:
 
 
 def _find_session(value: Any) -> Mapping[str, Any] | None:
-    """Return the session in an object: itself, its `session`, or that of its trial."""
+    """Return the session in an object: the object itself, its `session`, or the session of its trial."""
     outer = as_mapping(value)
     inner = as_mapping(outer.get("session"))
     trial_session = as_mapping(as_mapping(outer.get("trial")).get("session"))
@@ -67,15 +67,15 @@ def _build(value: Any, location: str) -> ImportedSession:
     outer = value if session is not value else {}
     trial = as_mapping(outer.get("trial"))
     sample = as_mapping(trial.get("sample"))
-    events, unknown = _read_events(session)
+    events, unknown_counts = _read_events(session)
     ids = (as_text(item.get(key)) for item in (outer, sample, session) for key in _IDS)
     recorded_id = next(filter(None, ids), None)
     name = recorded_id or default_session_id(location)
     id_fields = dict.fromkeys(_IDS, name)
     read_fields = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
-    rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read_fields)
+    rest = remaining_fields(omit_keys(outer, "session", "trial", "recorded"), read_fields)
     read_session_fields = {"events": session.get("events")} | id_fields
-    recorded = merge_distinct(rest, unread_fields(session, read_session_fields)) | _get_rest(outer, session)
+    recorded = merge_distinct(rest, remaining_fields(session, read_session_fields)) | _get_rest(outer, session)
     previous = outer.get("recorded")
     if previous is not None:
         extra = previous if isinstance(previous, dict) else {"recorded": previous}
@@ -90,7 +90,7 @@ def _build(value: Any, location: str) -> ImportedSession:
         find_first_text(events, "user") if first_input is None else first_input,
         find_first_text(events[::-1], "assistant") if last_output is None else last_output,
         recorded,
-        unknown,
+        unknown_counts,
         is_named=bool(recorded_id) and not session.get("events"),
     )
 
@@ -105,20 +105,20 @@ def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str,
 
 def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int]]:
     events: list[Event] = []
-    unknown: Counter[str] = Counter()
+    unknown_counts: Counter[str] = Counter()
     for raw in as_list(session.get("events")):
         try:
             events.append(msgspec.convert(raw, _EVENT_TYPES))
         except (msgspec.ValidationError, RecursionError):
-            unknown[kind := describe_type(raw)] += 1
+            unknown_counts[kind := describe_type(raw)] += 1
             events.append(CustomEvent(kind, raw))
-    return events, dict(unknown)
+    return events, dict(unknown_counts)
 
 
 def _add_strays(imported: ImportedSession, strays: Sequence[Any]) -> ImportedSession:
     if not strays:
         return imported
-    unknown = Counter(imported.unknown_parts) + Counter(map(describe_type, strays))
+    unknown_counts = Counter(imported.unknown_parts) + Counter(map(describe_type, strays))
     events = [CustomEvent(describe_type(stray), stray) for stray in strays]
     session = Session([*imported.session.events, *events])
-    return msgspec.structs.replace(imported, session=session, unknown_parts=dict(unknown))
+    return msgspec.structs.replace(imported, session=session, unknown_parts=dict(unknown_counts))

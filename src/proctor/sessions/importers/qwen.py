@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.sessions.importers.gemini import add_parts, read_api_usage
 from proctor.sessions.importers.imported_session import ImportedSession, flatten_lists
-from proctor.sessions.importers.json_values import as_mapping, as_text, unread_fields
+from proctor.sessions.importers.json_values import as_mapping, as_text, remaining_fields
 from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "qwen"
@@ -58,7 +58,7 @@ def _add_line(builder: SessionBuilder, line: int, value: Any) -> None:
     if line_type == "assistant" and (usage or model):
         key = as_text(fields.get("uuid")) or (line, len(builder))
         builder.add_model_call(key, model, read_api_usage(usage))
-    inner = unread_fields(message, {"role": role, "parts": message["parts"]})
+    inner = remaining_fields(message, {"role": role, "parts": message["parts"]})
     read_fields = {"type": line_type, "message": message, "toolCallResult": outcome}
     read_fields["sessionId"] = as_text(fields.get("sessionId"))
-    builder.add_note(line, unread_fields(fields, read_fields) | ({"message": inner} if inner else {}) | rest)
+    builder.add_note(line, remaining_fields(fields, read_fields) | ({"message": inner} if inner else {}) | rest)

@@ -1,4 +1,4 @@
-"""Build a session from the lines of a log: match results to calls and store everything unknown."""
+"""Build a session from the lines of a log: match results to calls, and store unknown data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CALL_FAILED = "the call failed"
 
 
 class KeyedQueue:
-    """Queues of numbers by key; a number that is taken from one queue leaves all of them."""
+    """Queues of numbers by key; a number that is taken from one queue is removed from all of them."""
 
     def __init__(self) -> None:
         self._queues: defaultdict[Hashable, deque[int]] = defaultdict(deque)
@@ -53,25 +53,25 @@ class KeyedQueue:
 class SessionBuilder:
     """Collects the events of one session in log order.
 
-    Results are put into their calls. Calls of one message that share an id are answered in order;
+    Results are added to their calls. Calls of one message that share an id are answered in order;
     a later message that reuses an id gets its own results. Lines with the same `key` form one
     message with one model call, but text after a tool result starts a new message.
     """
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self._open = KeyedQueue()
-        # By call id: the number of the last message with such a call.
+        self._open_calls = KeyedQueue()
+        # Maps a call id to the number of the last message with that call.
         self._last_message: dict[str, int] = {}
-        self._finished: dict[str, int] = {}
+        self._finished_calls: dict[str, int] = {}
         self._message_count = 0
-        self._inserted: defaultdict[int, list[Message]] = defaultdict(list)
+        self._inserted_messages: defaultdict[int, list[Message]] = defaultdict(list)
         self._model_calls: dict[Hashable, int] = {}
         self._current: tuple[Hashable, int] | None = None
         self._has_result = False
         # Later lines of a message, which `build` merges.
         self._continuations: defaultdict[int, list[tuple[Any, list[ToolCall]]]] = defaultdict(list)
-        self._unknown: Counter[str] = Counter()
+        self._unknown_counts: Counter[str] = Counter()
         self._notes: list[dict[str, Any]] = []
         self._times: list[tuple[datetime, str]] = []
         self.recorded: dict[str, Any] = {}
@@ -103,18 +103,18 @@ class SessionBuilder:
             self.add_call(call)
 
     def insert_message(self, index: int, role: Role, content: str) -> None:
-        self._inserted[index].append(Message(role, content))
+        self._inserted_messages[index].append(Message(role, content))
 
     def add_call(self, call: ToolCall) -> None:
         """Add a tool call that waits for its result."""
         index = len(self._events)
         self._events.append(unanswered_event(call))
         if call.call_id is None:
-            self._open.put(index, ("name", None), ("name", call.name))
+            self._open_calls.put(index, ("name", None), ("name", call.name))
             return
         self._last_message[call.call_id] = self._message_count
-        self._open.put(index, ("id", call.call_id, self._message_count))
-        self._finished.pop(call.call_id, None)
+        self._open_calls.put(index, ("id", call.call_id, self._message_count))
+        self._finished_calls.pop(call.call_id, None)
 
     def add_finished_call(self, call: ToolCall) -> None:
         """Add a tool call that contains its result."""
@@ -131,25 +131,25 @@ class SessionBuilder:
         duration_ms: float | None = None,
         name: str | None = None,
     ) -> str | None:
-        """Put a result into its call and return the tool name.
+        """Add a result to its call and return the tool name.
 
         Without a call id, the result belongs to the first open call of that name, or of any name.
-        The result of a call that has failed is its error, if it is a text.
+        The result of a call that has failed is its error, if it is a string.
         """
         if has_failed:
             error = result if isinstance(result, str) and result else CALL_FAILED
         if call_id is None:
-            index = self._open.take(("name", name))
+            index = self._open_calls.take(("name", name))
         else:
-            index = self._open.take(("id", call_id, self._last_message.get(call_id)))
+            index = self._open_calls.take(("id", call_id, self._last_message.get(call_id)))
         self._has_result = True
         if index is None:
             data = {"call_id": call_id, "of": name, "content": result, "failure": error}
-            self._unknown[ORPHAN_RESULT] += 1
+            self._unknown_counts[ORPHAN_RESULT] += 1
             self.add_event(ORPHAN_RESULT, {key: value for key, value in data.items() if value is not None})
             return name
         if call_id is not None:
-            self._finished[call_id] = index
+            self._finished_calls[call_id] = index
         event = self._events[index]
         assert isinstance(event, CustomEvent)
         call = event.data
@@ -161,9 +161,9 @@ class SessionBuilder:
     def set_call_outcome(self, call_id: str, error: str | None, duration_ms: float | None) -> bool:
         """Add error and duration to a call that has its result.
 
-        Return False if no call of that id has a result, or a later call of that id waits for its result.
+        Return False if no call with that id has a result, or if a later call with that id waits for its result.
         """
-        index = self._finished.get(call_id)
+        index = self._finished_calls.get(call_id)
         if index is None:
             return False
         call = self._events[index]
@@ -180,7 +180,7 @@ class SessionBuilder:
     ) -> None:
         """Add a model call; the same key updates it.
 
-        Use an id of the log or a value that is not a string as the key, so that they cannot collide.
+        As the key, use an id of the log or a value that is not a string, so that keys cannot collide.
         """
         index = self._model_calls.get(key)
         if index is None:
@@ -202,13 +202,13 @@ class SessionBuilder:
     def add_unknown(self, kind: str | None, data: Any) -> None:
         """Add data that the importer does not understand, and count it."""
         kind = kind or describe_type(data)
-        self._unknown[kind] += 1
+        self._unknown_counts[kind] += 1
         self._events.append(wrap_raw_event(kind, data))
 
     def add_unknown_role(self, role: str, content: Any, extra: Mapping[str, Any]) -> None:
-        """Add a message whose role sessions do not have."""
+        """Add a message with a role that sessions do not support."""
         kind = f"message: {role[:60]}"
-        self._unknown[kind] += 1
+        self._unknown_counts[kind] += 1
         data = {"role": role, "content": content, **({"found": extra} if extra else {})}
         self._events.append(CustomEvent(kind, data))
 
@@ -225,7 +225,7 @@ class SessionBuilder:
     def build(self, name: str | None, format_name: str, source: str) -> ImportedSession:
         """Return the session with its first user text and last assistant text.
 
-        A session without a name is named after its source.
+        A session without a name gets the name of its source.
         """
         times = [text for _, text in sorted(self._times, key=itemgetter(0))]
         extra: dict[str, Any] = {"started_at": times[0], "ended_at": times[-1]} if times else {}
@@ -235,8 +235,8 @@ class SessionBuilder:
         for index, event in enumerate(self._events):
             continuations = self._continuations.get(index)
             merged = event if continuations is None else _merge_message(event, continuations)
-            events += [*self._inserted.get(index, ()), merged]
-        events += self._inserted.get(len(self._events), ())
+            events += [*self._inserted_messages.get(index, ()), merged]
+        events += self._inserted_messages.get(len(self._events), ())
         return ImportedSession(
             name or default_session_id(source),
             Session(events),
@@ -245,7 +245,7 @@ class SessionBuilder:
             find_first_text(events, "user"),
             find_first_text(events[::-1], "assistant"),
             merge_distinct(self.recorded, extra),
-            dict(self._unknown),
+            dict(self._unknown_counts),
         )
 
 
@@ -260,10 +260,10 @@ class PendingSession(NamedTuple):
 def group_items(
     items: Iterable[tuple[Any, str | None]], source: str, is_message: Callable[[Any], bool]
 ) -> Iterator[PendingSession]:
-    """Yield the sessions of a file; of its items, only sessions have a location.
+    """Yield the sessions of a file; only items that are sessions have a location.
 
-    Messages outside of sessions form one session. Other items go to the next or previous session.
-    A single session is named after its file.
+    Messages outside sessions form one session. Other items go to the next or previous session. A single session gets
+    the name of its file.
     """
     strays: list[Any] = []
     messages: list[Any] = []
@@ -294,7 +294,7 @@ def find_first_text(events: Sequence[Event], role: Role) -> str | None:
 
 
 def merge_distinct(recorded: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two mappings; rename keys of `extra` that exist."""
+    """Merge two mappings; rename duplicate keys of `extra`."""
     merged = dict(recorded)
     for name, value in extra.items():
         while name in merged:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from proctor.core.resources import READ_ERRORS, open_gzip
+from proctor.core.resources import READ_ERRORS, describe_json_error, describe_os_error, open_gzip
 from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.formatting import format_count
 from proctor.records.session import CustomEvent
@@ -30,11 +30,11 @@ FORMATS = {
     "openai": "openai_messages",
 }  # fmt: skip
 AUTO = "auto"
-# How many values decide the format: a log may begin with many lines that are not messages.
+# The number of values that decide the format: a log may start with many lines that are not messages.
 DETECTION_VALUES = 50
 ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 MAX_DEPTH = 200
-TOO_DEEP = "the JSON is nested too deep"
+TOO_DEEP = "the JSON is too deeply nested"
 NOT_A_FILE = "not a regular file, so it cannot be read twice; write its content to a file first"
 # The prefix of problems that are bugs of an importer, not errors in the file.
 IMPORTER_FAILED = "the importer failed"
@@ -45,7 +45,7 @@ _MAX_LINES_CHECKED = 100
 
 
 class _FileProblems(NamedTuple):
-    """The number of problems in one file, what has them (a line, session or part), and the first problem."""
+    """The number of problems in one file, their unit (line, session or part), and the first problem."""
 
     number: int
     unit: str
@@ -64,7 +64,7 @@ class ReadProblems:
         self._by_file: dict[Path, _FileProblems] = {}
 
     def add(self, file: Path, text: str, location: int | None = None, unit: str = "line") -> None:
-        """Add a problem of a file, or of a line or session in it."""
+        """Add a problem with a file, or with a line or session in it."""
         self.count += 1
         problem = Problem(str(file) if location is None else f"{file}:{location}", text)
         if len(self.problems) < MAX_PROBLEMS:
@@ -119,7 +119,7 @@ class Format(Protocol):
 
 def load_format(name: str) -> Format:
     if name not in FORMATS:
-        raise ConfigError(f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS]))
+        raise ConfigError(f"unknown format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS]))
     module: Format = importlib.import_module(f"proctor.sessions.importers.{FORMATS[name]}")
     return module
 
@@ -133,7 +133,7 @@ class SessionFiles:
     """The sessions in a file or a folder; each iteration reads the files again.
 
     Only the current file is in memory. Without a `format_name`, the format of each file is detected from its content.
-    In a folder, files with a JSON extension (also .gz) are read, or those that match `pattern`. `read_problems` lists
+    In a folder, files with a JSON extension (also .gz) are read, or files that match `pattern`. `read_problems` lists
     unreadable lines and files, and `problem_count` counts them. They raise an error only if no session can be read.
     """
 
@@ -178,8 +178,8 @@ class SessionFiles:
             return
         for folder, subfolders, names in os.walk(root, onerror=self._add_folder_problem):
             subfolders.sort()
-            shown = self.path / Path(folder).relative_to(root)
-            yield from (shown / name for name in sorted(names) if self._is_selected(shown / name))
+            shown_folder = self.path / Path(folder).relative_to(root)
+            yield from (shown_folder / name for name in sorted(names) if self._is_selected(shown_folder / name))
 
     def reads(self, file: Path) -> bool:
         """Return True if reading the folder reads this file, which may not exist yet."""
@@ -219,7 +219,7 @@ class SessionFiles:
         while True:
             try:
                 session = next(sessions, None)
-            except Exception as error:  # one file must not stop a folder
+            except Exception as error:  # One file must not stop the import of a folder.
                 self.read_problems.add(file, f"{IMPORTER_FAILED}: {type(error).__name__}: {error}")
                 return
             if session is None:
@@ -259,18 +259,22 @@ class SessionFiles:
         where = str(self.path)
         if not (self._start / self.path).exists():
             fix = "check the path"
-            return DatasetError("there is no such file or folder", where=where, fix=fix)
+            return DatasetError("file or folder not found", where=where, fix=fix)
         if not self.files and not self.problems:
             ending = f"ends in {', '.join(ENDINGS[:3])}"
             condition = ending if self._pattern is None else f"matches {self._pattern!r}"
             fix = "choose other files with --pattern, such as --pattern '*.log'"
             return DatasetError(f"no file in this folder {condition}", where=where, fix=fix)
         # A format helps only if there are values that no format understands.
-        fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
+        fix = (
+            f"add --format with one of: {', '.join(FORMATS)}"
+            if self._values_read
+            else "pass a chat log or a trace, as JSON"
+        )
         by_file = self.read_problems.by_file
         if len(by_file) == 1 and by_file[0].where == where:
-            return DatasetError(by_file[0].what, where=where, fix=fix)
-        text = "no session can be read"
+            return DatasetError(f"no session could be read: {by_file[0].what}", where=where, fix=fix)
+        text = "no session could be read"
         return DatasetError(text, where=where, problems=self.read_problems.grouped, fix=fix)
 
 
@@ -295,8 +299,7 @@ def _may_be_file(path: Path) -> bool:
 
 
 def _explain(error: Exception) -> str:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"cannot be read: {reason}"
+    return describe_os_error(error, "cannot be read")
 
 
 def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | None]]]:
@@ -352,7 +355,7 @@ def decode_line(line: bytes) -> tuple[Any, str | None]:
         try:
             value, problem = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n"))), REPAIRED
         except json.JSONDecodeError as error:
-            return None, f"not valid JSON: {error.msg.lower()}, at character {error.colno}"
+            return None, f"not valid JSON: {describe_json_error(error)}, at character {error.colno}"
         except RecursionError:
             return None, TOO_DEEP
         except ValueError:

@@ -27,13 +27,13 @@ _RECORD_FIELDS = frozenset((
 class ToolSpanMatcher:
     """Finds the span of each requested tool call; each span matches once.
 
-    `requested` are all calls that messages contain, so that a call in the history cannot match the
-    span of another call by name alone.
+    `requested` are all calls that messages contain, so that a call in the history cannot match another call's span by
+    name alone.
     """
 
     def __init__(self, spans: Iterable[tuple[int, ToolCall]], requested: Iterable[ToolCall]) -> None:
         self._queue = KeyedQueue()
-        self._exact: dict[Hashable, int] = {}
+        self._exact_matches: dict[Hashable, int] = {}
         for number, call in spans:
             key = _content_key(call)
             self._queue.put(number, ("any", *key), ("any", call.name))
@@ -43,12 +43,12 @@ class ToolSpanMatcher:
                 self._queue.put(number, ("id", call.call_id))
         for call in requested:
             exact_key = call.call_id, *_content_key(call)
-            if exact_key not in self._exact and (match := self._find_exact(call)) is not None:
-                self._exact[exact_key] = match
+            if exact_key not in self._exact_matches and (match := self._find_exact(call)) is not None:
+                self._exact_matches[exact_key] = match
 
     def find(self, call: ToolCall) -> int | None:
         """Find a span by id, then by arguments, then by name."""
-        if (number := self._exact.pop((call.call_id, *_content_key(call)), None)) is not None:
+        if (number := self._exact_matches.pop((call.call_id, *_content_key(call)), None)) is not None:
             return number
         number = self._find_exact(call)
         group = "any" if call.call_id is None else "bare"
@@ -63,7 +63,7 @@ class ToolSpanMatcher:
 class ToolResultMatcher:
     """Finds the call of each tool result that a model received.
 
-    Models reuse ids, so a result belongs to the call before it in its own conversation.
+    Models reuse ids, so a result belongs to the preceding call in its conversation.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class ToolResultMatcher:
 
 
 def match_results(messages: Sequence[Message]) -> list[ToolCall | None]:
-    """Return for each message of a conversation the call that it answers, or None."""
+    """Return, for each message of a conversation, the call that it answers, or None."""
     open_calls = KeyedQueue()
     last_message: dict[str, int] = {}
     calls: list[ToolCall] = []
@@ -124,8 +124,8 @@ def _content_key(call: ToolCall) -> tuple[str, str]:
 class Step(NamedTuple):
     """One span; `span_call` is its model or tool call, `label` the event type of a span without a call.
 
-    `id` is a number for a span without an id, so that it cannot be a parent. `is_text_only` is True if
-    its messages are one text only. `phase` is set if the span may be a phase of a call.
+    `id` is a number for a span without an id, so that it cannot be a parent. `is_text_only` is True if its messages
+    consist of a single text. `phase` is set if the span may be a phase of a call.
     """
 
     id: str | int
@@ -140,7 +140,7 @@ class Step(NamedTuple):
 class AssembledTrace(NamedTuple):
     """The events of a session, and for each step its relation to them.
 
-    `indexes` are the indexes of the events that stand for the steps; a step without a call is a
+    `indexes` are the indexes of the events that represent the steps; a step without a call is a
     `CustomEvent` without data. `contents` are the events that a step contains, and `inputs` the indexes
     of the messages that its model received, if the session contains them verbatim.
     """
@@ -192,7 +192,7 @@ class _Assembler:
         ]
         self._spans = ToolSpanMatcher(tool_spans, requested)
         self._results = ToolResultMatcher()
-        self._open: dict[int, ToolCall] = {}
+        self._open_calls: dict[int, ToolCall] = {}
         self._call_ids: dict[int, str] = {}
         self._order = order
         self.events: list[Event] = []
@@ -243,11 +243,11 @@ class _Assembler:
         self.events.append(message)
 
     def _add_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Add the calls without a span; they are unanswered until their result comes."""
+        """Add the calls without a span; they are unanswered until their result arrives."""
         for call in calls:
             number = self._spans.find(call)
             if number is None:
-                self._open[len(self.events)] = call
+                self._open_calls[len(self.events)] = call
                 self._results.add_call(len(self.events), call)
                 self.events.append(unanswered_event(call))
                 continue
@@ -259,21 +259,21 @@ class _Assembler:
         if message.role != "tool":
             return
         index = self._results.find_call(message, calls[id(message)])
-        call = None if index is None else self._open.pop(index, None)
+        call = None if index is None else self._open_calls.pop(index, None)
         if index is not None and call is not None:
             self.events[index] = msgspec.structs.replace(call, result=message.content)
 
     def finish(self) -> None:
         """Add results and call ids from spans whose messages were not added."""
-        seen: set[str] = set()
-        for number in self._order if self._open else ():
+        seen_ids: set[str] = set()
+        for number in self._order if self._open_calls else ():
             span_call = self._steps[number].span_call
             inputs = () if span_call is None else span_call.inputs
             results = [message for message in inputs if message.role == "tool"]
             calls = _map_results(inputs) if results else {}
             for message in results:
-                if (key := repr(message)) not in self._message_indexes and key not in seen:
-                    seen.add(key)
+                if (key := repr(message)) not in self._message_indexes and key not in seen_ids:
+                    seen_ids.add(key)
                     self._add_result(message, calls)
         for number, call_id in self._call_ids.items():
             index = self.indexes[number]
@@ -335,7 +335,7 @@ class _NestedCalls:
 def _collect_outer_usage(
     steps: Sequence[Step], outer: Mapping[int, int], depths: Sequence[int]
 ) -> dict[int, dict[str, Any]]:
-    """Return the usage in the spans around calls that the calls lack.
+    """Return the usage that only an enclosing span reports, by call.
 
     The usage of the nearest span counts. If the span contains several calls, the last call gets all of it.
     """
@@ -358,14 +358,14 @@ def _collect_outer_usage(
 
 
 def _rate_detail(step: Step) -> int:
-    """Return 0 for a step without messages, 1 for one text, 2 for messages."""
+    """Return 0 for a step without messages, 1 for a single text, 2 for messages."""
     if step.span_call is None or not (step.span_call.inputs or step.span_call.outputs):
         return 0
     return 1 if step.is_text_only else 2
 
 
 def _find_outer_calls(steps: Sequence[Step], depths: Sequence[int]) -> dict[int, int]:
-    """Return for each span with a call the nearest span with a call around it, outer spans first."""
+    """Return, for each span with a call, the nearest enclosing span with a call; outer spans come first."""
     by_id: dict[str | int, int] = {step.id: n for n, step in reversed(list(enumerate(steps)))}
     nearest: dict[int, int] = {}
     for number in sorted(range(len(steps)), key=depths.__getitem__):
@@ -409,7 +409,7 @@ def _get_depths(steps: Sequence[Step]) -> list[int]:
         while node not in depths and node in parents:
             assert node is not None
             path.append(node)
-            depths[node] = 0  # ends a cycle
+            depths[node] = 0  # Ends a cycle.
             node = parents[node]
         depth = depths.get(node, -1)
         for inner in reversed(path):
@@ -442,7 +442,7 @@ def find_input_and_output(session: Session) -> tuple[Any, Any]:
 
 
 def _simplify(content: Any, role: str) -> Any:
-    """Return the text of a list of parts; any other content unchanged."""
+    """Return the text of a list of parts; return any other content unchanged."""
     is_parts = isinstance(content, list) and all(
         isinstance(part, str) or (isinstance(part, dict) and ("type" in part or len(part) == 1)) for part in content
     )

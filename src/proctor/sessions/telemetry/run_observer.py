@@ -31,9 +31,9 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _OTLP_EXPORTERS = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
-# How many spans may wait for export; further ones are dropped so that the run does not wait.
+# The number of spans that may wait for export; more spans are dropped, so that the run does not wait.
 QUEUE_SIZE = 65_536
-# How long the end of a run waits for the next batch, and for all batches.
+# How long a run waits at its end for the next batch, and for all batches.
 STALL_SECONDS = 3.0
 CLOSE_SECONDS = 30.0
 
@@ -74,7 +74,7 @@ class ExportPipeline:
         resources = importlib.import_module("opentelemetry.sdk.resources")
         logger = logging.getLogger("opentelemetry")
         if not logger.handlers:
-            # Without a handler Python prints each failed attempt; the report has one warning.
+            # Without a handler, Python prints each failed attempt; the report has one warning instead.
             logger.addHandler(logging.NullHandler())
         attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
         is_named = "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
@@ -184,7 +184,7 @@ class RunObserver:
     """Observes one run inside its context.
 
     Spans go to the tracer provider of the program, or else to the exporters in OpenTelemetry's
-    environment variables. With neither, nothing is observed.
+    environment variables. Without either, nothing is observed.
     """
 
     def __init__(self, run: RunMetadata, environment: Mapping[str, str], *, for_other_runs: bool = False) -> None:
@@ -266,7 +266,7 @@ def observe_run(
 ) -> RunObserver:
     """Observe a run: `async with observe_run(run) as observer`, then wrap its runner and evaluators.
 
-    With `for_other_runs` the trials belong to runs of other processes; `current_run_id` names the run of a trial.
+    With `for_other_runs` the trials belong to runs of other processes; `current_run_id` is the run of a trial.
     """
     return RunObserver(run, environment, for_other_runs=for_other_runs)
 
@@ -275,7 +275,7 @@ _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar(
 
 
 class _ObservedRunner:
-    """A runner whose trials are observed; other attributes are those of the wrapped runner."""
+    """A runner whose trials are observed; other attributes come from the wrapped runner."""
 
     def __init__(self, runner: Runner, observer: RunObserver) -> None:
         self._runner = runner
@@ -304,7 +304,7 @@ class _ObservedRunner:
     ) -> EvalResult:
         recorder, tracer = observation
         with tracer.trace_trial(recorder, sample, configuration.name, epoch) as results:
-            # No reset after a failure: the next trial sets both, and a closed recorder ignores spans.
+            # No reset is needed after a failure: the next trial sets both, and a closed recorder ignores spans.
             current_recorder.set(recorder)
             _current_trial.set(observation)
             try:
@@ -351,7 +351,7 @@ class _ObservedEvaluator:
 def _observe_evaluation(
     spec: EvaluatorSpec, trial: Trial, recorder: TrialRecorder, tracer: RunTracer
 ) -> Iterator[list[Score]]:
-    """Record the calls of an evaluator in its own session, if it has one."""
+    """Record the calls of an evaluator in its separate session, if it has one."""
     session = sessions.current_session()
     if session is trial.session:
         session = None

@@ -32,7 +32,7 @@ class CallSpan(NamedTuple):
 
 
 def build_call_spans(events: Sequence[Event], start: int, end: int, *, with_content: bool) -> Iterator[CallSpan]:
-    """Build a span for each call; calls too long to run one after another all begin at `start`."""
+    """Build a span for each call; if the calls cannot have run one after another, all start at `start`."""
     calls = [event for event in events if isinstance(event, ModelCall | ToolCall)]
     is_sequential = sum(map(_get_duration, calls)) <= end - start
     messages: list[Message] = []
@@ -130,8 +130,8 @@ class RunTracer:
     """Emits the spans of one run: the run, its trials, and their evaluations.
 
     The span of a trial is current while its target and evaluators run, so that spans of the program are its children.
-    With `for_other_runs` the trials belong to runs of other processes: each trial starts a trace of its own, with its
-    run id as the session.
+    With `for_other_runs` the trials belong to runs of other processes: each trial starts a separate trace, with its run
+    id as the session.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class RunTracer:
                 self._emit_calls(span, session, start, time.time_ns(), recorder)
 
     def close(self) -> None:
-        """End the span of the run and those of abandoned trials."""
+        """End the spans of the run and of abandoned trials."""
         for span in tuple(self._open_spans):
             self._mark_failed(span, Failure("TimeoutError", "the trial kept running after it was cancelled"))
             span.end()
@@ -215,7 +215,7 @@ class RunTracer:
         try:
             yield span
         except GeneratorExit:
-            # The event loop was closed: the token belongs to another context.
+            # The event loop was closed, so the token belongs to another context.
             token = None
             raise
         except BaseException as error:
@@ -302,7 +302,7 @@ def truncate(text: str) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return text unchanged, anything else as JSON."""
+    """Return a string unchanged, and any other value as JSON."""
     return value if isinstance(value, str) else _to_json(value)
 
 

@@ -29,7 +29,7 @@ class SpanCounts(Protocol):
 class TrialRecorder:
     """Records the spans of one trial in its sessions.
 
-    All sessions are open until the target ends; then only those of running evaluators.
+    All sessions are open until the target ends; after that, only the sessions of running evaluators are open.
     """
 
     def __init__(self, counts: SpanCounts) -> None:
@@ -37,9 +37,9 @@ class TrialRecorder:
         self._lock = threading.Lock()
         self._transcripts: dict[int, tuple[Session, Transcript]] = {}
         self._parents: dict[Key, Key | None] = {}
-        # By outer span and call name: whether the inner span of the same call had messages.
+        # Maps an outer span and a call name to whether the inner span of the same call had messages.
         self._inner_calls: dict[tuple[Key, str], bool] = {}
-        # By id, with the event so that its id is not reused.
+        # Events by id; holding the event keeps its id from being reused.
         self._recorded_events: dict[int, Event] = {}
         self._evaluator_sessions: dict[int, Session] | None = None
         self._is_over = False
@@ -59,7 +59,7 @@ class TrialRecorder:
             self.counts.unreadable_spans += 1
 
     def start_evaluation(self, session: Session | None) -> None:
-        """Open the session of an evaluator, if it has its own."""
+        """Open the session of an evaluator, if it has a separate one."""
         with self._lock:
             if self._evaluator_sessions is None:
                 self._evaluator_sessions = {}
@@ -116,7 +116,7 @@ class SpanListener:
         self._open: dict[Key, tuple[TrialRecorder, Session]] = {}
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002
-        """Called by the SDK when a span starts."""
+        """Handle the start of a span; called by the SDK."""
         recorder, session = current_recorder.get(), sessions.current_session()
         scope = span.instrumentation_scope
         if recorder is None or session is None or (scope is not None and scope.name == SCOPE):
@@ -138,17 +138,18 @@ class SpanListener:
                 self._open.pop(key, None)
 
     def _on_ending(self, span: Any) -> None:
-        """Called by newer SDKs just before a span ends."""
+        """Handle the end of a span; newer SDKs call it just before the span ends."""
 
     def shutdown(self) -> None:
         self._open = {}
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
-        """Called by the SDK; the listener has no buffer."""
+        """Do nothing, because the listener has no buffer; called by the SDK."""
         return True
 
 
-# One per provider, because providers cannot remove a processor. By id, because some providers have no hash.
+# One listener per provider, because providers cannot remove a processor. Keyed by id, because some providers are not
+# hashable.
 _listeners: dict[int, SpanListener] = {}
 
 

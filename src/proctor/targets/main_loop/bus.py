@@ -59,7 +59,7 @@ class EventBus:
     """Passes events to subscribed handlers by type, one at a time, from any thread.
 
     Handlers are plain functions and should be fast: `publish` waits for them. All handlers see all events in
-    the same order; events that a handler publishes come after the current one. A handler that fails causes a
+    the same order; events that a handler publishes come after the current event. A handler that fails causes a
     warning, of the run or of Python, and does not affect the others.
 
     >>> bus, events = EventBus(), []
@@ -76,11 +76,11 @@ class EventBus:
         self._handlers: dict[object, tuple[type[Any], Callable[[Any], object]]] = {}
         self._queue: deque[Any] = deque()
         self._is_publishing = False
-        # Held while handlers run, so that threads take turns; reentrant, as handlers may publish.
+        # Held while handlers run, so that threads take turns; reentrant, because handlers may publish.
         self._lock = threading.RLock()
 
     def subscribe(self, kind: type[EventT], handler: Callable[[EventT], object]) -> Callable[[], None]:
-        """Call the handler for every event of a type or a subtype; return the function that ends it."""
+        """Call the handler for every event of a type or a subtype; return a function that ends the subscription."""
         if inspect.iscoroutinefunction(handler):
             raise UsageError(
                 "an event handler must be a plain function, not an async one",

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, Unpack, cast, get_args, get_origin
 
 import msgspec
 
-from proctor.core import bridge, lifetimes
+from proctor.core import bridge, resource_scope
 from proctor.core.aliases import AdapterAlias, accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import LoopStopped, StopRun, TargetError
@@ -103,7 +103,7 @@ class MainLoop(Generic[InputT, OutputT]):
 
     A subclass defines `initialize`, which returns the prompt and the session. `model` is a model or its
     address. The answer is parsed into the type of the prompt, `PromptTemplate[Output]`, or else of the loop,
-    `MainLoop[Input, Output]`; text stays text. The `bus` reports the progress.
+    `MainLoop[Input, Output]`; a text answer is not parsed. The `bus` reports the progress.
 
     >>> from proctor.models.prompts import MarkdownSection, PromptTemplate
     >>> section = MarkdownSection("Question", "Answer in one word: $question", key="q")
@@ -133,9 +133,7 @@ class MainLoop(Generic[InputT, OutputT]):
         **_aliases: Unpack[AdapterAlias],
     ) -> None:
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
-            raise TargetError(
-                f"expected a whole number of at least 1, found {max_turns!r}", where="max_turns", fix="write 20"
-            )
+            raise TargetError(f"must be an integer, 1 or more, got {max_turns!r}", where="max_turns", fix="write 20")
         self.adapter = provider(model)
         self.bus = EventBus() if bus is None else bus
         self.max_turns = max_turns
@@ -173,7 +171,7 @@ class MainLoop(Generic[InputT, OutputT]):
         seconds = seconds_to_deadline(deadline, self._clock)
         with _apply_budget(budget), _record() as record:
             try:
-                async with lifetimes.ResourceScope(), asyncio.timeout(seconds) as timer:
+                async with resource_scope.ResourceScope(), asyncio.timeout(seconds) as timer:
                     if seconds is not None and seconds <= 0:
                         raise LoopStopped("the deadline passed before the execution began", limit="time")
                     prompt = await self._initialize(request, record)
@@ -199,14 +197,14 @@ class MainLoop(Generic[InputT, OutputT]):
         return prompt
 
     async def _converse(self, prompt: Prompt[OutputT], record: _Record) -> Response[OutputT]:
-        """Let the model answer or call tools, turn by turn."""
+        """Call the model, and run the tools that it calls, until it answers."""
         messages = prompt.messages()
         self.bus.publish(PromptRendered(record.session, messages, prompt.template.id))
         output_type = _find_output_type(prompt, type(self))
         answer_format = None if output_type is None else JsonFormat(output_type)
-        known = 0
+        recorded_count = 0
         while record.turns < self.max_turns:
-            options = {**self._settings, "tools": self._toolbox.specs, "recorded_count": known}
+            options = {**self._settings, "tools": self._toolbox.specs, "recorded_count": recorded_count}
             answer = await aask(self.adapter, messages, answer_format, **cast("AskOptions", options))
             record.turns += 1
             record.forward()
@@ -216,10 +214,10 @@ class MainLoop(Generic[InputT, OutputT]):
                 output: Any = text if answer_format is None else answer.output
                 return Response(output, text, record.usage(), record.turns)
             if record.turns >= self.max_turns:
-                # The model could not see the results, so the tools do not run.
+                # The model would not see the results, so the tools do not run.
                 break
             reply = Message("assistant", answer.text, tool_calls=answer.tool_calls)
-            known = len(messages) + 1
+            recorded_count = len(messages) + 1
             results = await self._run_tools(answer.tool_calls, record)
             messages = (*messages, reply, *map(_to_message, results))
         raise LoopStopped(f"the model still called tools in its last turn, number {self.max_turns}", limit="turns")
@@ -229,7 +227,7 @@ class MainLoop(Generic[InputT, OutputT]):
         results = [msgspec.structs.replace(call, error=CANCELLED) for call in calls]
 
         async def run(index: int, call: ToolCall) -> None:
-            results[index] = await self._toolbox.answer(call, self._clock)
+            results[index] = await self._toolbox.run_call(call, self._clock)
 
         tasks = [asyncio.ensure_future(run(index, call)) for index, call in enumerate(calls)]
         try:
@@ -252,7 +250,7 @@ class MainLoop(Generic[InputT, OutputT]):
 
 
 class _Record:
-    """The record of an execution: its own session, which is copied to the trial's session."""
+    """The record of an execution: a separate session, which is copied to the trial's session."""
 
     def __init__(self, outer_session: Session | None) -> None:
         self.session = Session()
@@ -262,7 +260,7 @@ class _Record:
         self._forwarded = 0
 
     def move_to(self, session: Session) -> None:
-        """Continue in the session that `initialize` returned; move earlier events there."""
+        """Continue with the session that `initialize` returned; move earlier events to it."""
         if session is self.session:
             return
         if session is self._outer_session:
@@ -298,7 +296,7 @@ def _record() -> Iterator[_Record]:
 
 @contextlib.contextmanager
 def _apply_budget(budget: Budget | Mapping[str, Any] | None) -> Iterator[None]:
-    """Count all model calls inside against the budget, and still against the run's budget."""
+    """Count all model calls inside the block against this budget and against the run's budget."""
     if budget is None:
         yield
         return

@@ -35,7 +35,7 @@ class InvalidArguments(ValueError):
     """A model called a tool with invalid arguments; the message helps the model to correct them."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__(f"the arguments do not fit: {'; '.join(problems)}")
+        super().__init__(f"the arguments are invalid: {'; '.join(problems)}")
 
 
 class Arguments(NamedTuple):
@@ -45,8 +45,8 @@ class Arguments(NamedTuple):
     parse: Callable[[Mapping[str, Any]], ParsedArguments]
 
 
-def describe_type_arguments(record_type: Any, where: str) -> Arguments:
-    """Take the fields of a dataclass, struct or pydantic model as arguments."""
+def make_type_arguments(record_type: Any, where: str) -> Arguments:
+    """Use the fields of a dataclass, struct or pydantic model as the arguments."""
     if not is_record(record_type):
         raise TargetError(
             f"the parameters of a tool cannot have the type {record_type!r}",
@@ -56,8 +56,12 @@ def describe_type_arguments(record_type: Any, where: str) -> Arguments:
     schema = _make_schema(record_type, where)
 
     def parse(values: Mapping[str, Any]) -> ParsedArguments:
-        known = () if schema.get("additionalProperties") else schema.get("properties", {})
-        problems = [_unknown_parameter(name, known) for name in values if known and name not in known]
+        known_parameters = () if schema.get("additionalProperties") else schema.get("properties", {})
+        problems = [
+            _unknown_parameter(name, known_parameters)
+            for name in values
+            if known_parameters and name not in known_parameters
+        ]
         try:
             record = _decode(codec.encode(values), record_type)
         except ValueError as error:
@@ -69,8 +73,8 @@ def describe_type_arguments(record_type: Any, where: str) -> Arguments:
     return Arguments(schema, parse)
 
 
-def describe_function_arguments(function: Callable[..., Any], where: str) -> Arguments:
-    """Take the parameters of a function as arguments, or the fields of its only parameter."""
+def make_function_arguments(function: Callable[..., Any], where: str) -> Arguments:
+    """Use the parameters of a function as the arguments, or the fields of its only parameter."""
     parameters = inspect.signature(function).parameters
     try:
         hints = resolve_hints(function, include_extras=True)
@@ -86,8 +90,8 @@ def describe_function_arguments(function: Callable[..., Any], where: str) -> Arg
     if problems:
         fix = "give every parameter a name and a type: def search(query: str, limit: int = 5)"
         raise TargetError("the function cannot be a tool", where=where, problems=problems, fix=fix)
-    if len(parameters) == 1 and is_record(only := hints[next(iter(parameters))]):
-        return describe_type_arguments(only, where)
+    if len(parameters) == 1 and is_record(record_type := hints[next(iter(parameters))]):
+        return make_type_arguments(record_type, where)
     types = {name: _describe_type(hints[name]) for name in parameters}
     required = [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
     fields: list[Any] = [
@@ -130,7 +134,7 @@ def _find_problem(parameter: Parameter, hints: Mapping[str, Any]) -> str:
 
 
 def _describe_type(hint: Any) -> Any:
-    """Turn a plain text in `Annotated[str, "a city"]` into the description."""
+    """Use a plain string in `Annotated[str, "a city"]` as the description."""
     if get_origin(hint) is not Annotated:
         return hint
     inner, *notes = get_args(hint)
@@ -171,16 +175,17 @@ def _decode(data: bytes, value_type: Any) -> Any:
     return msgspec.json.decode(data, type=value_type, dec_hook=decode_pydantic)
 
 
-def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
-    return f"there is no parameter {name!r}: {suggest_name(name, known)}"
+def _unknown_parameter(name: str, known_parameters: Mapping[str, Any] | tuple[()]) -> str:
+    return f"unknown parameter {name!r}: {suggest_name(name, known_parameters)}"
 
 
 class Tool:
     """A function that a model can call: its name, its purpose and its parameters.
 
     `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it; without it, the
-    handler's signature defines the parameters. The handler may be async; a plain one runs in a thread. The model sees
-    the handler's exceptions and invalid arguments, so that it can correct them. `timeout` limits one call, in seconds.
+    handler's signature defines the parameters. The handler may be async; a plain function runs in a thread. The model
+    sees the handler's exceptions and invalid arguments, so that it can correct them. `timeout` limits one call, in
+    seconds.
 
     >>> def add(a: int, b: int) -> int:
     ...     return a + b
@@ -199,14 +204,13 @@ class Tool:
     ) -> None:
         if not _TOOL_NAME.fullmatch(name):
             raise TargetError(
-                f"{name!r} is not a valid tool name", fix="use letters, digits, _ and -, at most 64, and no digit first"
+                f"{name!r} is not a valid tool name",
+                fix="use up to 64 letters, digits, _ and -; do not start with a digit",
             )
         self.handler = handler
         self.timeout = timeout
         self._arguments = (
-            describe_function_arguments(handler, name)
-            if parameters is None
-            else describe_type_arguments(parameters, name)
+            make_function_arguments(handler, name) if parameters is None else make_type_arguments(parameters, name)
         )
         self.spec = ToolSpec(name, description, self._arguments.schema)
 
@@ -222,8 +226,8 @@ class Tool:
     def __repr__(self) -> str:
         return f"Tool({self.name!r})"
 
-    async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
-        """Return the call with its result or error, and its duration."""
+    async def run_call(self, call: ToolCall, clock: Clock) -> ToolCall:
+        """Run the tool; return the call with its result or error, and its duration."""
         started = clock.monotonic()
         result, error = None, call.error
         if error is None:
@@ -311,13 +315,13 @@ class Toolbox:
             )
         self.specs = tuple(item.spec for item in toolset)
 
-    async def answer(self, call: ToolCall, clock: Clock) -> ToolCall:
-        """Run the tool of a call; an unknown tool becomes the call's error."""
+    async def run_call(self, call: ToolCall, clock: Clock) -> ToolCall:
+        """Run the tool that a call names; for an unknown tool, set the call's error."""
         handler = self._tools.get(call.name)
         if handler is not None:
-            return await handler.answer(call, clock)
+            return await handler.run_call(call, clock)
         hint = suggest_name(call.name, self._tools)
-        return msgspec.structs.replace(call, error=f"there is no tool {call.name!r}: {hint}")
+        return msgspec.structs.replace(call, error=f"unknown tool {call.name!r}: {hint}")
 
 
 def _describe_exception(failure: BaseException) -> str:
@@ -328,5 +332,5 @@ def _describe_exception(failure: BaseException) -> str:
 
 
 def _is_cancelled() -> bool:
-    """Return True if this task was cancelled from outside, not by the tool."""
+    """Return True if something other than the tool cancelled this task."""
     return (task := asyncio.current_task()) is not None and task.cancelling() > 0

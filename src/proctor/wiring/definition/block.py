@@ -16,7 +16,7 @@ from proctor.records.progress import EventKind, ProgressStatus
 from proctor.records.score import Skipped
 from proctor.wiring import evaluate as api
 
-# Parameters of `evaluate` that a definition sets elsewhere.
+# Parameters of `evaluate` that a definition sets in other ways.
 DEFINITION_CALLS = {
     "history": ".history(…)",
     "tags": ".history(tags={…})",
@@ -46,7 +46,7 @@ class Block:
                 where=self.path,
                 fix="keep one of the two combine_with calls",
             )
-        # Raises if the rule is invalid; `len` stands in for the real evaluators.
+        # Raises if the rule is invalid; `len` is a placeholder for the real evaluators.
         combine_evaluators(self.path, [len], rule, skipped=skipped)
         self.combine, self.skipped = rule, skipped
 
@@ -61,7 +61,7 @@ def missing_field_error(call: str) -> ConfigError:
 
 
 def check_alias(name: Any, path: str) -> None:
-    """Reject an invalid name of a field, and a name that hides a field of every result."""
+    """Reject an invalid name for a field, and a name that hides a field of every result."""
     if name in RESULT_FIELDS and name != path:
         raise ConfigError(
             f"{name!r} is a field of every result, and cannot be the name of {path!r}",
@@ -73,11 +73,11 @@ def check_alias(name: Any, path: str) -> None:
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Reject keyword arguments that `Definition.evaluate` does not have."""
-    known = api.RunKwargs.__annotations__
+    known_parameters = api.RunKwargs.__annotations__
     for name in parameters:
-        if common_name(name, known) not in known:
+        if common_name(name, known_parameters) not in known_parameters:
             call = DEFINITION_CALLS.get(name)
-            fix = f"write it in the definition: {call}" if call else suggest_name(name, known)
+            fix = f"write it in the definition: {call}" if call else suggest_name(name, known_parameters)
             raise ConfigError(f"evaluate has no parameter {name!r}", fix=fix)
 
 
@@ -85,12 +85,12 @@ def check_evaluator(evaluator: Any, configure: Any) -> None:
     """Reject a list of evaluators, and parameters that are not passed by name."""
     if isinstance(evaluator, list | tuple):
         raise ConfigError(
-            "expected one evaluator, found a list", fix='pass them one by one: .evaluate_field("output", first, second)'
+            "must be one evaluator, got a list", fix='pass them one by one: .evaluate_field("output", first, second)'
         )
     if configure is not None and not callable(configure):
         name = describe_object(evaluator)
         raise ConfigError(
-            f"the second argument of evaluate_with({name}, …) must be a function, found {configure!r}",
+            f"the second argument of evaluate_with({name}, …) must be a function, got {configure!r}",
             fix=f"pass parameters by name: evaluate_with({name}, parameter=value)",
         )
 
@@ -99,20 +99,20 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
     """Reject an invalid progress callback, and filters that match no event."""
     api.list_callbacks([callback])
     problems = []
-    for option, names, known in (
+    for option, names, known_names in (
         ("kinds", kinds, get_args(EventKind)),
         ("statuses", statuses, get_args(ProgressStatus)),
     ):
         if isinstance(names, str):
             raise ConfigError(
-                f"{option} must be a list of names, found the text {names!r}",
+                f"{option} must be a list of names, got the text {names!r}",
                 where="on_progress",
                 fix=f"write {option}=[{names!r}]",
             )
         problems += [
-            Problem("on_progress", f"there are no events {name!r}; {suggest_name(name, known)}")
+            Problem("on_progress", f"unknown events {name!r}; {suggest_name(name, known_names)}")
             for name in names
-            if name not in known
+            if name not in known_names
         ]
     if problems:
         fix = "correct these names, or leave out kinds and statuses"
@@ -120,17 +120,17 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
 
 
 def is_series(name: str, other_name: str) -> bool:
-    """Return whether names differ only in their ending (output_1, output_2): then neither is a typo.
+    """Return whether names differ only in their ending (output_1, output_2), so that neither is a typo.
 
     >>> is_series("output_1", "output_2"), is_series("tokns", "tokens")
     (True, False)
     """
-    stems = {re.sub(r"(?:[0-9]+|[_-][A-Za-z]|s)$", "", each) for each in (name, other_name)}
+    stems = {re.sub(r"(?:[0-9]+|[_-][A-Za-z]|s)$", "", text) for text in (name, other_name)}
     return len(stems) == 1
 
 
 def describe_object(value: Any) -> str:
-    """Return an evaluator or a function as it is written in code."""
+    """Return the source form of an evaluator or a function."""
     return repr(value) if isinstance(value, str) else getattr(value, "__name__", repr(value))
 
 

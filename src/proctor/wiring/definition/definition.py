@@ -41,10 +41,10 @@ from proctor.wiring.registry import Registry
 
 
 class Settings:
-    """Collects the parameters that a function sets; rejects unknown ones."""
+    """Collects the parameters that a function sets; rejects unknown parameters."""
 
-    def __init__(self, evaluator: str, known: tuple[str, ...]) -> None:
-        vars(self).update(_evaluator=evaluator, _known=known, _values={})
+    def __init__(self, evaluator: str, known_parameters: tuple[str, ...]) -> None:
+        vars(self).update(_evaluator=evaluator, _known=known_parameters, _values={})
 
     def __setattr__(self, name: str, value: Any) -> None:
         name = common_name(name, self._known)
@@ -75,9 +75,9 @@ Callback = Callable[[ProgressEvent], object]
 
 
 class OrderedEvents:
-    """A callback that passes on all events of one configuration before those of the next.
+    """A callback that passes on all events of one configuration before the events of the next.
 
-    Events of the other configurations are delayed; the percentage never falls.
+    Events of the other configurations are delayed; the percentage never decreases.
     """
 
     def __init__(self, callback: Callback, configurations: Sequence[str]) -> None:
@@ -164,7 +164,7 @@ def configuration(name: str, /, **options: Any) -> Configuration:
     """
     if not (isinstance(name, str) and name.strip()):
         raise ConfigError(
-            f"the name of a configuration must be a text, found {name!r}",
+            f"a configuration's name must be a non-empty string, got {name!r}",
             fix='write configuration("low_temp", temperature=0.3)',
         )
     return Configuration(name, options)
@@ -173,7 +173,7 @@ def configuration(name: str, /, **options: Any) -> Configuration:
 class Definition:
     """The fields of a result to evaluate, their evaluators, and the history of the runs.
 
-    Every method returns the definition, for chaining. A mistake raises an error at once; inside
+    Every method returns the definition, for chaining. A mistake raises an error immediately; inside
     `with define(…) as checks:` one error at the end of the block reports all mistakes.
     """
 
@@ -189,7 +189,9 @@ class Definition:
         self._baseline: str | None = None
         self._errors: list[UsageError] | None = None
         if name is not None and not (isinstance(name, str) and name.strip()):
-            raise ConfigError(f"the name of a definition must be a text, found {name!r}", fix='write define("name")')
+            raise ConfigError(
+                f"a definition's name must be a non-empty string, got {name!r}", fix='write define("name")'
+            )
 
     def __repr__(self) -> str:
         fields = ", ".join(self._blocks) or "no fields yet"
@@ -239,7 +241,7 @@ class Definition:
         return self
 
     def evaluate_field(self, field: str, *evaluators: EvaluatorLike, combine_with: Combination | None = None) -> Self:
-        """Start the evaluators of a field, given by its name or path.
+        """Start the list of evaluators for a field, by its name or path.
 
         Pass evaluators here or to `evaluate_with`. A second call for the same field adds evaluators.
         """
@@ -301,19 +303,19 @@ class Definition:
     def configuration(self, name: str, /, **options: Any) -> Self:
         """Add a configuration; its options are passed to the target."""
         if name in self._configurations:
-            fix = "give each configuration its own name"
-            self.report_error(ConfigError(f"there are two configurations {name!r}", fix=fix))
+            fix = "rename one of them"
+            self.report_error(ConfigError(f"two configurations are named {name!r}", fix=fix))
         with self._reporting_errors():
             self._configurations[name] = configuration(name, **options)
         return self
 
     def baseline(self, configuration: str) -> Self:
-        """Compare all other configurations with this one."""
+        """Compare all other configurations with this configuration."""
         self._baseline = configuration
         return self
 
     def check(self) -> Self:
-        """Raise an error that lists everything that is missing in the definition."""
+        """Raise an error that lists everything that is missing from the definition."""
         problems = [
             Problem(name, "add an evaluator: .evaluate_with(…)")
             for name, block in self._blocks.items()
@@ -323,7 +325,7 @@ class Definition:
             problems.append(Problem("", 'add a field to evaluate: .evaluate_field("output")'))
         names = list(self._configurations)
         if self._baseline is not None and names and self._baseline not in names:
-            problem = f"there is no configuration {self._baseline!r}; {suggest_name(self._baseline, names)}"
+            problem = f"unknown configuration {self._baseline!r}; {suggest_name(self._baseline, names)}"
             problems.append(Problem("baseline", problem))
         if self.history.auto_save and not self.name:
             problems.append(Problem("history", 'a definition needs a name to store runs: define("name")'))
@@ -342,10 +344,10 @@ class Definition:
     ) -> EvalReport:
         """Evaluate a span, or a dataset of spans, in every configuration.
 
-        With a `target`, every configuration runs; without one, the span's recorded results are
-        evaluated, and `recorded` holds the result of each configuration if there are several.
-        A dataset is a path, a list of spans, or anything that `evaluate` accepts. Other keyword
-        arguments (`epochs`, `concurrency`, `resume`, `metrics` …) are those of `evaluate`.
+        With a `target`, every configuration runs; without a target, the span's recorded results are evaluated, and
+        `recorded` holds the result of each configuration if there are several. A dataset is a path, a list of spans, or
+        anything that `evaluate` accepts. Other keyword arguments (`epochs`, `concurrency`, `resume`, `metrics` …) are
+        passed to `evaluate`.
         """
         self.check()
         check_parameters(options)
@@ -362,9 +364,9 @@ class Definition:
             )
         selected = self._select_configurations(configurations, recorded)
         spans = convert_spans(span, recorded)
-        if target is None and spans.single:
+        if target is None and spans.is_single:
             selected = selected or tuple(map(Configuration, recorded_configurations(spans.source)))
-            require_recorded_results(spans, [each.name for each in selected])
+            require_recorded_results(spans, [configuration.name for configuration in selected])
         # Pass progress=True to show progress, or None to show it on a terminal.
         defaults: api.RunKwargs = {"progress": False}
         report = await api.aevaluate(
@@ -376,13 +378,13 @@ class Definition:
             fields=self.fields,
             name=self.name or "definition",
             tags=self.history.tags,
-            history=self.history.opened(),
+            history=self.history.open(),
             on_progress=self._build_callbacks(spans, selected),
             **(defaults | options),
         )
         if self.history.auto_save:
             self.history.prune()
-        if spans.single:
+        if spans.is_single:
             report.require_fields()
         return report
 
@@ -395,7 +397,7 @@ class Definition:
         return self._selected | evaluated
 
     def _block_of(self, field: str) -> Block:
-        """Return the block of a field, given by its name or path; create it if necessary."""
+        """Return the block of a field, by its name or path; create it if necessary."""
         try:
             parse_path(field)
             by_path = {path: name for name, path in self._selected.items()}
@@ -444,9 +446,10 @@ class Definition:
         return tuple(Configuration(str(name)) for name in recorded or ())
 
     def _build_callbacks(self, spans: Spans, configurations: tuple[Configuration, ...]) -> list[ProgressCallback]:
-        """For one span, report configurations one after another, although they run concurrently."""
-        if not spans.single:
+        """Return the callbacks; for one span, they report configurations one after another, although these run
+        concurrently."""
+        if not spans.is_single:
             return list(self._callbacks)
-        names = [each.name for each in configurations] or [Configuration().name]
+        names = [configuration.name for configuration in configurations] or [Configuration().name]
         ordered = sorted(names, key=lambda name: name != self._baseline)
         return [OrderedEvents(callback, ordered) for callback in self._callbacks]

@@ -55,7 +55,7 @@ class DefinitionHistory(Generic[OwnerT]):
         """Store every run of this definition under its name, with these tags.
 
         A run is kept while it is within the last `retention_days` or among the last `retention_count` runs; without
-        both, forever. `where` is a history or its file; by default the usual one.
+        either limit, it is kept forever. `where` is a history or its file; default: .proctor/history.db.
         """
         limits = {"retention_days": retention_days, "retention_count": retention_count}
         problems = [*_find_limit_problems(limits), *find_tag_problems(tags or {})]
@@ -68,14 +68,14 @@ class DefinitionHistory(Generic[OwnerT]):
         self._retention = Retention(retention_days, retention_count)
         return self._definition
 
-    def opened(self) -> History | bool:
+    def open(self) -> History | bool:
         """Return the history, or False if runs are not stored."""
         return open_history(self._where) if self.auto_save else False
 
     def last(self, n: int = 10) -> list[EvalReport]:
         """Return the last `n` runs of this definition, newest first."""
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise ConfigError(f"expected a whole number above 0, found {n!r}", where="last", fix="write last(10)")
+            raise ConfigError(f"must be an integer, 1 or more, got {n!r}", where="last", fix="write last(10)")
         return self._load_reports(limit=n)
 
     def query(
@@ -103,7 +103,7 @@ class DefinitionHistory(Generic[OwnerT]):
         return trend(history, field, name=self._definition.name, configurations=configurations, **filters)
 
     def prune(self, *, dry_run: bool = False) -> list[str]:
-        """Delete the runs that the limits do not keep; return their ids. A dry run deletes nothing."""
+        """Delete the runs outside the retention limits; return their ids. A dry run deletes nothing."""
         pruned = self._open().prune(self._retention, now=self._clock.now(), name=self._definition.name, dry_run=dry_run)
         return [run.run_id for run in pruned.deleted]
 
@@ -121,9 +121,9 @@ def _find_limit_problems(limits: Mapping[str, Any]) -> Iterator[Problem]:
     for name, value in limits.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and value > 0):
-            yield Problem(name, f"expected a number above 0, found {value!r}")
+            yield Problem(name, f"must be a number greater than 0, got {value!r}")
         elif name == "retention_count" and value is not None and value != int(value):
-            yield Problem(name, f"expected a whole number, found {value!r}")
+            yield Problem(name, f"must be an integer, got {value!r}")
 
 
 def _check_filters(date_range: Any, tags: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _check_filters(date_range: Any, tags: Any) -> dict[str, Any]:
     for end in date_range:
         if end is not None and not isinstance(end, datetime):
             raise ConfigError(
-                f"expected a datetime, found {end!r}", where="date_range", fix="write datetime(2026, 1, 31, tzinfo=UTC)"
+                f"must be a datetime, got {end!r}", where="date_range", fix="write datetime(2026, 1, 31, tzinfo=UTC)"
             )
         if end is not None and end.tzinfo is None:
             raise ConfigError(

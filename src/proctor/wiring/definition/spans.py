@@ -19,10 +19,10 @@ _SAMPLE_KEYS = ("id", "input", "expected", "metadata")
 
 
 class Spans(NamedTuple):
-    """A dataset of spans; `single` is true if the caller passed one span."""
+    """A dataset of spans; `is_single` is True if the caller passed one span."""
 
     source: SampleSource
-    single: bool
+    is_single: bool
 
 
 def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
@@ -32,7 +32,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
     """
     _check_recorded(recorded)
     if _is_single(value):
-        return Spans(make_source([convert_span(value, recorded)]), single=True)
+        return Spans(make_source([convert_span(value, recorded)]), is_single=True)
     if recorded is not None:
         raise ConfigError(
             "recorded= works only for a single span",
@@ -41,7 +41,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
         )
     if isinstance(value, list | tuple):
         value = [convert_span(span, number=number) for number, span in enumerate(value, 1)]
-    return Spans(make_source(value), single=False)
+    return Spans(make_source(value), is_single=False)
 
 
 def require_recorded_results(spans: Spans, configurations: Sequence[str]) -> None:
@@ -59,7 +59,7 @@ def require_recorded_results(spans: Spans, configurations: Sequence[str]) -> Non
     missing = [name for name in configurations if name not in (recorded or {})]
     if missing:
         raise ConfigError(
-            f"the configurations {', '.join(missing)} have no recorded results, and there is no target",
+            f"the configurations {', '.join(missing)} have no recorded results, and no target is set",
             fix="pass target=…, or recorded={configuration: result}",
         )
 
@@ -68,7 +68,7 @@ def _check_recorded(recorded: Any) -> None:
     if recorded is None or (isinstance(recorded, Mapping) and recorded):
         return
     raise ConfigError(
-        f"recorded results must be a mapping of configurations to results, found {recorded!r}",
+        f"recorded results must be a mapping of configurations to results, got {recorded!r}",
         where="recorded",
         fix='write {"low_temp": {"output": …}, "high_temp": {"output": …}}',
     )
@@ -103,7 +103,7 @@ def _convert_result(configuration: Any, result: Any) -> dict[str, Any]:
     if isinstance(values, Mapping):
         return {str(key): value for key, value in values.items()}
     raise ConfigError(
-        f"a recorded result must be a mapping with an output, found {result!r}",
+        f"a recorded result must be a mapping with an output, got {result!r}",
         where=f"recorded.{configuration}",
         fix=f'write {{{str(configuration)!r}: {{"output": {result!r}}}}}',
     )

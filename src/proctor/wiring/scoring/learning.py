@@ -40,7 +40,8 @@ MIN_FOR_EXACT_INTERVAL = 30
 class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
     """How well the scores of rubrics agree with the known scores of held-out sessions.
 
-    `verdict` describes the result in words. Clustered sessions have no `p`, which is valid only for independent ones.
+    `verdict` describes the result in words. Clustered sessions have no `p`, which is valid only for independent
+    sessions.
     """
 
     n: int
@@ -65,7 +66,7 @@ class LearningResult(NamedTuple):
 def split_sessions(
     scored_sessions: Sequence[ScoredSession], held_out: float, seed: int
 ) -> tuple[list[ScoredSession], list[ScoredSession]]:
-    """Split sessions into those to learn from and those to check with; clusters stay together."""
+    """Split sessions into a training part and a held-out part; clusters stay together."""
 
     def digest(session: ScoredSession) -> str:
         return codec.digest("held out", seed, session.sample.cluster or session.sample.id)
@@ -86,8 +87,8 @@ def cluster_duplicates(scored_sessions: Sequence[ScoredSession]) -> list[ScoredS
             name = parent
         return name
 
-    texts = {each.sample.id: f"text {codec.digest(_render(each.sample))}" for each in scored_sessions}
-    names = {each.sample.id: each.sample.cluster or each.sample.id for each in scored_sessions}
+    texts = {scored.sample.id: f"text {codec.digest(_render(scored.sample))}" for scored in scored_sessions}
+    names = {scored.sample.id: scored.sample.cluster or scored.sample.id for scored in scored_sessions}
     for sample_id, text in texts.items():
         # "name …" sorts before "text …", so that the root of a cluster is a name.
         low, high = sorted((find_root(f"name {names[sample_id]}"), find_root(text)))
@@ -115,7 +116,7 @@ def build_contrasts(training: Sequence[ScoredSession], rounds: int) -> list[Cont
     means = {text: fmean(values) for text, values in scores.items()}
     ranked = sorted(means, key=lambda text: -means[text])
     half = len(ranked) // 2
-    # Equal scores are no contrast.
+    # Equal scores are not a contrast.
     pairs = [
         (better, worse)
         for better, worse in zip(ranked[:half], ranked[::-1], strict=False)
@@ -148,7 +149,7 @@ async def learn_rubrics(
     proposed: RubricSet | None = None,
     save: Callable[[RubricSet], object] = lambda _: None,
 ) -> LearningResult:
-    """Propose rubrics from some sessions, and check on the others whether the order agrees.
+    """Propose rubrics from some sessions, and check whether their scores agree with the known order of the others.
 
     `save` receives the rubrics as soon as they are proposed; passed again as `proposed`, they are
     only checked. The budget covers proposals and check together.
@@ -172,15 +173,15 @@ async def learn_rubrics(
         rubrics = _check_proposed(proposed, facts, scale)
     if not held_out_sessions:
         return _summarize(rubrics, {}, None, notes, usage)
-    samples = [each.sample for each in held_out_sessions]
+    samples = [scored.sample for scored in held_out_sessions]
     evaluation = build_scoring(samples, rubrics, judge or adapter, _subtract_spent(scoring, spent), name=name)
     report = await _run_check(evaluation, history, controls, spent)
-    return _summarize(rubrics, {each.sample.id: each.score for each in held_out_sessions}, report, notes, usage)
+    return _summarize(rubrics, {scored.sample.id: scored.score for scored in held_out_sessions}, report, notes, usage)
 
 
 def _digest_sessions(scored_sessions: Sequence[ScoredSession]) -> str:
-    """Identify the sessions that rubrics are learned from."""
-    return codec.digest(sorted([_render(each.sample), each.score] for each in scored_sessions))
+    """Return a digest of the sessions that rubrics are learned from."""
+    return codec.digest(sorted([_render(scored.sample), scored.score] for scored in scored_sessions))
 
 
 def _build_contrasts(training: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
@@ -223,7 +224,7 @@ async def _propose(
 
 
 def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[float, float]) -> RubricSet:
-    """Reject rubrics that were proposed from other sessions or settings."""
+    """Reject rubrics that were proposed from different sessions or settings."""
     stored = {k: v for k, v in proposed.metadata.get("learned", {}).items() if k != "validation"}
     if stored != facts:
         raise ConfigError(
@@ -248,7 +249,7 @@ def _explain_no_check(
 ) -> list[str]:
     if held_out_sessions or not held_out:
         return []
-    groups = len({each.sample.cluster or each.sample.id for each in scored_sessions})
+    groups = len({scored.sample.cluster or scored.sample.id for scored in scored_sessions})
     return [f"no session is held out: {groups} clusters or sessions are too few to hold out {held_out:.0%}"]
 
 
@@ -318,12 +319,12 @@ def _agreement(pairs: Sequence[tuple[float, float, str]], held_out: int) -> Agre
         if held_out < 2:
             scored = "no session was held out" if held_out == 0 else "only one session was held out"
         return Agreement(n, f"not checked: {scored}")
-    first, second = [known for known, _, _ in pairs], [score for _, score, _ in pairs]
+    first, second = [known_score for known_score, _, _ in pairs], [score for _, score, _ in pairs]
     correlation = kendall_tau(first, second)
     if correlation is None:
         return Agreement(n, "not checked: all scores of one side are equal")
     if n < MIN_SESSIONS:
-        # A tau of a few sessions would be misleading.
+        # The tau of only a few sessions would be misleading.
         return Agreement(n, f"too few sessions for a check: at least {MIN_SESSIONS} are needed")
     clusters = list_shared_clusters(cluster for _, _, cluster in pairs)
     interval = kendall_interval(first, second, clusters=clusters)

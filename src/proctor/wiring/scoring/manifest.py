@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.names import UniqueNames
-from proctor.core.resources import describe_conversion, describe_decode_error
+from proctor.core.resources import describe_conversion, describe_decode_error, describe_json_error, describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml, read_lines
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
@@ -34,12 +34,12 @@ class ScoredSession(NamedTuple):
 
 
 def read_manifest(path: Path) -> list[ScoredSession]:
-    """Read the sessions of a manifest, with their scores; report all problems at once.
+    """Read the sessions of a manifest, with their scores; one error reports all problems.
 
     A manifest is a list, or {sessions: […]}, of entries {path, score} (with `id` if a file holds
     several sessions), or {path, recorded: NAME} for all sessions of a file with a recorded score
     of that name. Paths are relative to the manifest's folder. Damaged parts of files become
-    warnings. Two entries for the same session are an error, even if they name its file differently.
+    warnings. Two entries for the same session are an error, even if they use different paths.
     """
     entries, keys = _read_entries(path)
     sessions: list[tuple[ScoredSession, int]] = []
@@ -57,15 +57,17 @@ def read_manifest(path: Path) -> list[ScoredSession]:
     if problems or duplicates:
         lines = read_lines(path.read_text(encoding="utf-8-sig"))
         places = [lines.describe((*keys, index), str(path)) for index in range(len(entries))]
-        listed = [Problem(places[index], problem) for index, problem in problems]
-        listed += [Problem(places[second], f"{subject} at {places[first]}") for first, second, subject in duplicates]
+        located_problems = [Problem(places[index], problem) for index, problem in problems]
+        located_problems += [
+            Problem(places[second], f"{subject} at {places[first]}") for first, second, subject in duplicates
+        ]
         fix = DUPLICATE_FIX if duplicates and not problems else "write {path: chat.jsonl, score: 4} for each session"
-        raise ConfigError("the manifest has problems", where=str(path), problems=listed, fix=fix)
+        raise ConfigError("the manifest has problems", where=str(path), problems=located_problems, fix=fix)
     # Sessions of two files may have the same id.
     names = UniqueNames("~")
     return [
-        ScoredSession(msgspec.structs.replace(each.sample, id=names.make_unique(each.sample.id)), each.score)
-        for each, _ in sessions
+        ScoredSession(msgspec.structs.replace(scored.sample, id=names.make_unique(scored.sample.id)), scored.score)
+        for scored, _ in sessions
     ]
 
 
@@ -75,17 +77,19 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except OSError as error:
-        raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path), fix="check the path") from None
+        raise ConfigError(
+            describe_os_error(error, "the manifest cannot be read"), where=str(path), fix="check the path"
+        ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(
             describe_decode_error(error), where=str(path), fix=describe_conversion(file=str(path))
         ) from None
     except InvalidYAML as error:
-        what = f"this is not valid YAML: {error.what}"
+        what = f"not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
     except (ValueError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"this is not valid JSON: {reason}", where=str(path), fix="correct the file") from None
+        reason = describe_json_error(error) if isinstance(error, json.JSONDecodeError) else str(error)
+        raise ConfigError(f"not valid JSON: {reason}", where=str(path), fix="correct the file") from None
     keys = ("sessions",) if isinstance(data, Mapping) else ()
     entries = data.get("sessions") if isinstance(data, Mapping) else data
     if not isinstance(entries, list) or not entries:
@@ -99,7 +103,7 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
 
 def _find_problems(entry: Any) -> Iterator[str]:
     if not isinstance(entry, Mapping):
-        yield f"expected {{path, score}}, found {str(entry)[:80]!r}"
+        yield f"must be {{path, score}}, got {str(entry)[:80]!r}"
         return
     for key in entry:
         if key not in ENTRY_KEYS:
@@ -109,7 +113,7 @@ def _find_problems(entry: Any) -> Iterator[str]:
     if ("score" in entry) == ("recorded" in entry):
         yield "add either 'score' (a number) or 'recorded' (the name of a score in the file)"
     elif "score" in entry and not is_number(entry["score"]):
-        yield f"a score must be a finite number, found {entry['score']!r}"
+        yield f"a score must be a finite number, got {entry['score']!r}"
 
 
 class _SessionFiles:
@@ -146,26 +150,26 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Score
         session_id = str(entry["id"])
         if session_id not in samples:
             fix = suggest_name(session_id, samples)
-            raise ConfigError(f"there is no session {session_id!r}", where=where, fix=fix)
+            raise ConfigError(f"no session has the id {session_id!r}", where=where, fix=fix)
         samples = {session_id: samples[session_id]}
     if "recorded" in entry:
         name = entry["recorded"]
-        scores: list[tuple[Any, Any]] = [(each, each.metadata.get(name)) for each in samples.values()]
-        known = [ScoredSession(sample, float(score)) for sample, score in scores if is_number(score)]
-        if not known:
+        scores: list[tuple[Any, Any]] = [(candidate, candidate.metadata.get(name)) for candidate in samples.values()]
+        scored_sessions = [ScoredSession(sample, float(score)) for sample, score in scores if is_number(score)]
+        if not scored_sessions:
             numbers = sorted(
-                {key for each in samples.values() for key, value in each.metadata.items() if is_number(value)}
+                {key for candidate in samples.values() for key, value in candidate.metadata.items() if is_number(value)}
             )
             fix = suggest_name(str(name), numbers) if numbers else "write 'score' instead of 'recorded'"
             raise ConfigError(f"no session has a recorded number {name!r}", where=where, fix=fix)
-        return known
+        return scored_sessions
     if len(samples) != 1:
         raise ConfigError(f"the file holds {len(samples)} sessions", where=where, fix="add 'id' to select one")
     return [ScoredSession(sample, float(entry["score"])) for sample in samples.values()]
 
 
 def _find_duplicates(sessions: Sequence[tuple[ScoredSession, int]], files: _SessionFiles) -> list[tuple[int, int, str]]:
-    """Return pairs of entries that name the same sessions, and a description of these."""
+    """Return pairs of entries with the same sessions, and a description of the sessions."""
     first: dict[str, int] = {}
     shared: dict[tuple[int, int], list[str]] = {}
     for session, index in sessions:
@@ -189,10 +193,10 @@ CONCURRENCY, MAX_CONCURRENT, TIMEOUT = 5, 10, 60.0
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """Options for scoring sessions.
 
-    Up to `concurrency` sessions are scored at once, with up to `max_concurrent` calls in total. `judge_options` are
-    options of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge are
-    reused, also from earlier runs. `redact` removes data before anything is stored; judges see all data. With
-    `canary`, the judge sees a planted bad answer on about one of N sessions.
+    Up to `concurrency` sessions are scored concurrently, with up to `max_concurrent` calls in total. `judge_options`
+    are options of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge
+    are reused, including answers from earlier runs. `redact` removes data before anything is stored; judges see all
+    data. With `canary`, the judge sees a planted bad answer on about one of N sessions.
     """
 
     concurrency: int = CONCURRENCY
@@ -232,7 +236,7 @@ def build_scoring(
     evaluators = rubric_evaluators(judge, rubrics, concurrency=scoring.max_concurrent, **judge_options)
     options = {
         "concurrency": scoring.concurrency,
-        # Each rubric has its own timeout, which starts when its call starts.
+        # Each rubric has a separate timeout, which starts when its call starts.
         "evaluator_timeout": None,
         "cache": scoring.cache,
         "budget": scoring.budget,

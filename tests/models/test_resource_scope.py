@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor.core import lifetimes
+from proctor.core import resource_scope
 
 
 class Line:
@@ -24,14 +24,14 @@ class Line:
 
 
 def opened(key: str = "line") -> Line:
-    return lifetimes.open_shared(key, Line, Line.close)
+    return resource_scope.open_shared(key, Line, Line.close)
 
 
 def test_all_users_in_a_loop_share_one_resource() -> None:
     """The same key gives the same thing, another key another."""
 
     async def main() -> None:
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             assert opened() is opened()
             assert opened("other") is not opened()
 
@@ -42,12 +42,12 @@ def test_the_last_user_closes_it_once() -> None:
     """The first user that leaves does not close it; the next user opens a new one."""
 
     async def main() -> None:
-        async with lifetimes.ResourceScope():
-            async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
+            async with resource_scope.ResourceScope():
                 line = opened()
             assert (line.closed, opened()) == (0, line)
         assert line.closed == 1
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             assert opened() is not line
 
     asyncio.run(main())
@@ -58,7 +58,7 @@ def test_each_loop_has_its_own() -> None:
     results: list[Line] = []
 
     async def main() -> None:
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             results.append(opened())
 
     asyncio.run(main())
@@ -73,7 +73,7 @@ def test_outside_of_a_use_nothing_is_opened() -> None:
     async def main() -> None:
         with pytest.raises(RuntimeError, match="ResourceScope"):
             opened()
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             opened()
         with pytest.raises(RuntimeError, match="ResourceScope"):
             opened()
@@ -85,7 +85,7 @@ def test_it_is_closed_after_an_error() -> None:
     lines: list[Line] = []
 
     async def main() -> None:
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             lines.append(opened())
             raise ValueError("inside")
 
@@ -101,9 +101,9 @@ def test_one_that_cannot_be_closed_does_not_keep_the_others_open() -> None:
         raise OSError("stuck")
 
     async def main() -> Line:
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             line = opened()
-            lifetimes.open_shared("broken", Line, broken)
+            resource_scope.open_shared("broken", Line, broken)
         return line
 
     assert asyncio.run(main()).closed == 1
@@ -120,9 +120,9 @@ def test_a_cancelled_close_still_closes_the_rest() -> None:
         lines: list[Line] = []
 
         async def use() -> None:
-            async with lifetimes.ResourceScope():
+            async with resource_scope.ResourceScope():
                 lines.append(opened())
-                lifetimes.open_shared("slow", Line, slow)
+                resource_scope.open_shared("slow", Line, slow)
 
         task = asyncio.create_task(use())
         await asyncio.wait_for(closing.wait(), 5)
@@ -143,13 +143,13 @@ def test_a_call_during_closing_opens_a_new_connection() -> None:
             line.closed += 1
 
         async def one() -> None:
-            async with lifetimes.ResourceScope():
-                first.append(lifetimes.open_shared("k", Line, slow))
+            async with resource_scope.ResourceScope():
+                first.append(resource_scope.open_shared("k", Line, slow))
 
         task = asyncio.create_task(one())
         await asyncio.sleep(0.01)
-        async with lifetimes.ResourceScope():
-            second = lifetimes.open_shared("k", Line, slow)
+        async with resource_scope.ResourceScope():
+            second = resource_scope.open_shared("k", Line, slow)
             assert second is not first[0]
             await task
             assert second.closed == 0
@@ -163,7 +163,7 @@ def test_a_closed_loop_leaves_nothing_behind() -> None:
     loop = asyncio.new_event_loop()
 
     async def main() -> None:
-        async with lifetimes.ResourceScope():
+        async with resource_scope.ResourceScope():
             opened()
 
     loop.run_until_complete(main())

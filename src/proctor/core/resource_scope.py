@@ -1,7 +1,7 @@
 """Resources shared by all calls in one event loop: opened on first use, closed by the last user.
 
 A connection belongs to the event loop that opened it. A call or a run keeps the connections open
-with `ResourceScope`; the last one to leave closes them.
+with `ResourceScope`; the last scope to end closes them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def _close_quietly(resource: Any, close: Close) -> None:
 def open_shared(key: Hashable, make: Callable[[], T], close: Close) -> T:
     """Return the resource for a key in the running loop; open it on first use.
 
-    Only inside `ResourceScope`, which closes it.
+    Call it only inside `ResourceScope`, which closes the resource.
     """
     shared = _LOOPS.get(asyncio.get_running_loop())
     if shared is None or shared.users == 0:
