@@ -90,5 +90,5 @@ def test_each_can_be_attached_to_a_field(name: str, monkeypatch: pytest.MonkeyPa
     """By its name, with what it cannot do without; a misspelt parameter is refused."""
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     define().evaluate_field("output").evaluate_with(name, **NEEDED.get(name, {}))
-    with pytest.raises(proctor.ProctorError, match="no such parameter"):
+    with pytest.raises(proctor.ProctorError, match="unknown parameter 'no_such_parameter'"):
         define().evaluate_field("output").evaluate_with(name, no_such_parameter=1)

@@ -187,7 +187,7 @@ def test_several_pairs_are_corrected_together() -> None:
 
 def test_an_invalid_min_difference_is_rejected() -> None:
     """A share; 5 is not five percent."""
-    with pytest.raises(ConfigError, match=r"at least 0 and less than 1, got 5"):
+    with pytest.raises(ConfigError, match=r"must be 0 or more and less than 1, got 5"):
         compare(side("a"), side("b"), min_difference=5)
 
 

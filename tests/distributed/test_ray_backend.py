@@ -95,10 +95,10 @@ def test_unused_cpus_cause_a_warning() -> None:
 def test_invalid_settings_are_refused_at_once() -> None:
     """No actor, one and a half GPUs, a function without an importable name, a cache: each error says why."""
     recipe = build_recipe(exam("shout"))
-    with pytest.raises(ConfigError, match="at least one actor"):
+    with pytest.raises(ConfigError, match="actors must be 1 or more, got 0"):
         RayBackend(recipe, build_setup, actors=0)
     for gpus in (-1, 1.5):
-        with pytest.raises(ConfigError, match="or a whole number"):
+        with pytest.raises(ConfigError, match=f"gpus must be 0, a fraction of 1, or an integer, got {gpus}"):
             RayBackend(recipe, build_setup, gpus=gpus)
     with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
         RayBackend(recipe, lambda data: build_setup(data))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from benchmarks.quality import grounding
 
-from proctor.errors import ConfigError, EvaluatorError
+from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.text.quality import hallucination_detection
 from proctor.models import weights
@@ -133,7 +133,7 @@ def test_with_a_judge_claims_are_listed_and_checked() -> None:
 def test_options_are_checked_on_creation_and_stored_as_data() -> None:
     with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1"):
         hallucination_detection(threshold=75)
-    with pytest.raises(ConfigError, match="not a path"):
+    with pytest.raises(EvaluatorError, match=r"context must be a path: 'a\.\.b' is not a path to a field"):
         hallucination_detection(context="a..b")
     spec = attach(hallucination_detection(model=Scripted(claims))).spec
     assert spec.parameters["model"] == "test:judge"

@@ -485,13 +485,16 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
     [
         (lambda j: llm_judge(j, " "), "criterion must be a non-empty string"),
         (lambda j: llm_judge(j, criteria=[]), "the list of criteria is empty"),
-        (lambda j: llm_judge(j, criteria=["a", ""]), "a text that is not empty"),
+        (lambda j: llm_judge(j, criteria=["a", ""]), r"criteria must be a list of non-empty strings, got \['a', ''\]"),
         (lambda j: llm_judge(j, "c", samples=0), "samples must be an integer, 1 or more, got 0"),
         (lambda j: llm_judge(j, "c", max_tokens=-1), "max_tokens must be an integer"),
         (lambda j: llm_judge(j, "c", threshold=2), "threshold must be between 0 and 1, got 2"),
         (lambda j: llm_judge(j, "c", combine=MEDIAN), "combine must be 'mean' or 'vote', got 'median'"),
         (lambda j: llm_judge(j, "c", temperature=-1), "temperature must be a number, 0 or more"),
-        (lambda j: llm_judge(j, rubric="r", scale=(5, 1)), "a minimum and a larger maximum"),
+        (
+            lambda j: llm_judge(j, rubric="r", scale=(5, 1)),
+            "scale must be two different numbers, the lowest score first",
+        ),
         (lambda j: quality_score(j, threshold=7), "threshold must be between 0 and 1, got 7"),
         (lambda j: rubric_evaluation(j, {}), "the rubric has no criteria"),
     ],
@@ -516,9 +519,10 @@ def test_a_judge_without_a_model_explains_what_a_model_is() -> None:
     """In words, for its type says nothing."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build({"llm_judge": {"criterion": "c"}})
-    expected = "model: is missing: a model: an address such as openai:gpt-4o-mini"
+    expected = "model is missing (a model: an address such as openai:gpt-4o-mini)"
     assert expected in str(caught.value)
-    assert "it takes model: model, criterion: str | None = None" in str(caught.value)
+    fix = "--set llm_judge.model=… on the command line, {llm_judge: {model: …}} in an eval file, or functools.partial"
+    assert f"Fix: set it: {fix}(llm_judge, model=…) in Python" in str(caught.value)
 
 
 def test_the_catalogue_loads_no_parser_and_no_transport() -> None:

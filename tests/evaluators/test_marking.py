@@ -101,7 +101,7 @@ def test_a_factory_is_described_by_all_its_parameters() -> None:
         EvaluatorInfo(
             name="within_tolerance",
             category="matching",
-            summary="Passes if a number differs from the expected one by at most the tolerance.",
+            summary="Passes if a number differs from the expected number by at most the tolerance.",
             parameters=(
                 ParameterInfo(name="tolerance", type="float", default=None, required=True),
                 ParameterInfo(name="relative", type="bool", default=False, required=False),

@@ -210,7 +210,7 @@ def test_with_weights_meanings_are_compared() -> None:
     ("options", "message"),
     [
         ({"threshold": 1.5}, "threshold must be between 0 and 1"),
-        ({"embedder": "lexicl"}, "not the address of an embedder"),
+        ({"embedder": "lexicl"}, "'lexicl' is not an embedder address"),
         ({"embedder": 3}, "3 is not an embedder"),
         ({"against": "yesterday"}, "against"),
     ],

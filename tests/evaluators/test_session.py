@@ -312,7 +312,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
     [
         (lambda: tool_called(""), "a tool name must be a non-empty string, got ''"),
         (lambda: tool_not_called(cast(Any, 7)), "a tool name must be a non-empty string, got 7"),
-        (lambda: tool_call_count(""), "the name of a tool must be a text"),
+        (lambda: tool_call_count(""), "a tool name must be a non-empty string, got ''"),
         (lambda: tool_call_count("a"), "without min_count and max_count it would always pass"),
         (lambda: tool_call_count("a", -1), "min_count must be an integer, 0 or more, got -1"),
         (lambda: tool_call_count("a", 3, 2), "max_count must be an integer, 3 or more, got 2"),

@@ -119,7 +119,7 @@ def _get_error(function: Any, options: dict[str, Any]) -> str | None:
 
 def test_the_first_mistakes_of_a_new_user_name_the_argument() -> None:
     """Each is also a `TypeError`."""
-    with pytest.raises(EvaluatorError, match="evaluators must be list"):
+    with pytest.raises(EvaluatorError, match="evaluators must be a list of evaluators, got "):
         proctor.field("foo", proctor.exact_match)  # type: ignore[arg-type]
     with pytest.raises(EvaluatorError, match="field_context must be"):
         evaluators.latency(-1)  # type: ignore[arg-type]

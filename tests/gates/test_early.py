@@ -183,8 +183,8 @@ def test_other_metrics_are_refused() -> None:
     ("baseline", "margin", "message"),
     [
         ({}, 0.0, "no values for"),
-        ({"a": 1.0}, -0.1, "at least 0 and less than 1"),
-        ({"a": 1.0}, 1.0, "at least 0 and less than 1"),
+        ({"a": 1.0}, -0.1, "margin must be 0 or more and less than 1"),
+        ({"a": 1.0}, 1.0, "margin must be 0 or more and less than 1"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_at_once(baseline: dict[str, float], margin: float, message: str) -> None:

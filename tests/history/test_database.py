@@ -84,7 +84,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
 def test_a_folder_or_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
     """A history is a file in a folder."""
     (tmp_path / "file").touch()
-    assert "unable to open database file" in refusal(tmp_path).what
+    assert refusal(tmp_path).what == "this is a folder, not a file"
     assert "the history cannot be opened" in refusal(tmp_path / "file" / "h.db").what
 
 

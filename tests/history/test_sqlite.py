@@ -68,7 +68,7 @@ def test_an_empty_history_says_so(history: SQLiteHistory) -> None:
     """With no file, and with a file without runs."""
     for _ in range(2):
         for reference in ("latest", "abc"):
-            with pytest.raises(RunNotFound, match=f"no run '{reference}': the history is empty"):
+            with pytest.raises(RunNotFound, match=f"unknown run '{reference}': the history is empty"):
                 history.find(reference)
         history.begin(run_of("r"))
         history.delete("r")

@@ -141,9 +141,7 @@ def test_an_unreadable_folder_is_reported(tmp_path: Path) -> None:
     gone.unlink()
     gone.parent.rmdir()
     assert list(sessions) == []
-    assert [(p.where, p.what) for p in files.problems] == [
-        (str(gone.parent), "cannot be read: No such file or directory")
-    ]
+    assert [(p.where, p.what) for p in files.problems] == [(str(gone.parent), "file not found")]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
@@ -168,15 +166,15 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
         (empty, None, "no file in this folder ends in .json"),
         (empty, "*.log", "no file in this folder matches"),
         (put(tmp_path / "x", "cut.json", '[{"role": "us'), None, "no session could be read"),
-        (put(tmp_path / "x", "empty.json", ""), None, "empty.json: the file is empty"),
-        (put(tmp_path / "x", "blank.json", " \n"), None, "blank.json: the file is empty"),
+        (put(tmp_path / "x", "empty.json", ""), None, "empty.json: no session could be read: the file is empty"),
+        (put(tmp_path / "x", "blank.json", " \n"), None, "blank.json: no session could be read: the file is empty"),
     ):
         with pytest.raises(DatasetError, match=message) as raised:
             list(SessionFiles(path, pattern=pattern))
         assert "--format" not in raised.value.fix  # no format would help
     with pytest.raises(DatasetError, match="the first record is an empty object") as raised:
         list(SessionFiles(put(tmp_path / "x", "braces.jsonl", "{}\n{}\n")))
-    assert "with --format" in raised.value.fix
+    assert "add --format with one of: " in raised.value.fix
     with pytest.raises(DatasetError, match=r"the file contains no codex session \(1 × mapping with a\)"):
         list(SessionFiles(put(tmp_path / "x", "o.json", '{"a": 1}'), "codex"))
 
@@ -274,7 +272,7 @@ def test_a_broken_link_is_reported(tmp_path: Path) -> None:
     assert len(list(files)) == 1
     (problem,) = files.problems
     assert problem.where.endswith("gone.json")
-    assert problem.what == "cannot be read: No such file or directory"
+    assert problem.what == "file not found"
 
 
 def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:

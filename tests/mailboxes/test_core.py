@@ -163,13 +163,17 @@ def test_without_a_type_any_json_is_read(value: Any) -> None:
     ("kind", "text", "expected"),
     [
         (int, "", "truncated"),
-        (int, '"3"', "Expected `int`, got `str`"),
-        (EvalRequest, '{"sample": {"id": 1}}', "$.sample.id"),
-        (EvalRequest, '{"simple": 1}', "unknown field `simple`"),
+        (int, '"3"', "it must be an integer, got a string"),
+        (EvalRequest, '{"sample": {"id": 1}}', "sample.id must be a string, got an integer"),
+        (EvalRequest, '{"simple": 1}', "unknown key 'simple'"),
         (Fussy, '{"number": 10}', "10 is not in the book"),
         (Patient, '{"name": 3}', "name: Input should be a valid string; since: Field required"),
-        (EvalRequest[Patient, str], '{"sample": {"id": "1", "input": {}}}', "$.sample.input"),
-        (list[Opaque], "[1]", "Opaque cannot be read from JSON"),
+        (
+            EvalRequest[Patient, str],
+            '{"sample": {"id": "1", "input": {}}}',
+            "sample.input: name: Field required; since: Field required",
+        ),
+        (list[Opaque], "[1]", "[0]: the type Opaque cannot be read from JSON"),
         (Any, "[" * 100_000, "RecursionError"),
     ],
 )

@@ -308,9 +308,9 @@ def test_a_cluster_address_finds_its_node(client: Any) -> None:
 
 def test_a_client_or_a_url_is_required(client: Any) -> None:
     """Neither, both, or another object is refused on creation."""
-    with pytest.raises(ConfigError, match="a client or a url"):
+    with pytest.raises(ConfigError, match="a Redis mailbox needs either a client or a URL"):
         RedisMailbox("b")
-    with pytest.raises(ConfigError, match="a client or a url"):
+    with pytest.raises(ConfigError, match="a Redis mailbox needs either a client or a URL"):
         RedisMailbox("b", client, url="redis://h")
     with pytest.raises(ConfigError, match="not a Redis client"):
         RedisMailbox("b", redis.asyncio.Redis())

@@ -254,7 +254,7 @@ def test_unreadable_messages_become_dead_letters(make: Make, client: Any) -> Non
     assert message.body == 7
     letters = box.dead_letters()
     assert [letter.body for letter in letters] == ['"no number"', "no JSON"]
-    assert letters[0].reason == "it cannot be read: Expected `int`, got `str`"
+    assert letters[0].reason == "it cannot be read: it must be an integer, got a string"
     assert box.approximate_count() == 1
 
 

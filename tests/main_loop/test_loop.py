@@ -419,5 +419,5 @@ def test_an_invalid_result_of_initialize_is_an_error() -> None:
 @pytest.mark.parametrize("turns", [0, True, 2.5])
 def test_max_turns_must_be_positive(turns: Any) -> None:
     """The loop is refused when it is created."""
-    with pytest.raises(TargetError, match="max_turns: expected a whole number 1 or more"):
+    with pytest.raises(TargetError, match=f"max_turns must be an integer, 1 or more, got {turns}"):
         QALoop(adapter=lambda prompt: "x", max_turns=turns)

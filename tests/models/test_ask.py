@@ -75,12 +75,20 @@ def test_a_question_is_a_text_a_prompt_or_messages() -> None:
     assert [m.content for m in model.requests[4].messages] == ["Greet Ada."]
 
 
-@pytest.mark.parametrize("question", [42, [42], [{"role": "king", "content": "x"}], [{"a": 1}]])
-def test_other_objects_are_refused(question: Any) -> None:
-    """The error lists the accepted kinds."""
-    with pytest.raises(ModelError, match="the prompt is invalid") as caught:
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        (42, "it must be a string, a Prompt or messages, got an integer"),
+        ([42], r"\[0\] must be a mapping, got an integer"),
+        ([{"role": "king", "content": "x"}], r"\[0\]\.role: invalid enum value 'king'"),
+        ([{"a": 1}], r"\[0\]: unknown key 'a'"),
+    ],
+)
+def test_other_objects_are_refused(question: Any, reason: str) -> None:
+    """The error says what is wrong and lists the accepted kinds."""
+    with pytest.raises(ModelError, match=f"the prompt is invalid: {reason}") as caught:
         ask(Scripted(), question)
-    assert "a role and a content" in str(caught.value)
+    assert "messages, each with a role and content" in str(caught.value)
 
 
 def test_an_empty_question_is_refused() -> None:
@@ -103,11 +111,19 @@ def test_settings_reach_the_model() -> None:
     assert model.timeouts[0] == pytest.approx(9.0, abs=0.5)
 
 
-@pytest.mark.parametrize("options", [{"temperature": -1}, {"max_tokens": 0}, {"top_logprobs": 21}, {"tokens": 5}])
-def test_invalid_settings_are_refused(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"temperature": -1}, "temperature must be a number, 0 or more"),
+        ({"max_tokens": 0}, "max_tokens must be an integer, 1 or more"),
+        ({"top_logprobs": 21}, "top_logprobs must be an integer, 20 or less"),
+        ({"tokens": 5}, "unknown key 'tokens'"),
+    ],
+)
+def test_invalid_settings_are_refused(options: dict[str, Any], reason: str) -> None:
     """Before the first call."""
     model = Scripted()
-    with pytest.raises(ModelError, match="the request is not valid"):
+    with pytest.raises(ModelError, match=f"the request is invalid: {reason}"):
         ask(model, "x", **options)
     assert model.requests == []
 
@@ -177,7 +193,7 @@ def test_an_unreadable_answer_leads_to_one_reminder() -> None:
     assert response.latency_ms == 150.0
     roles = [(m.role, m.content.split(":")[0]) for m in model.requests[1].messages]
     assert roles[1:] == [("assistant", "{}"), ("user", "That answer cannot be read")]
-    assert "missing required field `x`" in model.requests[1].messages[2].content
+    assert "That answer cannot be read: x is missing." in model.requests[1].messages[2].content
 
 
 def test_two_unreadable_answers_are_an_error_with_the_answer() -> None:

@@ -49,7 +49,7 @@ def test_a_prompt_is_read_from_its_file(tmp_path: Path) -> None:
         ("user", "Output: [\n  1\n]\n\nIn 9 words."),
     ]
     assert "Reference: $x\n" in bound.bind(expected="$x").text
-    with pytest.raises(ModelError, match="do not fit"):
+    with pytest.raises(ModelError, match="limit must be an integer, got 'nine'"):
         bound.bind(limit="nine")
 
 
@@ -82,19 +82,19 @@ def test_a_mark_at_the_very_end_is_a_mark() -> None:
     [
         ("Hello", "judge.md: the file has no front matter"),
         ("---\nkey: a\nHello", "the file has no front matter"),
-        ("---\n[unclosed\n---\nHi", "its front matter is not YAML"),
+        ("---\n[unclosed\n---\nHi", "its front matter is not valid YAML: the list that starts on line 1 is not closed"),
         ("---\n- key\n---\nHi", "its front matter has no key"),
         ("---\nns: a\n---\nHi", "its front matter has no key"),
-        ("---\nkey: 3\n---\nHi", "key: must be a string, got 3"),
-        ("---\nkey: a\nns:\n---\nHi", "ns: must be a string, got None"),
-        ("---\nkey: a\nversion: [1]\n---\nHi", "version: expected a text or a number"),
+        ("---\nkey: 3\n---\nHi", "key must be a string, got 3"),
+        ("---\nkey: a\nns:\n---\nHi", "ns must be a string, got None"),
+        ("---\nkey: a\nversion: [1]\n---\nHi", "version must be a string or a number, got [1]"),
         ("---\nkey: a\nparamters: {}\n---\nHi", "paramters: unknown key; did you mean 'par"),
-        ("---\nkey: a\nparameters: [b]\n---\nHi", "parameters: expected a mapping of names to types"),
+        ("---\nkey: a\nparameters: [b]\n---\nHi", "parameters must be a mapping of names to types, got ['b']"),
         ("---\nkey: a\nparameters: {b: sting}\n---\n$b", "parameters.b: 'sting' is not a type"),
         ("---\nkey: a\nparameters: {b: [str]}\n---\n$b", "parameters.b: ['str'] is not a type"),
         ("---\nkey: a\nparameters: {b: str}\n---\n$c", "part-1: $c is not a parameter"),
         ("---\nkey: a\nparameters: {b: str}\n---\nHi", "b: the text does not use this parameter"),
-        ("---\nkey: a\n---\n<!-- asistant -->\nHi", "<!-- asistant -->: there is no such role"),
+        ("---\nkey: a\n---\n<!-- asistant -->\nHi", "<!-- asistant -->: unknown role; choose one of: system, user"),
         ("---\nkey: a\n---\n<!-- user -->\ncosts $5", "judge.md, part-1: a $ is not followed"),
         ("---\nkey: a\n---\n", "a prompt needs at least one section"),
     ],
@@ -108,7 +108,7 @@ def test_a_fault_in_a_file_is_reported_with_its_name(text: str, output: str) -> 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     """Missing, or not UTF-8."""
-    with pytest.raises(ModelError, match="cannot be read: No such file"):
+    with pytest.raises(ModelError, match=r"file not found: .*gone\.md"):
         PromptTemplate.load(tmp_path / "gone.md")
     (tmp_path / "latin.md").write_bytes(b"---\nkey: caf\xe9\n---\nHi")
     with pytest.raises(ModelError, match="line 2 is not UTF-8 text"):

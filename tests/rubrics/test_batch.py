@@ -84,15 +84,15 @@ def test_options_reach_the_judge(batch: Project) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (("--rubrics", "none.json"), "the rubrics cannot be read"),
+        (("--rubrics", "none.json"), "file not found: none.json\nFix: check the path, or write 'starter'"),
         (("--judge", "nowhere:x"), "unknown provider 'nowhere'"),
-        (("--template", "none.txt"), "the judge template cannot be read"),
+        (("--template", "none.txt"), "file not found: none.txt\nFix: pass the path of a text file"),
         (("--sessions-dir", "nowhere"), "file or folder not found"),
         (("--retry-errors",), "needs --resume"),
         (("--scale", "5", "1"), "--scale: the lowest score must come first"),
         (("--scale", "0", "10"), "the rubrics are written for a scale from 1 to 5"),
-        (("--budget", "foo"), "expected calls=N, tokens=N or cost=N, found 'foo'"),
-        (("--budget", "calls=-1"), "each a number greater than 0, found calls=-1"),
+        (("--budget", "foo"), "--budget must be calls=N, tokens=N or cost=N, got 'foo'"),
+        (("--budget", "calls=-1"), "where N is a number greater than 0, got calls=-1"),
         (("--resume",), "there is no unfinished run"),
     ],
 )

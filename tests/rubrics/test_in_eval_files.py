@@ -98,6 +98,6 @@ def test_a_set_of_rubrics_cannot_have_one_name(batch: Project) -> None:
     named = {"uses": "rubric", "name": "quality", "adapter": "judge:four", "rubrics": "starter"}
     with pytest.raises(EvaluatorError, match="'quality' cannot be the name of 6 evaluators") as output:
         Registry.standard().build_all([named])
-    assert "leave `name` out" in str(output.value)
+    assert "delete `name`: each evaluator has a name of its own" in str(output.value)
     one = {**named, "rubric": "safety"}
     assert [built.spec.name for built in Registry.standard().build_all([one])] == ["quality"]

@@ -176,16 +176,16 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
 @each_row(
     ("options", "what"),
     [
-        ({"timeout": 0}, "timeout must be above 0"),
+        ({"timeout": 0}, "timeout must be a number of seconds greater than 0, got 0"),
         ({"threshold": 2}, "threshold must be between 0 and 1"),
         ({"max_tokens": 0}, "max_tokens must be an integer"),
         ({"temperature": -1}, "temperature must be a number"),
-        ({"scale": (5, 1)}, "scale must be a minimum"),
+        ({"scale": (5, 1)}, "scale must be two different numbers"),
         ({"max_content_chars": 10}, "max_content_chars must be an integer, 100 or more"),
         ({"max_session_chars": 10}, "max_session_chars must be at least 12 times"),
         ({"concurrency": 0}, "concurrency must be an integer"),
         ({"thresold": 0.5}, "did you mean 'threshold'"),
-        ({"rubrics": "none.json"}, "cannot be read"),
+        ({"rubrics": "none.json"}, "file not found: none.json"),
     ],
 )
 def test_bad_options_are_refused_when_it_is_made(options: dict[str, Any], what: str) -> None:

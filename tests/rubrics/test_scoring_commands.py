@@ -190,6 +190,7 @@ def test_a_batch_can_be_resumed_from_another_folder(batch: Project, monkeypatch:
         (("--timeout", "0"), "--timeout must be a number greater than 0, got 0"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens must be an integer"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout must be a number"),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "Fix: write --timeout 60; write --max-tokens 1024"),
         (("--llm-temperature", "-1"), "--temperature must be a number, 0 or more, got -1"),
     ],
 )

@@ -23,7 +23,7 @@ def test_turns_calls_and_results_are_rendered_in_order() -> None:
         Message("user", "Find it.\nNow."),
         ModelCall("m"),
         ToolCall("search", {"q": "x"}, result={"hits": 2}),
-        ToolCall("open", {}, error="not found"),
+        ToolCall("open", {}, error="no such file"),
         ToolCall("wait", {}),
         CustomEvent("meta", {"a": 1}),
         Message("assistant", [{"type": "text", "text": "Found."}, {"type": "image"}], name="ada"),
@@ -50,10 +50,10 @@ def test_a_call_and_its_result_are_rendered_once() -> None:
 
 def test_a_failure_that_is_recorded_twice_is_rendered_once() -> None:
     """Some logs have the same text as error and result; different texts are both rendered."""
-    unasked = {"of": "read", "content": "not found", "failure": "not found"}
+    unasked = {"of": "read", "content": "no such file", "failure": "no such file"}
     transcript = render_transcript(
         [
-            ToolCall("open", {}, result="no such file\n", error="not found"),
+            ToolCall("open", {}, result="no such file\n", error="no such file"),
             ToolCall("open", {}, result=[{"type": "text", "text": "gone"}], error="gone"),
             ToolCall("run", {}, result="3 of 4 done", error="killed"),
             CustomEvent(ORPHAN_RESULT, unasked),

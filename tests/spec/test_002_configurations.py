@@ -163,7 +163,7 @@ def test_comparisons_and_rankings_are_plain_data_for_plots() -> None:
 @clause("002.COMPARE.12", "Cross-Configuration Comparison", ruling="cross-run comparison is separate")
 def test_a_comparison_stays_within_its_run() -> None:
     """A configuration that the run does not have cannot be compared."""
-    with pytest.raises(ConfigError, match="no configuration 'other' in this run"):
+    with pytest.raises(ConfigError, match="unknown configuration 'other' in this run"):
         three().compare("low_temp", "other")
 
 

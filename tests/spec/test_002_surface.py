@@ -178,7 +178,7 @@ def test_an_unknown_parameter_is_refused_when_defined() -> None:
 @clause("002.SURFACE.16", "DSL API Surface")
 def test_a_parameter_of_the_wrong_type_is_refused_when_defined() -> None:
     """The error comes from the definition and says what type was expected."""
-    with pytest.raises(EvaluatorError, match="expected float"):
+    with pytest.raises(EvaluatorError, match="threshold must be of type float, got 'high'"):
         define().evaluate_field("output").evaluate_with("coherence", min_score="high")
 
 

@@ -69,9 +69,12 @@ def test_all_faults_of_a_rubric_file_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load_rubrics(path)
     problems = [str(problem) for problem in refused.value.problems]
-    results = [problem.removeprefix(f"{path}:").partition(": ")[0] for problem in problems]
-    assert sorted(results) == ["4, rubrics[0].name", "5, rubrics[1]", "5, rubrics[1].id", "6, rubrics[1].weight"]
-    assert "'description' is missing" in str(refused.value)
+    assert sorted(problem.removeprefix(f"{path}:") for problem in problems) == [
+        "4, rubrics[0].name must not be empty",
+        "5, rubrics[1].id: another rubric has the same id 'a'",
+        "5, rubrics[1]: 'description' is missing",
+        "6, rubrics[1].weight must be a number greater than 0, got -1",
+    ]
 
 
 @clause("004.INVALID.2", "Error Handling")

@@ -33,7 +33,7 @@ def test_k_above_the_number_of_trials_is_undefined() -> None:
     assert pass_hat_k(3, 3, 4) is None
     with pytest.raises(ValueError, match="cannot have passed"):
         pass_at_k(3, 4, 1)
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="k must be 1 or more, got 0"):
         pass_hat_k(3, 2, 0)
 
 

@@ -111,7 +111,35 @@ TYPES: dict[str, Any] = {
 
 
 class Option(click.Option):
-    """An option that may have older names, which the help does not show."""
+    """An option that may have older names, which the help does not show.
+
+    One error lists the invalid values of all options.
+    """
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        try:
+            return super().handle_parse_result(ctx, opts, args)
+        except ConfigError as error:
+            others = [other for param in ctx.command.params if (other := self._check_other(param, ctx, opts))]
+            if not others:
+                raise
+            errors = [error, *others]
+            problems = [Problem(error.where, error.what, error.fix) for error in errors]
+            fix = "; ".join(error.fix for error in errors if error.fix)
+            raise ConfigError("some options are invalid", problems=problems, fix=fix) from None
+
+    def _check_other(self, param: click.Parameter, ctx: click.Context, opts: Mapping[str, Any]) -> ConfigError | None:
+        """Return the error for the value of another option."""
+        if param is not self and isinstance(param, Option) and param.name in opts:
+            try:
+                param.type_cast_value(ctx, opts[param.name])
+            except ConfigError as error:
+                return error
+            except click.ClickException:
+                pass
+        return None
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         names = self.opts

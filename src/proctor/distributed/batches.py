@@ -12,6 +12,7 @@ import msgspec
 
 from proctor.records.lossless import restore_result
 from proctor.records.trial import EvalResult
+from proctor.records.validation import explain
 
 BATCH_SIZE = 100
 
@@ -56,6 +57,8 @@ def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
     try:
         record = msgspec.convert(body, body_type)
         return cast(BodyT, restore_result(record)) if isinstance(record, EvalResult) else record
+    except msgspec.ValidationError as error:
+        raise ValueError(explain(error)) from None
     except ValueError:
         raise
     except Exception as error:

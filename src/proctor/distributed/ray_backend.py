@@ -309,10 +309,12 @@ class RayBackend:
 
     def __post_init__(self) -> None:
         if self.actors is not None and self.actors < 1:
-            raise ConfigError("actors must be 1 or more", where="actors", fix="pass actors=1 or more")
+            raise ConfigError(f"must be 1 or more, got {self.actors!r}", where="actors", fix="pass actors=1")
         if self.gpus < 0 or (self.gpus > 1 and self.gpus % 1):
             raise ConfigError(
-                "gpus must be 0, a fraction of 1, or an integer", where="gpus", fix="pass 0.5, 1 or 2, for example"
+                f"must be 0, a fraction of 1, or an integer, got {self.gpus!r}",
+                where="gpus",
+                fix="pass gpus=0.5 or gpus=1",
             )
         module, name = self.build.__module__, self.build.__qualname__
         if module == "__main__" or getattr(sys.modules[module], name, None) is not self.build:

@@ -32,7 +32,7 @@ from proctor.records.trial import Trial
 
 Combination = str | Callable[..., Any]
 RULES: Mapping[str, Callable[[Mapping[str, Score], Skipped], Score]] = {"and": combine_all, "or": combine_any}
-_EXAMPLE = 'field("output", [contains, exact_match])'
+_EXAMPLE = 'field("output", evaluators=[contains, exact_match])'
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")

@@ -172,7 +172,9 @@ def _join_criteria(
     texts_by_name: dict[str, list[Any]] = {"criterion": [criterion], "rubric": [rubric], "criteria": criterion_list}
     for name, texts in texts_by_name.items():
         if any(text is not None and (not isinstance(text, str) or not text.strip()) for text in texts):
-            raise EvaluatorError(f"{name} must be a non-empty string", where=where)
+            allowed = "a list of non-empty strings" if name == "criteria" else "a non-empty string"
+            value = criteria if name == "criteria" else texts[0]
+            raise EvaluatorError(f"{name} must be {allowed}, got {value!r}", where=where)
     if criteria is not None and not criterion_list:
         raise EvaluatorError("the list of criteria is empty", where=where)
     if criterion_list:

@@ -19,14 +19,14 @@ _ROUNDING = 1e-9
 
 
 def make_limit_check(where: str, *names: str, above_zero: bool = False) -> Callable[[Mapping[str, Any]], None]:
-    """Return a check that the options are numbers of 0 or more, or above 0."""
+    """Return a check that the options are numbers, 0 or more, or greater than 0."""
 
     def check(options: Mapping[str, Any]) -> None:
         for name in names:
             limit = options.get(name, 1)
             if not is_number(limit) or limit < 0 or (above_zero and not limit):
-                allowed = "above 0" if above_zero else "of 0 or more"
-                what = f"{name} must be a number {allowed}, got {limit!r}"
+                allowed = " greater than 0" if above_zero else ", 0 or more"
+                what = f"{name} must be a number{allowed}, got {limit!r}"
                 raise EvaluatorError(what, where=where, fix=f"write {name}=0.5, for example")
 
     return check

@@ -289,8 +289,10 @@ def _find_forms(text: str, words: Iterable[str], case_sensitive: bool) -> dict[s
     """Return the longer words of a text that is not English which begin with one of the words."""
     forms = {}
     for word in words:
-        if word[-1].isalpha():
-            pattern = rf"{_compile(word, None, True, case_sensitive).pattern.removesuffix(_WORD_END)}\w+"
+        pattern = _compile(word, None, True, case_sensitive).pattern
+        # Without spaces between words, or with particles attached, the word itself is found in longer ones.
+        if word[-1].isalpha() and pattern.endswith(_WORD_END):
+            pattern = rf"{pattern.removesuffix(_WORD_END)}\w+"
             if match := re.search(pattern, text, 0 if case_sensitive else re.IGNORECASE):
                 forms[word] = match[0]
     # The language of a text takes longer to tell than its words.

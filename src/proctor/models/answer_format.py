@@ -56,7 +56,7 @@ class JsonFormat:
 def decode_pydantic(value_type: Any, value: Any) -> Any:
     """Decode a pydantic model inside another type: a `dec_hook` of msgspec."""
     if not extras.is_pydantic_model(value_type):
-        raise TypeError(f"{value_type.__qualname__} cannot be read from JSON")
+        raise TypeError(f"the type {value_type.__qualname__} cannot be read from JSON")
     try:
         # Validate as JSON, because strict mode then accepts dates and enums as strings.
         return value_type.model_validate_json(codec.encode(value), strict=True)

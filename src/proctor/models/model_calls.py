@@ -26,7 +26,7 @@ from proctor.ports import ByteStore, ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
-from proctor.records.validation import explain
+from proctor.records.validation import describe_types, explain
 from proctor.sessions import current as sessions
 
 MAX_QUOTE = 300
@@ -181,13 +181,17 @@ def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message
         return prompt.messages()
     if isinstance(prompt, Message):
         return (prompt,)
+    fix = "pass a string, a Prompt, or messages, each with a role and content"
     try:
-        return msgspec.convert(tuple(prompt), tuple[Message, ...])
-    except (msgspec.ValidationError, TypeError) as error:
-        raise ModelError(
-            f"the prompt is invalid: {explain(error)}",
-            fix="pass a string, a Prompt, or messages, each with a role and content",
-        ) from None
+        messages = tuple(prompt)
+    except TypeError:
+        got = describe_types(type(prompt).__name__)
+        what = f"the prompt is invalid: it must be a string, a Prompt or messages, got {got}"
+        raise ModelError(what, fix=fix) from None
+    try:
+        return msgspec.convert(messages, tuple[Message, ...])
+    except msgspec.ValidationError as error:
+        raise ModelError(f"the prompt is invalid: {explain(error)}", fix=fix) from None
 
 
 def _add_instructions(messages: tuple[Message, ...], instructions: str) -> tuple[Message, ...]:

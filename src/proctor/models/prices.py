@@ -16,7 +16,7 @@ from proctor.core.resources import describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem
 from proctor.records.session import Usage
-from proctor.records.validation import explain
+from proctor.records.validation import explain_parts
 
 VARIABLE = "PROCTOR_PRICES"
 # A date (2024-07-18, 20250929) or a revision (001): the same model at the same price.
@@ -70,7 +70,8 @@ class Prices:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(describe_os_error(error, "the price table cannot be read"), where=str(path)) from None
+            what = describe_os_error(error, "the price table cannot be read")
+            raise ModelError(what, where=str(path), fix="check the path in prices= or PROCTOR_PRICES") from None
         return cls(_parse_table(text, str(path)))
 
     @classmethod
@@ -140,7 +141,7 @@ def _check_table(table: Any, where: str) -> dict[str, Price]:
         try:
             prices[str(name)] = msgspec.convert(price, Price)
         except msgspec.ValidationError as error:
-            problems.append(Problem("", explain(error, str(name))))
+            problems.append(Problem(*explain_parts(error, str(name))))
     if problems:
         raise ModelError("the price table cannot be used", where=where, problems=problems, fix=_FIX)
     return prices

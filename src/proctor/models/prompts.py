@@ -20,6 +20,7 @@ from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
 from proctor.records.session import Message
+from proctor.records.validation import describe_types
 
 # The types in the front matter of a prompt file.
 TYPES: Mapping[str, Any] = {
@@ -404,7 +405,7 @@ class Prompt(Generic[OutputT]):
             if name not in parameter_types
         ]
         problems += [
-            Problem(name, f"expected {type_name(parameter_types[name])}, not {value!r}")
+            Problem(name, f"must be {describe_types(type_name(parameter_types[name]))}, got {value!r}")
             for name, value in bound.items()
             if name in parameter_types and not is_of_type(value, parameter_types[name])
         ]

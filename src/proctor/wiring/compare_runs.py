@@ -181,7 +181,7 @@ def rank(
                 ranked[_display_name(run, name, is_single=len(opened) == 1)] = values[name]
     if len(ranked) < 2:
         raise ConfigError(
-            f"nothing to rank: only {', '.join(ranked) or 'no values'}",
+            f"nothing to rank: {f'only {next(iter(ranked))}' if ranked else f'no run has {metric}'}",
             where="rank",
             fix="name several runs, or one with several configurations",
         )

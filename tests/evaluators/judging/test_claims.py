@@ -277,7 +277,7 @@ def test_a_model_with_structured_output_needs_no_mark() -> None:
 
 def test_a_threshold_out_of_range_is_refused() -> None:
     """No call is made."""
-    with pytest.raises(EvaluatorError, match="from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1, got 2"):
         asyncio.run(grounded_claims(Scripted(reader), TEXT, CONTEXT, threshold=2))
 
 

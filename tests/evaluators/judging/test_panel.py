@@ -200,10 +200,10 @@ def test_agreement_over_a_run() -> None:
 
 def test_a_panel_that_cannot_be_is_refused_when_made() -> None:
     """No judges, an unknown rule, a threshold out of range."""
-    with pytest.raises(EvaluatorError, match="no evaluators") as caught:
+    with pytest.raises(EvaluatorError, match="no evaluator is given") as caught:
         panel([])
     assert caught.value.fix == "pass at least one, as in panel([exact_match, contains])"
-    with pytest.raises(EvaluatorError, match="no rule 'most'"):
+    with pytest.raises(EvaluatorError, match="unknown rule 'most'"):
         panel([llm_judge(rating("good"), "?")], "most")  # type: ignore[arg-type]
-    with pytest.raises(EvaluatorError, match="from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be between 0 and 1, got 2"):
         panel([llm_judge(rating("good"), "?")], "mean", 2.0)

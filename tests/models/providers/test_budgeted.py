@@ -83,8 +83,15 @@ def test_it_has_the_properties_of_its_model() -> None:
     assert model.timeouts == [3.0]
 
 
-@pytest.mark.parametrize("budget", [{"calls": 0}, {"cals": 1}, {"cost": -1}])
-def test_an_invalid_budget_is_refused(budget: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"calls": 0}, r"budget\.calls must be an integer, 1 or more"),
+        ({"cals": 1}, r"budget: unknown key 'cals'\nFix: did you mean 'calls'\?"),
+        ({"cost": -1}, r"budget\.cost must be a number greater than 0"),
+    ],
+)
+def test_an_invalid_budget_is_refused(budget: dict[str, Any], message: str) -> None:
     """Only numbers above 0 under known names."""
-    with pytest.raises(ModelError, match=r"the budget (is not valid|has an unknown key)"):
+    with pytest.raises(ModelError, match=message):
         Budgeted(Scripted(), budget)

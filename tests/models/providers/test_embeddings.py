@@ -199,7 +199,7 @@ def test_the_key_is_never_shown(server: ModelServer) -> None:
         ("http://host/v1#m", {"base_url": "http://other"}, "already a base URL"),
         ("http://host/v1#m", {"retries": "many"}, "retries"),
         ("http://host/v1#m", {"retires": 3}, "retires"),
-        ("http://host/v1#m", {"dimensions": "few"}, "dimensions must be a whole number"),
+        ("http://host/v1#m", {"dimensions": "few"}, "dimensions must be an integer, got 'few'"),
     ],
 )
 def test_invalid_options_are_refused_on_connection(address: str, options: dict[str, Any], match: str) -> None:

@@ -99,12 +99,17 @@ def test_all_faults_of_a_table_are_reported_at_once(tmp_path: Path) -> None:
     own.write_text("a: {input: -1, output: 2}\nb: {input: 1}\nc: {input: 1, output: 1}")
     with pytest.raises(ModelError) as caught:
         Prices.load(own)
-    assert [problem.where for problem in caught.value.problems] == ["a", "b"]
+    assert [problem.where for problem in caught.value.problems] == ["a.input", "b.output"]
     assert caught.value.where == str(own)
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"), [("a: [", "is not YAML"), ("- 1", "is not a mapping"), ("", "is not a mapping")]
+    ("content", "expected"),
+    [
+        ("a: [", "not valid YAML: a list or mapping is not closed"),
+        ("- 1", "is not a mapping"),
+        ("", "is not a mapping"),
+    ],
 )
 def test_an_invalid_table_is_refused(tmp_path: Path, content: str, expected: str) -> None:
     """A file that is not YAML, or not a mapping, is named with the reason."""
@@ -124,7 +129,7 @@ def test_a_table_needs_no_models_key(tmp_path: Path) -> None:
 
 def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
     """On connection, not later."""
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match=r"file not found: .*none\.yaml"):
         Prices.standard({"PROCTOR_PRICES": str(tmp_path / "none.yaml")})
 
 

@@ -155,7 +155,8 @@ def test_a_response_is_used_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "got `int`")]
+    ("value", "words"),
+    [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "text must be a string, got an integer")],
 )
 def test_other_results_are_errors(value: Any, words: str) -> None:
     """The error names the type."""

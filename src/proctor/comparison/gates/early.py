@@ -127,9 +127,7 @@ class EarlyGate:
         confidence: float = 0.95,
     ) -> None:
         if not 0 <= margin < 1:
-            raise ConfigError(
-                f"a margin must be 0 or more and less than 1, got {margin!r}", where="margin", fix="write 0.02"
-            )
+            raise ConfigError(f"must be 0 or more and less than 1, got {margin!r}", where="margin", fix="write 0.02")
         if not baseline:
             raise ConfigError(
                 f"the baseline has no values for {metric}", where="baseline", fix="choose another baseline or metric"

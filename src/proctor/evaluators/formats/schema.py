@@ -49,7 +49,7 @@ def load_schema(source: Any) -> dict[str, Any] | bool:
             source = importing.import_object(source)
         except UsageError as error:
             raise EvaluatorError(error.what, where=WHERE, fix=error.fix) from None
-    elif isinstance(source, str | Path):
+    elif isinstance(source, Path) or (isinstance(source, str) and source.strip()):
         source = _read_file(Path(source))
     if isinstance(source, dict | bool):
         return source

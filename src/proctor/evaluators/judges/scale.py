@@ -150,7 +150,7 @@ def find_label_scale(name: str, threshold: float | None, where: str) -> tuple[st
 def create_number_scale(scale: Any, threshold: float | None, where: str) -> NumberScale:
     """Create a scale from its minimum and maximum; raise an error if they are invalid."""
     if not is_scale(scale):
-        what = f"scale must be the lowest and the highest score, got {scale!r}"
+        what = f"scale must be two different numbers, the lowest score first, got {scale!r}"
         raise EvaluatorError(what, where=where, fix="write scale=(1, 5)")
     low, high = scale
     return NumberScale(low, high, DEFAULT_THRESHOLD if threshold is None else threshold)

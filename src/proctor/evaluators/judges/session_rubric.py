@@ -52,7 +52,7 @@ def judge_template(source: Any = None) -> PromptTemplate[Any]:
     if isinstance(source, PromptTemplate):
         _check_placeholders([(name, "") for name in source.parameters], source.id)
         return add_fence_notice(source)
-    if not isinstance(source, str | Path):
+    if not isinstance(source, str | Path) or source == "":
         what = f"prompt must be a file or a PromptTemplate, got {source!r}"
         raise EvaluatorError(what, where="rubric", fix="pass the path of a text file with placeholders")
     path = Path(source)
@@ -62,8 +62,8 @@ def judge_template(source: Any = None) -> PromptTemplate[Any]:
         what = describe_os_error(error, "the judge template cannot be read")
         fix = "pass the path of a text file with placeholders"
         if isinstance(error, UnicodeDecodeError):
-            reason, fix = describe_decode_error(error), describe_conversion(file=str(path))
-        what = f"the judge template cannot be read: {reason}"
+            what = f"the judge template cannot be read: {describe_decode_error(error)}"
+            fix = describe_conversion(file=str(path))
         raise EvaluatorError(what, where=str(path), fix=fix) from None
     return add_fence_notice(parse_template(text, path.stem or "judge_template", where=str(path)))
 
