@@ -51,6 +51,9 @@ class FailingMailbox:
         if fault is not None:
             raise fault
 
+    def after(self, name: str) -> None:
+        """Called after a successful call of a method of a message."""
+
 
 class SlowMailbox(FailingMailbox):
     """A mailbox whose calls take time on a manual clock, without really waiting.
@@ -72,6 +75,26 @@ class SlowMailbox(FailingMailbox):
         return super()._called(name, how, *args)
 
 
+class HeartbeatMailbox(FailingMailbox):
+    """A mailbox of requests whose manual clock moves by two thirds of a lease after each extension.
+
+    A lease that is not extended expires at the second extension of another; a pause of the machine costs no lease.
+    """
+
+    def __init__(self, mailbox: Any, clock: ManualClock, lease: float) -> None:
+        super().__init__(mailbox)
+        self._clock = clock
+        self._lease = lease
+
+    @property
+    def extensions(self) -> int:
+        return self.calls.count("extend_visibility")
+
+    def after(self, name: str) -> None:
+        if name == "extend_visibility":
+            self._clock.seconds += self._lease * 2 / 3
+
+
 class FailingMessage:
     def __init__(self, mailbox: FailingMailbox, inner: Any) -> None:
         self._mailbox = mailbox
@@ -84,7 +107,9 @@ class FailingMessage:
 
         def call(*args: Any, **how: Any) -> Any:
             self._mailbox.stumble(name)
-            return result(*args, **how)
+            returned = result(*args, **how)
+            self._mailbox.after(name)
+            return returned
 
         return call
 

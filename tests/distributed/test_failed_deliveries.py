@@ -16,6 +16,7 @@ from proctor.errors import MailboxClosed, MailboxError, MailboxFull, MessageTooL
 from tests.distributed.failing_mailboxes import (
     LONG,
     FailingMailbox,
+    HeartbeatMailbox,
     boxes,
     eventually,
     loop_for,
@@ -65,13 +66,18 @@ def test_a_result_is_sent_again_after_a_short_outage() -> None:
 
 def test_a_worker_waits_for_a_full_mailbox() -> None:
     """Longer than the lease, which is extended; the result is delivered once."""
-    requests, inner = boxes()
-    results: Any = FailingMailbox(inner, send_all=[MailboxFull("full")] * 4)
-    requests.send(request(0))
+    clock = ManualClock()
+    mailbox, inner = boxes(clock=clock)
+    requests: Any = HeartbeatMailbox(mailbox, clock, lease=0.3)
+    has_room = threading.Event()
+    results: Any = FailingMailbox(inner, send_all=iter(lambda: None if has_room.is_set() else MailboxFull("full"), 0))
+    mailbox.send(request(0))
     loop = loop_for(shout, requests, results, lease_seconds=0.3)
     with running(loop):
+        eventually(lambda: requests.extensions >= 4)
+        has_room.set()
         eventually(lambda: inner.approximate_count() == 1)
-        eventually(lambda: requests.approximate_count() == 0)
+        eventually(lambda: mailbox.approximate_count() == 0)
     [result] = take_results(inner)
     assert result.delivery is not None
     assert result.delivery.count == 1
@@ -79,7 +85,7 @@ def test_a_worker_waits_for_a_full_mailbox() -> None:
 
 def test_a_stopping_worker_does_not_wait_for_a_full_mailbox() -> None:
     """It returns the requests whose results it cannot send."""
-    requests, inner = boxes()
+    requests, inner = boxes(clock=ManualClock())
     results: Any = FailingMailbox(inner, send_all=itertools.repeat(MailboxFull("full")))
     requests.send(request(0))
     loop = loop_for(shout, requests, results, lease_seconds=0.3)
@@ -165,7 +171,7 @@ def test_an_acknowledgement_that_fails_never_ends_the_worker(caplog: pytest.LogC
     submission = submit_dataset(samples(1), inner)
     loop = loop_for(shout, requests, results, lease_seconds=0.1)
     summary = with_timeout(LONG, lambda: loop.run(until_empty=True))
-    assert summary.sent == 2
+    assert summary.sent >= 2
     report = collect_results(results, submission, timeout_seconds=0)
     assert report.total == 1
     assert "requests could not be acknowledged and will be delivered again" in caplog.text

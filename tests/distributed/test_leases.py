@@ -14,6 +14,7 @@ from proctor.errors import MailboxError
 from tests.distributed.failing_mailboxes import (
     LONG,
     FailingMailbox,
+    HeartbeatMailbox,
     boxes,
     eventually,
     loop_for,
@@ -22,24 +23,26 @@ from tests.distributed.failing_mailboxes import (
     take_results,
     with_timeout,
 )
-from tests.support import samples, shout
+from tests.support import ManualClock, samples, shout
 
 
 def test_a_sample_longer_than_three_leases_is_delivered_once() -> None:
     """The worker extends its lease, so another worker does not receive the request."""
-    requests, results = boxes()
-    submission = submit_dataset(samples(1), requests)
+    clock = ManualClock()
+    mailbox, results = boxes(clock=clock)
+    requests: Any = HeartbeatMailbox(mailbox, clock, lease=0.1)
+    submission = submit_dataset(samples(1), mailbox)
     calls: list[str] = []
 
     def slow(text: str) -> str:
         calls.append(text)
-        time.sleep(2.5)
+        eventually(lambda: requests.extensions >= 5)
         return text.upper()
 
-    loops = [loop_for(slow, requests, results, lease_seconds=0.8, name=f"w{n}") for n in range(2)]
+    loops = [loop_for(slow, requests, results, lease_seconds=0.1, name=f"w{n}") for n in range(2)]
     with running(*loops):
         report = collect_results(results, submission, timeout_seconds=LONG)
-        eventually(lambda: requests.approximate_count() == 0)
+        eventually(lambda: mailbox.approximate_count() == 0)
     assert calls == ["word 0"]
     [result] = report.results
     assert result.delivery is not None

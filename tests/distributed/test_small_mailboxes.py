@@ -12,7 +12,7 @@ from proctor import EvalRequest, EvalResult, InMemoryMailbox, collect_results, e
 from proctor.distributed import worker
 from proctor.errors import MailboxFull
 from tests.distributed.failing_mailboxes import LONG, FailingMailbox, boxes, eventually, loop_for, running, with_timeout
-from tests.support import samples
+from tests.support import ManualClock, samples
 
 
 def loud(text: str) -> str:
@@ -51,7 +51,7 @@ def test_requests_pass_through_a_small_mailbox() -> None:
 
 def test_a_partly_sent_batch_is_acknowledged_in_part() -> None:
     """Sent results are not sent again."""
-    requests, _ = boxes()
+    requests, _ = boxes(clock=ManualClock())
     results = InMemoryMailbox("results", EvalResult, capacity=5)
     submit_dataset(samples(10), requests)
     loop = loop_for(loud, requests, results, lease_seconds=0.5)
@@ -68,7 +68,7 @@ def test_a_partly_sent_batch_is_acknowledged_in_part() -> None:
 def test_until_empty_fails_if_results_are_not_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the mailbox, the sent results and the fix."""
     monkeypatch.setattr(worker, "FULL_SECONDS", 0.2)
-    requests, _ = boxes()
+    requests, _ = boxes(clock=ManualClock())
     results = InMemoryMailbox("results", EvalResult, capacity=5)
     submission = submit_dataset(samples(10), requests)
     loop = loop_for(loud, requests, results, lease_seconds=0.5)

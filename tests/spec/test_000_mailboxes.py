@@ -293,11 +293,11 @@ def test_heartbeats_keep_a_sample_that_runs_longer_than_its_lease(make: Make) ->
 
     def slow(text: str) -> str:
         calls.append(text)
-        time.sleep(3.0)
+        time.sleep(4.5)
         return text.upper()
 
     submission = submit_dataset(three()[:1], requests)
-    loops = [loop_over(requests, results, slow, lease_seconds=1.0) for _ in range(2)]
+    loops = [loop_over(requests, results, slow, lease_seconds=2.0) for _ in range(2)]
     threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
     for thread in threads:
         thread.start()

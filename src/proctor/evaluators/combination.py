@@ -12,6 +12,7 @@ from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import to_data
+from proctor.evaluators.plain_values import NO_OUTPUT
 from proctor.evaluators.score_conversion import as_error, as_score
 from proctor.ports import EvaluatorObject
 from proctor.records.numbers import is_number
@@ -107,10 +108,12 @@ def weighted(
 def negate(evaluator: EvaluatorObject) -> BoundEvaluator:
     """Passes if its evaluator does not; the value is 1 minus its value.
 
-    Errors and skips do not change.
+    Errors and skips do not change. A target that returned nothing (None) does not pass: there is nothing to judge.
 
     >>> from proctor.evaluators.matching import contains
     >>> negate(contains)("I cannot help with that", "cannot").passed
+    False
+    >>> negate(contains)(None, "cannot").passed
     False
     """
     parts = name_evaluators([evaluator], "negate")
@@ -122,6 +125,8 @@ def negate(evaluator: EvaluatorObject) -> BoundEvaluator:
             return score
         if UNCERTAIN in score.details:
             return drop_verdict(score)
+        if score.reason == NO_OUTPUT:
+            return score
         reason = f"negated: {score.reason}" if score.reason else ""
         return Score(1.0 - score.value, not score.passed, reason, {"parts": dict(scores)})
 
