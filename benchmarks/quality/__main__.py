@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks import quality
 from benchmarks.quality.figure import Figure
 
-NOT_SUBJECTS = {"__main__", "figure"}
+NOT_SUBJECTS = {"__main__", "figure", "intervals"}
 
 
 def main(wanted: list[str]) -> int:

@@ -136,7 +136,6 @@ def test_an_embedder_that_reads_more_is_trusted() -> None:
 
     for texts in (FOREIGN["German"], FOREIGN["Spanish"]):
         assert score_with(semantic_similarity(letters), texts[0], texts[1]).ok
-        assert score_with(coherence(embedder=letters), " ".join(texts)).ok
 
 
 @each_row("text", ENGLISH)

@@ -67,6 +67,10 @@ _CODE_LINE = re.compile(
     r"|(?:if|for|else)\b.*[({:]\s*$|.*[;{}]\s*$|[\w.\[\]]+\s*[-+*/|&]?=[^=].*|[\w.]+\(.*\)\s*$"
     r"|.*(?:\w\s?(?:=>|->|&&|\|\||==|!=|<=|>=)\s?[\w(\"']|\w::\w|\+\+|</\w+>).*)"
 )
+# Lines with many function words that are code all the same.
+_SURE_CODE = re.compile(
+    r"\s*(?:for \w+(?:, ?\w+)* in [\w.]+\(.*\):|(?:async )?def \w+\(.*:|return [\w.]+ ?[-+*/%<>=]+ ?[\w.]+)\s*$"
+)
 _MIN_CODE_SHARE, _MAX_CODE_LINES = 0.6, 500
 # Scripts without spaces between words; about two characters make a word.
 _UNSPACED = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
@@ -240,7 +244,7 @@ def is_code(text: str) -> bool:
 
 
 def _is_code_line(line: str) -> bool:
-    if _SQL.match(line):
+    if _SQL.match(line) or _SURE_CODE.match(line):
         return True
     if not _CODE_LINE.match(line):
         return False

@@ -113,7 +113,9 @@ class _Weights:
         if not rows:
             return []
         np = self._np
-        yes = 1.0 / (1.0 + np.exp(-(self._decisions @ self._vectors[rows].mean(axis=0))))
+        # Beyond these numbers a decision is certain, and `exp` would overflow.
+        logits = np.clip(self._decisions @ self._vectors[rows].mean(axis=0), -50.0, 50.0)
+        yes = 1.0 / (1.0 + np.exp(-logits))
         probabilities = [
             math.prod(float(yes[decision]) if is_yes else 1.0 - float(yes[decision]) for decision, is_yes in path)
             for path in self._paths
