@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.hf_scorers import CrossEncoderRelevance, EntailmentScorer, ToxicityClassifier, split_passages
+from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.hf_scorers import EntailmentScorer, ToxicityClassifier, split_passages
+from proctor.evaluators.text.quality import relevance
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.trial import Trial
 from tests.models.tiny_models import save_model
 
 # The tiny models give "good" the vector (1, 0), "bad" (-1, 0), "cat" (0, 1) and "car" (0, -1).
@@ -69,14 +75,56 @@ def test_a_model_with_other_labels_is_no_nli_model(tmp_path: Path) -> None:
         EntailmentScorer(f"hf:{folder}", 0.5, "hallucination_detection")
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.7])
-def test_a_logit_of_zero_has_the_value_of_the_threshold(tmp_path: Path, threshold: float) -> None:
-    folder = save_model(tmp_path / "m", weights=[[3], [0]], config={"id2label": {"0": "LABEL_0"}})
-    scorer = CrossEncoderRelevance(f"hf:{folder}", threshold, "relevance")
-    scores = [asyncio.run(scorer.score(text, "dog")) for text in ("bad", "cat", "good")]
-    assert [score.passed for score in scores] == [False, True, True]
-    assert scores[1].value == pytest.approx(threshold)
-    assert 0 < (scores[0].value or 0) < threshold < (scores[2].value or 0) < 1
+def _score_relevance(folder: Path, output: str, question: str = "Is it a dog?", **options: Any) -> Score:
+    """Score with a model whose logit is three times the number of "good" minus that of "bad" in output and input."""
+    save_model(folder, weights=[[3], [0]], config={"id2label": {"0": "LABEL_0"}, "max_position_embeddings": 64})
+    evaluator = attach(relevance(model=f"hf:{folder}", **options))
+    return asyncio.run(evaluator.score(Trial(Sample("1", question), output)))
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [("dog dog dog dog dog bad", 0.104), ("dog dog dog dog dog", 0.7), ("dog dog dog dog dog good", 0.979)],
+)
+@pytest.mark.parametrize("threshold", [0.05, 0.7, 0.9])
+def test_relevance_with_an_hf_model_is_the_logistic_of_its_logit(
+    tmp_path: Path, output: str, value: float, threshold: float
+) -> None:
+    """By hand for logits of -3, 0 and 3: 0.7 / (0.7 + 0.3 * exp(-logit))."""
+    score = _score_relevance(tmp_path / "m", output, threshold=threshold)
+    assert score.value == pytest.approx(value, abs=5e-4)
+    assert score.passed is (value >= threshold)
+    assert score.details["method"] == "hf"
+    assert score.details["model"].startswith("hf:m@")
+
+
+@pytest.mark.parametrize(
+    ("output", "question", "reason"),
+    [
+        ("bad dog", "Is it a dog?", "2 words are too few"),
+        ("It is a bad old dog.", "Is it a dog?", "needs the question"),
+        ("dog dog dog dog dog bad", "Write a poem about a dog.", "the input is not a question"),
+    ],
+)
+def test_a_low_logit_is_skipped_where_cross_encoders_are_not_at_home(
+    tmp_path: Path, output: str, question: str, reason: str
+) -> None:
+    score = _score_relevance(tmp_path / "m", output, question)
+    assert score.status == "skipped"
+    assert reason in score.reason
+
+
+def test_the_best_passage_of_a_long_answer_counts(tmp_path: Path) -> None:
+    filler = "dog dog dog dog dog dog dog bad. " * 30
+    score = _score_relevance(tmp_path / "m", f"{filler}{'good ' * 60}. {filler}")
+    assert score.passed
+    assert "good good" in score.reason
+
+
+def test_an_hf_model_that_is_no_cross_encoder_is_refused(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "m", weights=[[1, -1], [0, 0]], config=TOXIC)
+    with pytest.raises(EvaluatorError, match="not a cross-encoder: it has the labels neutral, toxic"):
+        relevance(model=f"hf:{folder}")
 
 
 def test_passages_keep_all_sentences_in_order() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.text.relevance import ELLIPTICAL_REASON, explain_short, is_elliptical, to_value
+from proctor.evaluators.text.request_kind import classify_request
 from proctor.evaluators.tokenizer import collect_texts, split_sentences, split_words
 from proctor.models import hf
 from proctor.records.score import Score
@@ -105,19 +106,26 @@ class CrossEncoderRelevance:
         self.options = {"model": address}
 
     async def score(self, output: Any, reference: Any = None) -> Score:
-        """Score the passage of the output with the highest score."""
+        """Score the passage of the output with the highest logit; 0 has the value 0.7.
+
+        Cross-encoders are trained on questions and complete answers, so a low logit of anything else is skipped.
+        """
         details: dict[str, Any] = {"method": METHOD, "model": self._encoder.name}
-        passages = split_passages("\n".join(collect_texts(output)))
+        answer, question = ("\n".join(collect_texts(value)) for value in (output, reference))
+        passages = split_passages(answer)
         if not passages:
             return Score(0.0, False, "the output is empty", details)
-        question = "\n".join(collect_texts(reference))
+        if problem := explain_short(len(split_words(answer))):
+            return Score.skipped(problem, details)
         logits = await self._encoder.score([(question, passage) for passage in passages])
         logit, passage = max(zip(logits, passages, strict=True))
-        # A logit of 0 is the limit between answers and other texts, and has the value of the threshold.
-        share = 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, logit))))
-        value = 2 * share * self._threshold if share < 0.5 else 1 - 2 * (1 - share) * (1 - self._threshold)
         details["logit"] = round(logit, 4)
-        return Score(value, value >= self._threshold, f"score {logit:.2f}, by {preview(passage)}", details)
+        if logit < 0 and is_elliptical(question, answer):
+            return Score.skipped(ELLIPTICAL_REASON, details)
+        if logit < 0 and classify_request(question) != "question":
+            return Score.skipped(f"the input is not a question (logit {logit:.2f}); a judge can do it", details)
+        value = to_value(logit)
+        return Score(value, value >= self._threshold, f"logit {logit:.2f}, by {preview(passage)}", details)
 
 
 def split_passages(text: str) -> list[str]:

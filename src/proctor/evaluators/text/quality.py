@@ -21,6 +21,7 @@ from proctor.evaluators.text.embedder_choice import EmbedderChoice
 from proctor.evaluators.text.relevance import RelevanceScorer
 from proctor.evaluators.text.similarity import Match, SimilarityScorer
 from proctor.evaluators.tokenizer import collect_texts
+from proctor.models.hf import is_hf_address
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT, parse_path
 from proctor.records.sample import CONTEXT, Sample
@@ -263,8 +264,11 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
     close to it.
 
     Outputs of fewer than five words are skipped, and so are program code and languages other than English, unless a
-    named embedder reads them. With `model`, a model scores how well the output addresses the input. `embedder` as for
-    `semantic_similarity`.
+    named embedder reads them. `embedder` as for `semantic_similarity`.
+
+    With `model`, a model scores how well the output addresses the input. `model="hf:…"` is a cross-encoder of the
+    Hugging Face Hub, or in a folder (`pip install "proctor[hf]"`): its highest logit over passages of 80 words counts,
+    and a low one is skipped if the input is not a question.
 
     >>> question = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
     >>> check = relevance(embedder="lexical")
@@ -275,6 +279,10 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
     check_fraction(where, "threshold", threshold)
     if model is None:
         method: Any = RelevanceScorer(embedder, threshold)
+    elif is_hf_address(model):
+        from proctor.evaluators.hf_scorers import CrossEncoderRelevance
+
+        method = CrossEncoderRelevance(model, threshold, where)
     else:
         method = QualityJudge(model, "relevance", threshold, reference_role="input")
 

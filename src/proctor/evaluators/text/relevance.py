@@ -34,6 +34,7 @@ MAX_SCORED_PIECES = 4
 MIN_CERTAIN_LOGIT = -2.5
 # Shorter answers may leave out the subject of the question ("It is called a lintel.").
 MAX_ELLIPTICAL_WORDS = 25
+ELLIPTICAL_REASON = "the output needs the question to be understood; a judge can do it"
 _START_WORDS, _ASKED_WORDS = 5, 5
 _BE = frozenset({"is", "are", "was", "were"})
 _PRONOUNS = frozenset({"it", "he", "she", "they", "this", "that", "these", "those", "there", "yes", "no", "because"})
@@ -77,9 +78,8 @@ class RelevanceScorer:
         if not answer:
             return Score(0.0, False, "the output is empty", details)
         count = len(await run_off_loop(len(answer), split_words, answer))
-        if count < MIN_ANSWER_WORDS:
-            word_count_text = "1 word is" if count == 1 else f"{count} words are"
-            return Score.skipped(f"{word_count_text} too few to compare with the input; a judge can do it", details)
+        if problem := explain_short(count):
+            return Score.skipped(problem, details)
         question = "\n".join(collect_texts(reference))
         size = len(answer) + len(question)
         problem = await run_off_loop(size, self._embedder.explain_unreadable, [answer, question])
@@ -88,10 +88,10 @@ class RelevanceScorer:
         is_question = classify_request(question) == "question"
         cross_encoder = None if self._is_named or not is_question else find_cross_encoder()
         if cross_encoder is not None:
-            return await self._score_answer(cross_encoder, question, answer, count)
+            return await self._score_answer(cross_encoder, question, answer)
         return await self._score_similarity(question, answer, is_question=is_question)
 
-    async def _score_answer(self, encoder: CrossEncoder, question: str, answer: str, count: int) -> Score:
+    async def _score_answer(self, encoder: CrossEncoder, question: str, answer: str) -> Score:
         pieces = await run_off_loop(len(answer), split_pieces, answer)
         likely = await run_off_loop(len(answer), select_likely_pieces, question, pieces)
         logits = await encoder.score([(question, piece) for piece in likely])
@@ -99,8 +99,8 @@ class RelevanceScorer:
         details = {"method": "cross-encoder", "model": encoder.name, "logit": logit}
         if len(pieces) > len(likely):
             details["pieces_left_out"] = len(pieces) - len(likely)
-        if logit < 0 and count < MAX_ELLIPTICAL_WORDS and is_elliptical(question, answer):
-            return Score.skipped("the output needs the question to be understood; a judge can do it", details)
+        if logit < 0 and is_elliptical(question, answer):
+            return Score.skipped(ELLIPTICAL_REASON, details)
         if MIN_CERTAIN_LOGIT < logit < 0:
             return Score.skipped(f"{encoder.name} is undecided (logit {logit:.1f}); a judge can do it", details)
         value = to_value(logit)
@@ -128,6 +128,14 @@ class RelevanceScorer:
                 f"{reason}: it is on the subject, but may not answer the question; {PULL_HINT}", details
             )
         return Score(match.value, match.value >= self._threshold, reason, details)
+
+
+def explain_short(word_count: int) -> str:
+    """Return why an output with so few words cannot be scored; "" if it has enough."""
+    if word_count >= MIN_ANSWER_WORDS:
+        return ""
+    words = "1 word is" if word_count == 1 else f"{word_count} words are"
+    return f"{words} too few to compare with the input; a judge can do it"
 
 
 def find_cross_encoder() -> CrossEncoder | None:
@@ -162,12 +170,14 @@ def select_likely_pieces(question: str, pieces: Sequence[str]) -> list[str]:
 
 
 def is_elliptical(question: str, answer: str) -> bool:
-    """Return True if an answer leaves the subject to the question.
+    """Return True if a short answer leaves the subject to the question.
 
     It starts with a pronoun ("It is called a lintel."), or with what the question asks for ("The song is …" after
     "Which song …"), or it only lists names.
     """
     words = split_words(answer)
+    if not 0 < len(words) < MAX_ELLIPTICAL_WORDS:
+        return False
     if words[0].text in _PRONOUNS:
         return True
     if all(word.kind in ("name", "number", "function") or word.original[0].isupper() for word in words):
