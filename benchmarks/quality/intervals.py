@@ -5,9 +5,23 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from proctor.core.stats.intervals import wilson_interval
 
 RESAMPLES = 400
 Statistic = Callable[[Sequence[float], Sequence[float]], float]
+
+
+class Interval(NamedTuple):
+    """A 95% interval, and the number of rows it was computed from."""
+
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"95% {self.low:.3f} to {self.high:.3f}, n = {self.n}"
 
 
 def pearson(left: Sequence[float], right: Sequence[float]) -> float:
@@ -26,20 +40,21 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> float:
         return 0.0
 
 
-def share_at_least(mark: float) -> Statistic:
-    """Return a statistic: the share of the first numbers that reach a mark."""
-    return lambda values, _: sum(value >= mark for value in values) / len(values)
-
-
-def interval(statistic: Statistic, left: Sequence[float], right: Sequence[float], seed: int = 1) -> str:
-    """Return the 95 % interval of a statistic over resampled pairs, as text."""
+def bootstrap(statistic: Statistic, left: Sequence[float], right: Sequence[float], seed: int = 1) -> Interval:
+    """Return the interval of a statistic over resampled pairs."""
     chance, size = random.Random(seed), len(left)
     values = []
     for _ in range(RESAMPLES):
         places = chance.choices(range(size), k=size)
         values.append(statistic([left[place] for place in places], [right[place] for place in places]))
     values.sort()
-    return f"95 % {values[RESAMPLES // 40]:.3f} to {values[-RESAMPLES // 40 - 1]:.3f}, n = {size}"
+    return Interval(values[RESAMPLES // 40], values[-RESAMPLES // 40 - 1], size)
+
+
+def rate(outcomes: Sequence[bool]) -> tuple[float, Interval]:
+    """Return the share of true outcomes, with its Wilson interval."""
+    low, high = wilson_interval(sum(outcomes), len(outcomes)) or (0.0, 1.0)
+    return sum(outcomes) / len(outcomes), Interval(low, high, len(outcomes))
 
 
 def _rank(values: Sequence[float]) -> list[float]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.quality.figure import Figure
 from benchmarks.quality.grounding import auroc
-from benchmarks.quality.intervals import interval, share_at_least
+from benchmarks.quality.intervals import rate
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.text.quality import relevance
 from proctor.evaluators.tokenizer import split_words
@@ -45,14 +45,18 @@ def measure(data: Path) -> Iterator[Figure]:
         note = f"own {right:.3f}, of others {refused:.3f}"
         yield Figure("relevance right at 0.7", name, (right + refused) / 2, note=note)
         similar = asyncio.run(score_all(evaluator, pair_similar(pairs)))
+        share, interval = rate([score.passed is True for score in similar])
+        note = f"{sum(not score.ok for score in similar)} skipped"
+        what = "answers to a similar question that pass"
+        yield Figure(what, name, share, "", "<= 0.1", share <= 0.1, note, "relevance", interval)
         # A skipped answer is no pass.
-        kept = [1.0 if score.passed else 0.0 for score in own] + [0.0] * skipped
-        wrong = [1.0 if score.passed else 0.0 for score in similar]
-        note = interval(share_at_least(1.0), wrong, wrong) + f"; {sum(not score.ok for score in similar)} skipped"
-        share = sum(wrong) / len(wrong)
-        yield Figure("relevance, wrong answers passed", f"{name}, similar questions", share, asked="<= 0.1", note=note)
-        note = interval(share_at_least(1.0), kept, kept) + f"; {skipped} skipped, of the others {right:.3f}"
-        yield Figure("relevance, right answers passed", name, sum(kept) / len(kept), asked=">= 0.98", note=note)
+        share, interval = rate([score.passed is True for score in own] + [False] * skipped)
+        note = f"{skipped} skipped, of the others {right:.3f}"
+        yield Figure("answers to the question that pass", name, share, "", "", None, note, "relevance", interval)
+        share, interval = rate([score.passed is True for score in own])
+        note = f"{skipped} skipped"
+        what = "answers to the question that pass, of those not skipped"
+        yield Figure(what, name, share, "", ">= 0.98", share >= 0.98, note, "relevance", interval)
 
 
 def sets(data: Path) -> Iterator[tuple[str, Pairs]]:

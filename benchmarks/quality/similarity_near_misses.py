@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from benchmarks.quality.figure import Figure
-from benchmarks.quality.intervals import interval, share_at_least
+from benchmarks.quality.intervals import rate
 from benchmarks.quality.languages import Pair, score_all
 
 FILE = Path(__file__).with_name("similarity_near_misses.yaml")
@@ -40,16 +40,30 @@ def read(file: Path) -> list[dict[str, Any]]:
 def compare(name: str, rows: list[dict[str, Any]]) -> Iterator[Figure]:
     changed = [Pair(text, row["text"], 0) for row in rows for text in row["changed"].values()]
     scores = asyncio.run(score_all(changed))
-    caught = [1.0 if score.passed is False else 0.0 for score in scores]
-    share = sum(caught) / len(caught)
+    share, interval = rate([score.passed is False for score in scores])
     before = sum(score.details["cosine"] < MARK for score in scores) / len(scores)
-    note = interval(share_at_least(1.0), caught, caught)
-    what = "similarity, near misses caught"
-    yield Figure(what, name, share, f"cosine {before:.3f}", ">= 0.8", share >= 0.8, note)
+    data = f"English sentences with a changed fact, {name}"
+    yield Figure(
+        "changed facts that fail",
+        data,
+        share,
+        f"cosine {before:.3f}",
+        ">= 0.8",
+        share >= 0.8,
+        evaluator="semantic_similarity",
+        interval=interval,
+    )
     same = [Pair(text, row["text"], 2) for row in rows for text in row["same"]]
     same += [Pair(row["same"][0], row["same"][1], 2) for row in rows]
     scores = asyncio.run(score_all(same))
-    kept = [1.0 if score.passed else 0.0 for score in scores if score.details["cosine"] >= MARK]
-    share = sum(kept) / len(kept)
-    note = interval(share_at_least(1.0), kept, kept)
-    yield Figure("similarity, paraphrases that keep their pass", name, share, "1", ">= 0.95", share >= 0.95, note)
+    share, interval = rate([score.passed is True for score in scores if score.details["cosine"] >= MARK])
+    yield Figure(
+        f"paraphrases with a cosine from {MARK} that pass",
+        f"English sentences, {name}",
+        share,
+        "1",
+        ">= 0.95",
+        share >= 0.95,
+        evaluator="semantic_similarity",
+        interval=interval,
+    )
