@@ -35,13 +35,16 @@ def measure(data: Path) -> Iterator[Figure]:
     evaluator = attach(coherence())
     texts = list(read(data))
     whole = asyncio.run(scored(evaluator, ["\n\n".join(text) for text in texts]))
+    # Skipped texts (code, other languages) have no value.
+    whole = [score for score in whole if score.ok]
     passed, interval = rate([score.passed is True for score in whole])
-    yield Figure("texts that pass", "IFEval, GPT-4", passed, evaluator="coherence", interval=interval)
+    note = f"{len(texts) - len(whole)} skipped"
+    yield Figure("texts that pass", "IFEval, GPT-4", passed, note=note, evaluator="coherence", interval=interval)
     others = texts[len(texts) // 2 :] + texts[: len(texts) // 2]
     chance = random.Random(SEED)
     bad = [spoiled(text, other, chance) for text, other in zip(texts, others, strict=True)]
     for name in bad[0]:
-        scores = asyncio.run(scored(evaluator, [ways[name] for ways in bad]))
+        scores = [score for score in asyncio.run(scored(evaluator, [ways[name] for ways in bad])) if score.ok]
         values = [score.value or 0.0 for score in (*whole, *scores)]
         labels = [True] * len(whole) + [False] * len(scores)
         result = sum(not score.passed for score in scores) / len(scores)
@@ -50,7 +53,7 @@ def measure(data: Path) -> Iterator[Figure]:
             "AUROC",
             f"IFEval, GPT-4, {name}",
             auroc(values, labels),
-            note=f"{result:.3f} do not pass",
+            note=f"{result:.3f} do not pass, {len(bad) - len(scores)} skipped",
             evaluator="coherence",
             interval=interval,
         )

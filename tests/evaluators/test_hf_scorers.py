@@ -79,7 +79,8 @@ def _score_relevance(folder: Path, output: str, question: str = "Is it a dog?", 
     """Score with a model whose logit is three times the number of "good" minus that of "bad" in output and input."""
     save_model(folder, weights=[[3], [0]], config={"id2label": {"0": "LABEL_0"}, "max_position_embeddings": 64})
     evaluator = attach(relevance(model=f"hf:{folder}", **options))
-    return asyncio.run(evaluator.score(Trial(Sample("1", question), output)))
+    score: Score = asyncio.run(evaluator.score(Trial(Sample("1", question), output)))
+    return score
 
 
 @pytest.mark.parametrize(
