@@ -57,7 +57,7 @@ def _render(evaluators: Iterable[EvaluatorInfo], *, with_card: bool) -> str:
                 default = "required" if parameter.required else f"default {parameter.default!r}"
                 lines.append(f"      {parameter.name}: {parameter.type}, {default}")
             if with_card:
-                lines += ["", *_render_card(info.name)]
+                lines += _render_card(info.name)
         lines.append("")
     lines.append("Write not- before a name to invert an evaluator, as in not-contains.")
     return "\n".join(lines)
@@ -67,7 +67,10 @@ def _render_card(name: str) -> Iterator[str]:
     from proctor.evaluators.cards import load_cards
 
     card = load_cards().get(name)
-    for label, text in () if card is None else card.list_entries():
+    if card is None:
+        return
+    yield ""
+    for label, text in card.list_entries():
         first, *rest = textwrap.wrap(text, 80)
         yield f"      {label + ':':<11}{first}"
         yield from (f"{'':<17}{line}" for line in rest)
