@@ -105,11 +105,10 @@ def test_relevance_with_an_hf_model_is_the_logistic_of_its_logit(
         ("bad dog", "Is it a dog?", "2 words are too few"),
         ("It is a bad old dog.", "Is it a dog?", "needs the question"),
         ("dog dog dog dog dog bad", "Write a poem about a dog.", "the input is not a question"),
+        ("dog dog dog dog good in 1989", "Is it a dog of 1987?", "the output about 1989"),
     ],
 )
-def test_a_low_logit_is_skipped_where_cross_encoders_are_not_at_home(
-    tmp_path: Path, output: str, question: str, reason: str
-) -> None:
+def test_what_a_cross_encoder_cannot_judge_is_skipped(tmp_path: Path, output: str, question: str, reason: str) -> None:
     score = _score_relevance(tmp_path / "m", output, question)
     assert score.status == "skipped"
     assert reason in score.reason

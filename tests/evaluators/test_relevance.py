@@ -15,7 +15,13 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.embeddings import TextEmbedder, VectorSimilarity
 from proctor.evaluators.text.quality import relevance
-from proctor.evaluators.text.relevance import TopicMatch, is_elliptical, select_likely_pieces, split_pieces
+from proctor.evaluators.text.relevance import (
+    TopicMatch,
+    explain_other_year,
+    is_elliptical,
+    select_likely_pieces,
+    split_pieces,
+)
 from proctor.evaluators.text.request_kind import classify_request
 from proctor.models import weights
 from proctor.records.sample import Sample
@@ -168,6 +174,30 @@ def test_an_answer_that_needs_its_question_is_skipped_if_the_cross_encoder_rates
 )
 def test_elliptical_answers_leave_their_subject_to_the_question(question: str, answer: str, expected: bool) -> None:
     assert is_elliptical(question, answer) is expected
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_other"),
+    [
+        ("Where was the cup held in 1987?", "The cup was held in Rome in 1989.", True),
+        ("Where was the cup held in 1987?", "After Oslo (1986), the cup of 1987 was held in Rome.", False),
+        ("Where was the cup held in 1987?", "The cup was held in Rome.", False),
+        ("Where was the cup held?", "The cup was held in Rome in 1989.", False),
+        ("In which year of the 1930s was it held?", "It was held in 1934.", False),
+        ("In which year of the 1930's was it held?", "It was held in 1934.", False),
+        ("Who won in 1987?", "She won by 1,950.50 points in 2000m.", False),
+    ],
+)
+def test_years_of_another_event_are_found(question: str, answer: str, is_other: bool) -> None:
+    assert bool(explain_other_year(question, answer)) is is_other
+
+
+def test_an_answer_about_another_year_is_skipped_although_the_cross_encoder_rates_it_high() -> None:
+    _need("minilm", "ms-marco")
+    question = "Where was the world cup of rowing held in 1987?"
+    found = score("The world cup of rowing was held in Rome in 1989.", question, embedder=None)
+    assert (found.status, found.details["logit"] > 0) == ("skipped", True)
+    assert "1987, the output about 1989" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.text.relevance import ELLIPTICAL_REASON, explain_short, is_elliptical, to_value
+from proctor.evaluators.text.relevance import (
+    ELLIPTICAL_REASON,
+    explain_other_year,
+    explain_short,
+    is_elliptical,
+    to_value,
+)
 from proctor.evaluators.text.request_kind import classify_request
 from proctor.evaluators.tokenizer import collect_texts, split_sentences, split_words
 from proctor.models import hf
@@ -124,6 +130,8 @@ class CrossEncoderRelevance:
             return Score.skipped(ELLIPTICAL_REASON, details)
         if logit < 0 and classify_request(question) != "question":
             return Score.skipped(f"the input is not a question (logit {logit:.2f}); a judge can do it", details)
+        if logit >= 0 and (problem := explain_other_year(question, answer)):
+            return Score.skipped(problem, details)
         value = to_value(logit)
         return Score(value, value >= self._threshold, f"logit {logit:.2f}, by {preview(passage)}", details)
 

@@ -256,7 +256,8 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
     Whether it answers a question is scored by the cross-encoder `local:ms-marco`, if its weights are installed
     (`proctor models pull ms-marco`) and no embedder is named. The value is a logistic function of its logit, with 0.7
     for 0. Answers that need the question to be understood ("It is called a lintel.") and are rated below that are
-    skipped. Of long answers, the first piece of 150 words and the three with the most words of the question count.
+    skipped, and so are answers about other years than those of the question. Of long answers, the first piece of 150
+    words and the three with the most words of the question count.
 
     For other inputs (requests to write something, statements), or with an embedder, the value grows with the similarity
     of input and output in meaning, compared with unrelated texts. It recognizes the subject of a text, not whether it

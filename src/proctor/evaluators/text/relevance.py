@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +36,8 @@ MIN_CERTAIN_LOGIT = -2.5
 # Shorter answers may leave out the subject of the question ("It is called a lintel.").
 MAX_ELLIPTICAL_WORDS = 25
 ELLIPTICAL_REASON = "the output needs the question to be understood; a judge can do it"
+# Four digits that are no decade ("1930s") and no part of a longer number.
+_YEAR = re.compile(r"(?<![\w,.])(?:1[0-9]{3}|20[0-9]{2})(?!\w|['’]s|[,.]\d)", re.ASCII)
 _START_WORDS, _ASKED_WORDS = 5, 5
 _BE = frozenset({"is", "are", "was", "were"})
 _PRONOUNS = frozenset({"it", "he", "she", "they", "this", "that", "these", "those", "there", "yes", "no", "because"})
@@ -103,6 +106,8 @@ class RelevanceScorer:
             return Score.skipped(ELLIPTICAL_REASON, details)
         if MIN_CERTAIN_LOGIT < logit < 0:
             return Score.skipped(f"{encoder.name} is undecided (logit {logit:.1f}); a judge can do it", details)
+        if logit >= 0 and (problem := explain_other_year(question, answer)):
+            return Score.skipped(problem, details)
         value = to_value(logit)
         verb = "answers" if logit >= 0 else "does not answer"
         reason = f"it {verb} the question by {encoder.name} (logit {logit:.1f})"
@@ -184,6 +189,18 @@ def is_elliptical(question: str, answer: str) -> bool:
         return True
     start = [word.text for word in words[:_START_WORDS]]
     return not (_find_asked(question).isdisjoint(start) or _BE.isdisjoint(start))
+
+
+def explain_other_year(question: str, answer: str) -> str:
+    """Return why an answer may be about another event: it has years, but none of the question; "" if not.
+
+    Cross-encoders rate "The cup was held in Rome in 1989." high for "Where was the cup held in 1987?".
+    """
+    asked, answered = (set(_YEAR.findall(text)) for text in (question, answer))
+    if not asked or not answered or asked & answered:
+        return ""
+    years = [", ".join(sorted(years)) for years in (asked, answered)]
+    return f"the input is about {years[0]}, the output about {years[1]}; a judge can do it"
 
 
 def _find_asked(question: str) -> set[str]:
