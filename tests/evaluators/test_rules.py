@@ -543,6 +543,31 @@ def test_the_signs_of_every_script_end_sentences(language: str) -> None:
     assert text_count(TWO_SENTENCES[language], of="sentences", exactly=2).passed is True
 
 
+# A text and its sentences; None if a point may or may not end one.
+POINTS = [
+    ("Das ist z.B. am 3. Mai passiert.", 1), ("Wir kommen am 3. Mai. Es wird gut.", 2),
+    ("Dr. Müller wohnt in St. Pölten. Er ist ca. 40 Jahre alt.", 2), ("Im 19. Jahrhundert war alles anders.", 1),
+    ("Friedrich II. war König. Er starb 1786.", 2), ("Das kommt bzw. Frau Meier bringt es, d.h. Hilfe kommt.", 1),
+    ("Det sker den 3. maj. Vi ses.", 2), ("Hr. Jensen bor her. Han er glad.", 2), ("Han kan f.eks. Danmark godt.", 1),
+    ("Tapaamme 3. toukokuuta. Nähdään.", 2), ("Sejdeme se 3. května. Ahoj.", 2), ("Przyjdę np. Jutro, tj. 3. maja.", 1),
+    ("M. Dupont habite ici. Il est content.", 2), ("El Sr. García vive aquí. Es feliz.", 2),
+    ("Il dott. Rossi abita qui. È felice.", 2), ("Это т.е. Пример для всех.", 1),
+    ("Д. И. Менделеев жил здесь. Он был химиком.", 2), ("ich weiß nicht. das ist so.", 2),
+    ("Der 1. Platz ging an Anna.", None), ("Er wurde 30. Danach ging er.", None), ("Всё это и т.д. Конец.", None),
+    ("I was 3. May was my sister.", 2), ("He turned 30. August was hot for all of us.", 2),
+    ("Mt. Everest is high. It is cold.", 2), ("Das ist gut. Das ist schlecht.", 2),
+]  # fmt: skip
+
+
+@each_row("text, count", POINTS)
+def test_abbreviations_and_ordinals_of_other_languages_end_no_sentence(text: str, count: int | None) -> None:
+    score = text_count(text, of="sentences", exactly=count or 1)
+    assert score.passed is (True if count else None), score.reason
+    # A limit that every count meets or misses decides in any case.
+    assert text_count(text, of="sentences", at_least=1).passed is True
+    assert text_count(text, of="sentences", at_least=9).passed is False
+
+
 @each_row("text", ["这很好。那也是。", "これはいいです。あれも。", "ดีมาก ไปกันเถอะ"])
 def test_sentences_without_spaces_are_not_counted(text: str) -> None:
     assert text_count(text, of="sentences", exactly=2).status == "skipped"

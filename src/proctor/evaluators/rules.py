@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from proctor.errors import EvaluatorError, MissingExtra, Problem, join_location
-from proctor.evaluators import tokenizer
 from proctor.evaluators.bounded_regex import find_all
 from proctor.evaluators.decorator import evaluator, tag_evaluator
-from proctor.evaluators.identify_language import check_language, suggest_code
+from proctor.evaluators.identify_language import check_language, read_tag
 from proctor.evaluators.language import explain_foreign, find_unknown_word, is_unspaced
 from proctor.evaluators.plain_values import normalize_unicode, score_other_than_text
 from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.sentences import find_sentences, list_sentences
 from proctor.evaluators.word_search import MARKS, FoldedText, compile_word
 from proctor.records.score import Score
 
@@ -41,13 +41,7 @@ _HIGHLIGHT = re.compile(
 )
 _PLACEHOLDER = re.compile(r"\[[^\[\]\n]+\](?![(\[])")
 _LINK = re.compile(r"\[[^\[\]\n]+\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)|https?://[^\s<>()\[\]]+")
-# The signs that end sentences only in other scripts (Sentence_Terminal in Unicode), and the Greek question mark.
-_FOREIGN_END = re.compile(
-    "(?<=[\u0589\u061d-\u061f\u06d4\u0700-\u0702\u0964\u0965\u104a\u104b\u1362\u1367\u1368\u166e\u1735\u1736\u1803\u1809"
-    "\u1944\u1945\u3002\uff01\uff0e\uff1f\uff61])|(?<=[\u0370-\u03ff\u1f00-\u1fff];)\\s+"
-)
 _PARAGRAPH_GAP = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
-_WORD_CHARACTER = re.compile(r"\w")
 _SPACED_UNITS = ("words", "capital_words", "sentences")
 _QUOTES = "\"'“”‘’«»"
 
@@ -55,15 +49,6 @@ _QUOTES = "\"'“”‘’«»"
 def split_words(text: str) -> list[str]:
     """Return the words of a text; a passage in a script without spaces counts as one word."""
     return _WORD.findall(text)
-
-
-def list_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, split by a model of English and at the signs of other scripts.
-
-    Each list item is a sentence.
-    """
-    parts = (part for sentence in tokenizer.split_sentences(text) for part in _FOREIGN_END.split(sentence))
-    return [part for part in parts if _WORD_CHARACTER.search(part)]
 
 
 def split_paragraphs(text: str, separator: str | None = None) -> list[str]:
@@ -165,8 +150,10 @@ def text_count(
     bullets, numbered_items, headings, highlights (*text* or **text**), placeholders ([text]), code_blocks and links.
     Paragraphs are separated by empty lines or by `separator`; with `distinct`, equal units count once. The value shows
     how close the count is to the limits. Characters are Unicode code points: é is one, an emoji may be several.
-    Sentences are split by a model of English and at the signs of other scripts (। ؟ ።), words at spaces and
-    punctuation; for these, texts in scripts without spaces (Chinese, Japanese, Thai) are skipped.
+    Sentences are split by a model of English and at the signs of other scripts (। ؟ ።); in other languages
+    abbreviations and ordinal numbers do not end them ("z.B. am 3. Mai"), and the score is skipped if it depends on a
+    point that may or may not ("Der 1. Platz"). Words are split at spaces and punctuation. Texts in scripts without
+    spaces (Chinese, Japanese, Thai) have no countable words and sentences, and are skipped.
 
     >>> text_count("One two three.", at_most=5).passed
     True
@@ -180,6 +167,12 @@ def text_count(
     output = normalize_unicode(output)
     if of in _SPACED_UNITS and is_unspaced(output):
         return Score.skipped(f"it is written without spaces: its {of} cannot be counted")
+    if of == "sentences" and not distinct:
+        sentences = find_sentences(output)
+        if not limits.is_decided(sentences.least, sentences.most):
+            reason = f"it has {sentences.least} to {sentences.most} sentences: {sentences.unclear!r} is not clear"
+            return Score.skipped(reason, {"method": "count", "count": len(sentences.texts)})
+        return limits.score(len(sentences.texts), "sentence")
     matches = split_paragraphs(output, separator) if of == "paragraphs" else _FINDERS[of](output)
     units = [match.group() if isinstance(match, re.Match) else match for match in matches]
     count = len(set(units)) if distinct else len(units)
@@ -448,12 +441,16 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
 
 @evaluator(category="rules", factory=True, needs=())
 def output_language(language: str) -> Callable[[Any], Score]:
-    """Passes if the output is written in a language, given by its ISO 639-1 code ("de").
+    """Passes if the output is written in a language, given by its ISO 639 code ("de", "nb").
 
+    A region ("en-US", "pt-BR", "zh-CN") is accepted and not checked, and the reason says so; a script ("zh-Hant") is an
+    error.
     It uses the script of the text where that decides (Korean, Thai, Greek), and otherwise py3langid
     (`pip install "proctor[language]"`), a byte classifier for more than a hundred languages, which names one language
     per text. The score is skipped if that is not reliable: for fewer than 12 letters (20 to fail), if another language
-    is about as likely (Danish and Norwegian, Croatian and Serbian), and for mixed scripts, names, numbers and code.
+    is about as likely (Danish and Norwegian, Croatian and Serbian), and for mixed scripts, names, numbers and code. It
+    is also skipped for a text in Latin letters that may be a transcription of a language with another script (Hindi,
+    Russian), and for Chinese characters that do not show whether they are Chinese or Japanese.
     """
     from proctor.core import optional as extras
 
@@ -461,11 +458,8 @@ def output_language(language: str) -> Callable[[Any], Score]:
         classifier = extras.require("py3langid", extra="language", why="detecting languages")
     except MissingExtra as error:
         raise EvaluatorError(error.what, where="output_language", fix=error.fix) from None
-    code = str(language).lower()
-    codes = sorted(str(label) for label, _ in classifier.rank(""))
-    if code not in codes:
-        what, fix = f"unknown language {language!r}", suggest_code(code, codes)
-        raise EvaluatorError(what, where="output_language", fix=fix)
+    codes = sorted(str(label) for label, _ in classifier.rank("") if label != "zxx")
+    code, region = read_tag(str(language), codes)
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
@@ -474,9 +468,10 @@ def output_language(language: str) -> Callable[[Any], Score]:
         details = {"method": verdict.method} | ({"language": verdict.language} if verdict.language else {})
         if verdict.is_match is None:
             return Score.skipped(verdict.reason, details)
-        return Score(float(verdict.is_match), verdict.is_match, verdict.reason, details)
+        reason = f"the region {region} is not checked" if region and verdict.is_match else verdict.reason
+        return Score(float(verdict.is_match), verdict.is_match, reason, details)
 
-    return tag_evaluator(evaluate, factory=output_language, language=code)
+    return tag_evaluator(evaluate, factory=output_language, language=f"{code}-{region}" if region else code)
 
 
 def _match_edge(
