@@ -23,7 +23,7 @@ _FOREIGN_END = re.compile(
 )
 _WORD_CHARACTER = re.compile(r"\w")
 # A point inside a sentence before a capital letter, with the word before it.
-_INNER_POINT = re.compile(r"(\S+)\.\s+(?=[\"'“„«(]?[^\W\d_])")
+_INNER_POINT = re.compile(r"(?<!\S)(\S+)\.\s+(?=[\"'“„«(]?[^\W\d_])")
 _FIRST_WORD = re.compile(r"[^\W\d_][\w-]*")
 _LAST_WORD = re.compile(r"([^\s(\"'“„«]+)\.[\"'”“»)]*$")
 _NUMERAL = re.compile(r"\d{1,2}|[IVX]{1,6}")
