@@ -209,8 +209,8 @@ rules/ends_with
     needs nothing
 rules/keywords
     Passes if the output has the words to include and none of the words to exclude.
-    include: list[str] = []
-    exclude: list[str] = []
+    include: str | list[str] = []
+    exclude: str | list[str] = []
     need: 'all' | 'any' = 'all'
     whole_words: bool = True
     case_sensitive: bool = False

@@ -553,7 +553,8 @@ POINTS = [
     ("M. Dupont habite ici. Il est content.", 2), ("El Sr. García vive aquí. Es feliz.", 2),
     ("Il dott. Rossi abita qui. È felice.", 2), ("Это т.е. Пример для всех.", 1),
     ("Д. И. Менделеев жил здесь. Он был химиком.", 2), ("ich weiß nicht. das ist so.", 2),
-    ("Der 1. Platz ging an die Mannschaft aus Köln.", None), ("Er wurde 30. Danach ging er.", None), ("Всё это и т.д. Конец.", None),
+    ("Der 1. Platz ging an die Mannschaft aus Köln.", None), ("Er wurde 30. Danach ging er.", None),
+    ("Всё это и т.д. Конец.", None),
     ("I was 3. May was my sister.", 2), ("He turned 30. August was hot for all of us.", 2),
     ("Mt. Everest is high. It is cold.", 2), ("Das ist gut. Das ist schlecht.", 2),
 ]  # fmt: skip

@@ -54,8 +54,8 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
     list of generated questions.
 
     Strings are compared in Unicode's composed form (NFC). True is not 1, and NaN equals nothing. A
-    list equals a tuple, or an array, of the same items; a set equals only a set. NumPy scalars, Decimal and Fraction are
-    compared as numbers; dataclasses, structs and models by their JSON form.
+    list equals a tuple, or an array, of the same items; a set equals only a set. NumPy scalars, Decimal
+    and Fraction are compared as numbers; dataclasses, structs and models by their JSON form.
 
     >>> exact_match("Paris", "Paris").passed
     True

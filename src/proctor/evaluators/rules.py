@@ -232,10 +232,10 @@ def occurrences(
     if whole_words and (form := _find_form(folded, text)):
         doubts.append(_format_form(text, form))
     # A form may occur more than once.
-    most = len(output) if doubts else matches.count
-    if doubts and not limits.is_decided(matches.count, most):
-        return _skip_for_doubts(doubts, {"method": "count", "count": matches.count})
-    return limits.score(matches.count, "time", f" {preview(text)}")
+    most = len(output) if doubts else matches.certain
+    if doubts and not limits.is_decided(matches.certain, most):
+        return _skip_for_doubts(doubts, {"method": "count", "count": matches.certain})
+    return limits.score(matches.certain, "time", f" {preview(text)}")
 
 
 def _check_keywords(options: Mapping[str, Any]) -> None:
@@ -302,8 +302,8 @@ class _KeywordSearch:
         self.text = FoldedText(output, case_sensitive)
         self.include, self.exclude, self.whole_words = include, exclude, whole_words
         self.matches = {word: self.text.find(word, whole_words) for word in (*include, *exclude)}
-        self.missing = [word for word in include if not self.matches[word].count]
-        self.unwanted = [word for word in exclude if self.matches[word].count]
+        self.missing = [word for word in include if not self.matches[word].certain]
+        self.unwanted = [word for word in exclude if self.matches[word].certain]
 
     def score(self, need: Literal["all", "any"]) -> Score:
         include, unwanted = self.include, self.unwanted

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from proctor.evaluators import tokenizer
 from proctor.evaluators.data_files import load_data
-from proctor.evaluators.language import explain_foreign, find_unknown_word
+from proctor.evaluators.language import find_unknown_word, is_foreign
 
 Boundary = Literal["end", "no end", "unclear"]
 
@@ -60,17 +60,17 @@ def list_sentences(text: str) -> list[str]:
 
 def find_sentences(text: str) -> Sentences:
     """Split a text into sentences, by a model of English and by the abbreviations of other languages."""
-    is_foreign = "." in text and bool(explain_foreign(text) or find_unknown_word(text))
-    blocks = [_split_block(block, is_foreign) for block in tokenizer.split_blocks(text)]
+    is_other = "." in text and bool(is_foreign(text) or find_unknown_word(text))
+    blocks = [_split_block(block, is_other) for block in tokenizer.split_blocks(text)]
     texts = [sentence for block in blocks for sentence in block.texts]
     unclear = next((block.unclear for block in blocks if block.unclear), "")
     return Sentences(texts, sum(block.least for block in blocks), sum(block.most for block in blocks), unclear)
 
 
-def _split_block(block: str, is_foreign: bool) -> Sentences:
+def _split_block(block: str, is_other: bool) -> Sentences:
     parts = [part for sentence in tokenizer.split_sentences(block) for part in _FOREIGN_END.split(sentence)]
     parts = [part for part in parts if _WORD_CHARACTER.search(part)]
-    if not is_foreign:
+    if not is_other:
         return Sentences(parts, len(parts), len(parts))
     pieces, unclear = list[list[str]](), list[str]()
     for part in parts:

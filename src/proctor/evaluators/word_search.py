@@ -58,7 +58,7 @@ _MAX_ADDED, _MAX_ADDED_TO_LONG = 3, 5
 class Matches(NamedTuple):
     """The number of certain matches, and the contexts of doubtful ones."""
 
-    count: int
+    certain: int
     doubtful: list[str]
 
 
