@@ -230,7 +230,7 @@ rules/occurrences
     case_sensitive: bool = False
     needs nothing
 rules/output_language
-    Passes if the output is written in a language, given by its ISO 639-1 code ("de").
+    Passes if the output is written in a language, given by its ISO 639 code ("de", "nb").
     language: str
     needs nothing
 rules/starts_with

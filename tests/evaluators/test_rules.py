@@ -25,6 +25,7 @@ from proctor.evaluators.rules import (
     starts_with,
     text_count,
 )
+from proctor.evaluators.sentences import list_sentences
 from proctor.wiring.registry import Registry
 from tests.evaluators.growth import grows_linearly
 from tests.evaluators.test_structural import folder, registry
@@ -372,7 +373,7 @@ def test_texts_are_split_into_words_sentences_and_paragraphs() -> None:
     """Numbers and contractions are one word, abbreviations end no sentence, list items are sentences."""
     assert pieces.split_words("Don't count 3.5 as two!") == ["Don't", "count", "3.5", "as", "two"]
     text = "Dr. Who left. Why?\n- milk\n- tea"
-    assert pieces.list_sentences(text) == ["Dr. Who left.", "Why?", "- milk", "- tea"]
+    assert list_sentences(text) == ["Dr. Who left.", "Why?", "- milk", "- tea"]
     assert pieces.split_paragraphs("one\n\ntwo") == pieces.split_paragraphs("one *** two", "***") == ["one", "two"]
 
 

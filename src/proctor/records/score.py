@@ -73,7 +73,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             if isinstance(value, bool):
                 fix = f"write Score({float(value)}, {value})"
             elif isinstance(value, int | float) and 1 < value < inf:
-                fix = f"divide it by the highest possible value, such as {value!r} / {10 if value <= 10 else 100}"
+                fix = f"divide a rating by the highest value of its scale, as in value / 5; {_NO_VERDICT}"
             raise InvalidRecord(f"Score.value must be a number from 0 to 1, got {self.value!r}", fix=fix)
         msgspec.structs.force_setattr(self, "value", float(value))
 
