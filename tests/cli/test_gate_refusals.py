@@ -261,6 +261,18 @@ def test_a_run_that_goes_on_is_waited_for(status: RunStatus, advice: str) -> Non
     assert advice in str(caught.value)
 
 
+def test_an_incomplete_baseline_must_be_named_on_purpose(exam: Project) -> None:
+    """By its id it is refused, even with --accept-changes; `baseline set --force` accepts it."""
+    exam.write("mode.txt", "stop")
+    assert exam.proctor("run", "eval.yaml", "--name", "half").code == 130
+    run_id = exam.proctor("show", "half", "--json").json["metadata"]["run_id"]
+    exam.write("mode.txt", "right")
+    result = refused(exam, "gate", "eval.yaml", "--baseline", run_id, "--accept-changes")
+    assert "a baseline must be a complete run" in result.err
+    assert exam.proctor("baseline", "set", "partial", run_id, "--force").code == 0
+    assert exam.proctor("gate", "eval.yaml", "--baseline", "partial", "--accept-changes", "--margin", "20%").code == 0
+
+
 def test_an_eval_file_is_named_and_tagged_as_in_a_run(exam: Project) -> None:
     """A stored run is as it is; reports are written of either."""
     named = ("--name", "change", "--tag", "commit=abc", "--concurrency", "3", "--quiet")

@@ -217,6 +217,16 @@ def test_quiet_still_reports_that_nothing_was_scored(project: Project) -> None:
     assert fix.endswith(" --outcome error")
 
 
+def test_the_advice_finds_what_no_evaluator_could_score(project: Project) -> None:
+    """If the evaluators failed, not the target, the command lists those results."""
+    project.write("checks.py", "def broken(output):\n    raise ValueError('no')\n")
+    options = ("--dataset", "data.jsonl", "--target", "app.py:shout", "--limit", "2", "-e", "checks.py:broken")
+    *_, fix = project.proctor("run", *options, "-q").err.splitlines()
+    command = fix.removeprefix("Fix: proctor ").split()
+    assert command[-2:] == ["--outcome", "unscored"]
+    assert "ValueError: no" in project.proctor(*command).out
+
+
 def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Project) -> None:
     """If the output folder is a file, the command fails before anything runs."""
     project.write("taken", "x")

@@ -38,8 +38,8 @@ def groups(new: list[float], old: list[float], margin: float = 0.1, of: int = 0)
     return check
 
 
-def test_runs_without_a_common_sample_do_not_pass_unless_two_groups_are_wanted() -> None:
-    """The dataset may be the wrong one, so better numbers prove nothing; worse ones still fail."""
+def test_runs_without_a_common_sample_have_no_verdict_unless_two_groups_are_wanted() -> None:
+    """The dataset may be the wrong one, so neither better nor worse numbers prove anything."""
     pair = side("new", [1.0] * 200, "n"), side("main", [0.0, 1.0] * 100, "m")
     for config in (GateConfig({"exact": 0.1}), GateConfig({"exact": 0.1}, accept_changes=True)):
         result = decide([pair], config)
@@ -48,7 +48,17 @@ def test_runs_without_a_common_sample_do_not_pass_unless_two_groups_are_wanted()
             "; but no sample is in both: check the dataset, or add --unpaired to compare the runs as two groups."
         )
     assert decide([pair], GateConfig({"exact": 0.1}, unpaired=True)).verdict == "pass"
-    assert decide([pair[::-1]], GateConfig({"exact": 0.1})).verdict == "fail"
+    assert decide([pair[::-1]], GateConfig({"exact": 0.1})).verdict == "inconclusive"
+    assert decide([pair[::-1]], GateConfig({"exact": 0.1}, unpaired=True)).verdict == "fail"
+
+
+def test_more_samples_of_another_dataset_are_not_promised_to_decide() -> None:
+    """The first line says that no sample is shared."""
+    pair = side("new", [1.0, 0.0] * 5, "n"), side("main", [1.0, 0.0] * 5, "m")
+    result = decide([pair], GateConfig({"exact": 0.1}))
+    assert "would decide it" not in result.answer
+    assert "; but no sample is in both: check the dataset" in result.answer
+    assert "would decide it" in decide([pair], GateConfig({"exact": 0.1}, unpaired=True)).answer
 
 
 def test_two_groups_of_binary_scores_are_compared_with_the_margin() -> None:

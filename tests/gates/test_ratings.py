@@ -14,7 +14,8 @@ from tests.support import samples
 
 WARNING = (
     "the scores of rating are not reliable: it returned 5, so it seems to rate on a scale and a 1 is no full score. "
-    "Fix: convert its ratings to numbers from 0 to 1, such as (rating - 1) / 4"
+    "Fix: convert its ratings to numbers from 0 to 1: (rating - lowest) / (highest - lowest), "
+    "with the ends of its scale"
 )
 
 

@@ -47,7 +47,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     if not counts.passed + counts.failed and not force:
         raise UsageError(
             f"no result of run {run_id} has a verdict, so nothing can be compared with it",
-            fix=f"see the errors: proctor show {run_id} --outcome error; or add --force",
+            fix=f"see why: proctor show {run_id} --outcome {counts.first_problem()}; or add --force",
         )
     previous_run = store.baselines().get(name)
     has_moved = previous_run is not None and previous_run.run_id != run_id
@@ -61,7 +61,8 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     if gap.evaluator:
         click.echo(f"warning: {display_name(gap.describe('this run'))}")
     elif gap.missing:
-        click.echo(f"warning: {gap.missing:,} of {gap.total:,} samples have no value of {display_name(metric)}")
+        verb = "has" if gap.missing == 1 else "have"
+        click.echo(f"warning: {gap.missing:,} of {gap.total:,} samples {verb} no value of {display_name(metric)}")
     if previous_run and has_moved:
         click.echo(f"previously: {previous_run.run_id} ({display_name(previous_run.name)})")
     if store.find(name).run_id != run_id:

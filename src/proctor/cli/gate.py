@@ -129,7 +129,8 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     baseline = None
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
-        gate_checks.require_verdicts(baseline)
+        is_named = baseline.report.run_id in {each.run_id for each in history.baselines().values()}
+        gate_checks.require_usable_baseline(baseline, is_named=is_named)
     custom_metrics = load_custom_metrics(options["plugin"]) if job is None else job.custom_metrics
     if baseline is not None:
         [baseline] = compare_runs.add_custom_metrics(baseline, custom_metrics=custom_metrics)

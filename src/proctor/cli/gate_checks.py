@@ -46,14 +46,22 @@ def require_complete_run(report: EvalReport) -> None:
                 fix += "; then rescore it"
         raise ProctorError(f"run {run.run_id} is {describe_status(report, run)}; a gate needs a complete run", fix=fix)
     if _has_no_verdict(report):
+        skipped = f", {report.counts.skipped:,} skipped" if report.counts.skipped else ""
         raise ProctorError(
-            f"no result of run {report.run_id} has a verdict: {format_count(report.counts.total, 'error')}",
-            fix=f"look at one: proctor show {report.run_id} --outcome error --limit 1",
+            f"no result of run {report.run_id} has a verdict: {format_count(report.errors, 'error')}{skipped}",
+            fix=f"look at one: proctor show {report.run_id} --outcome {report.counts.first_problem()} --limit 1",
         )
 
 
-def require_verdicts(baseline: OpenedRun) -> None:
-    """Reject a baseline that has no result with a verdict."""
+def require_usable_baseline(baseline: OpenedRun, *, is_named: bool) -> None:
+    """Reject a baseline without verdicts, or an incomplete run, unless `proctor baseline set --force` named it."""
+    run = baseline.report.metadata
+    if run is not None and run.status != "completed" and not is_named:
+        raise ConfigError(
+            f"run {run.run_id} is {describe_status(baseline.report, run)}; a baseline must be a complete run",
+            where="--baseline",
+            fix=f"choose a complete run, or accept this one: proctor baseline set NAME {run.run_id} --force",
+        )
     if _has_no_verdict(baseline.report):
         raise ConfigError(
             f"no result of the baseline {baseline.label} (run {baseline.report.run_id}) has a verdict, "

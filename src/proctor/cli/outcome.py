@@ -62,7 +62,8 @@ def _describe_no_verdict(report: EvalReport) -> str:
     example = next(iter(find_error_examples(report).values()), "")
     if not example:
         return text
-    return f"{text}\nfirst error: {single_line(example, 300)}\nFix: proctor show {report.run_id} --outcome error"
+    fix = f"proctor show {report.run_id} --outcome {report.counts.first_problem()}"
+    return f"{text}\nfirst error: {single_line(example, 300)}\nFix: {fix}"
 
 
 def show_report(report: EvalReport) -> None:

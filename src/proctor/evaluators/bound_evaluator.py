@@ -24,6 +24,7 @@ from proctor.evaluators.decorator import (
     get_mark,
     get_name,
     is_factory,
+    raise_for_literals,
     raise_for_types,
     resolve_score,
 )
@@ -239,6 +240,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     checked_options = read_function_options(call, signature).check(options.options, options.name)
     info, check = options.mark[:2] if options.mark else (EvaluatorInfo(options.name), None)
     values = {**options.bound, **checked_options}
+    raise_for_literals(call, values, options.name, check)
     if check is not None:
         try:
             check(values)

@@ -11,7 +11,7 @@ from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import check_fraction
-from proctor.evaluators.options import to_data
+from proctor.evaluators.options import format_choices, to_data
 from proctor.evaluators.plain_values import NO_OUTPUT
 from proctor.evaluators.score_conversion import as_error, as_score
 from proctor.ports import EvaluatorObject
@@ -216,7 +216,7 @@ def check_skipped(skipped: Any, label: str) -> None:
     """Raise an error for anything but "skip" and "ignore"."""
     choices = list(get_args(Skipped))
     if skipped not in choices:
-        what = f"skipped must be {' or '.join(map(repr, choices))}, got {skipped!r}"
+        what = f"skipped must be {format_choices(choices)}, got {skipped!r}"
         raise EvaluatorError(what, where=label, fix=suggest_name(str(skipped), choices))
 
 

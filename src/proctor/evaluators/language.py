@@ -365,6 +365,13 @@ def _count_function_words(words: list[str]) -> tuple[str, int]:
     return ranked[0][0] if is_clear else UNNAMED_LANGUAGE, ranked[0][1]
 
 
+def count_function_words_of(language: str, words: Iterable[str]) -> int:
+    """Return how many different words are function words of a language, given by its English name in lower case."""
+    if language == "english":
+        return len(load_function_words().intersection(words))
+    return sum(language in map(str.lower, _load_languages().get(word, ())) for word in set(words))
+
+
 @functools.cache
 def _load_english_only_words() -> frozenset[str]:
     return load_function_words() - _load_languages().keys()

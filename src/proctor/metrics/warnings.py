@@ -255,7 +255,8 @@ def warn_ratings(results: Results, run: RunMetadata) -> Iterator[str]:
         if (rating := find_highest_rating(results, spec.name)) is not None:
             yield (
                 f"the scores of {spec.name} are not reliable: {describe_rating(rating)}. "
-                f"Fix: convert its ratings to numbers from 0 to 1, such as (rating - 1) / {max(1, rating - 1):g}"
+                "Fix: convert its ratings to numbers from 0 to 1: (rating - lowest) / (highest - lowest), "
+                "with the ends of its scale"
             )
 
 

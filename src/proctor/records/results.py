@@ -53,6 +53,10 @@ class Counts(msgspec.Struct, frozen=True):
     unscored: int = 0
     skipped: int = 0
 
+    def first_problem(self) -> Outcome:
+        """The outcome to look at if no result has a verdict."""
+        return next((name for name in ("error", "unscored") if getattr(self, name)), "skipped")
+
     @property
     def total(self) -> int:
         """The number of all results."""

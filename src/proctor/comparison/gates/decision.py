@@ -416,7 +416,7 @@ def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], con
                 evidence = compare_statistic(a, b, delta.name)
             else:
                 evidence = collect_evidence(a, b, a.find(delta.name) or {}, b.find(delta.name) or {})
-            check = _check_metric(name, delta, evidence, margin, family, comparison.samples)
+            check = _check_metric(name, delta, evidence, margin, family, comparison)
             gaps = find_gaps(a, b, comparison, delta.name)
             check = apply_missing_limit(check, gaps, config.max_missing, comparison.b)
             check = apply_coverage_limit(check, delta.name, a, b, config.max_missing)
@@ -502,9 +502,15 @@ def convert_margin(delta: MetricDelta, share: float) -> float:
 
 
 def _check_metric(
-    name: str, delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int, samples: int
+    name: str,
+    delta: MetricDelta,
+    evidence: Evidence | BootstrapEvidence,
+    margin: float,
+    family: int,
+    comparison: Comparison,
 ) -> Check:
     # If there are pairs, but none has the number on both sides, the rest are not comparable groups.
+    samples = comparison.samples
     has_no_pairs = bool(samples) and not evidence.paired
     is_grouped = not evidence.paired and not has_no_pairs
     verdict = MarginVerdict(None, "inconclusive")
@@ -527,7 +533,10 @@ def _check_metric(
         baseline_n=evidence.sizes[1] if is_grouped else None,
     )
     missing = 0 if is_grouped else samples - check.n
-    return msgspec.structs.replace(check, sentence=describe.describe_metric(check, delta, family, missing))
+    # More samples of another dataset would not decide it.
+    can_decide = bool(samples) or comparison.unpaired
+    sentence = describe.describe_metric(check, delta, family, missing, show_more=can_decide)
+    return msgspec.structs.replace(check, sentence=sentence)
 
 
 def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator[Check]:

@@ -259,24 +259,28 @@ def apply_cache_limit(check: Check, results: Results | None, run: RunMetadata | 
 
 
 def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, accept_changes: bool = False) -> Check:
-    """Keep a check from passing if more than a tenth of either side has no partner, or if there is no pair at all.
+    """Keep a check from passing if more than a tenth of either side has no partner.
 
-    With `accept_changes` the pairs decide, however few there are. Only `unpaired` sides need none.
+    With `accept_changes` the pairs decide, however few there are. Without any pair a check cannot fail either, because
+    other samples may be harder. Only `unpaired` sides need no pairs.
     """
-    if check.verdict != "pass" or comparison.unpaired or (comparison.samples and accept_changes):
-        return check
-    if not comparison.samples:
+    if not comparison.samples and not comparison.unpaired:
         same = "the same in both" if comparison.other_content else "in both"
-        advice = ": check the dataset, or add --unpaired to compare the runs as two groups"
-        return _require_none(check, [f"no sample is {same}"], advice)
+        advice = "check the dataset, or add --unpaired to compare the runs as two groups"
+        sentence = f"{check.sentence}; but no sample is {same}: {advice}"
+        return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
+    if check.verdict != "pass" or comparison.unpaired or accept_changes:
+        return check
     a, b, pairs, different = comparison.a, comparison.b, comparison.samples, len(comparison.other_content)
     new, removed = len(comparison.only_a) + different, count_removed_samples(run, comparison)
     total = pairs + different + len(comparison.only_b)
     problems = []
     if Gap(new, new + pairs).exceeds(DEFAULT_MAX_MISSING):
-        problems.append(f"{new:,} of {new + pairs:,} samples of {a} have no partner in {b} and are left out")
+        verbs = ("has", "is") if new == 1 else ("have", "are")
+        samples = f"{new:,} of {new + pairs:,} samples of {a}"
+        problems.append(f"{samples} {verbs[0]} no partner in {b} and {verbs[1]} left out")
     if Gap(removed, total).exceeds(DEFAULT_MAX_MISSING):
-        problems.append(f"{removed:,} of {total:,} samples of {b} are not in {a}")
+        problems.append(f"{removed:,} of {total:,} samples of {b} {'is' if removed == 1 else 'are'} not in {a}")
     advice = (
         ": add --unpaired to compare all samples of both as two groups, or --accept-changes to decide by the pairs only"
     )
