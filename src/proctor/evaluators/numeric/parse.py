@@ -156,7 +156,7 @@ def _read_cardinal(phrase: str) -> Fraction | None:
 
 
 Decimal = Literal[".", ","]
-Category = Literal["number", "date", "year", "bound", "expression", "calculation"]
+Category = Literal["number", "date", "year", "bound", "expression", "calculation", "unclear"]
 
 _DIGIT = re.compile(r"\d")
 _MAX_LENGTH = 300
@@ -238,7 +238,8 @@ class ParsedNumber(NamedTuple):
 
     `alternatives` are other values that the same characters may represent. `category` separates plain
     numbers from parts of dates, possible years ("in 1945"), bounds ("more than 5"), parts of expressions
-    ("5π") and calculations without a result ("2 + 2").
+    ("5π"), calculations without a result ("2 + 2") and numbers beside words that may change them.
+    `before` and `after` are the characters around the number in its sentence.
     """
 
     value: Fraction
@@ -248,6 +249,8 @@ class ParsedNumber(NamedTuple):
     category: Category = "number"
     start: int = 0
     end: int = 0
+    before: str = ""
+    after: str = ""
 
 
 def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
