@@ -66,12 +66,14 @@ class DenialFinder:
         self._foreign = ForeignDenials(text)
 
     def __bool__(self) -> bool:
-        return bool(self.spans or self._foreign.matches)
+        return bool(self.spans or self._foreign.matches or self._foreign.conditions) or not self._text.isascii()
 
     def explain(self, number: ParsedNumber) -> str:
         """Return what the clause of a number does instead of stating it: "denies", "only asks about"; "" if it does."""
         if self._foreign.is_denied(number.start, number.end):
             return "denies"
+        if self._foreign.is_assumed(number.start, number.end):
+            return "only assumes"
         if not self._is_near_denial(number):
             return ""
         before = self._text[max(0, number.start - _REACH_BEFORE) : number.start]
@@ -264,8 +266,9 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
 
 
 def find_index(numbers: Sequence[ParsedNumber], number: ParsedNumber) -> int | None:
-    """Return the index of a number, by its position first, because fractions are slow to compare."""
-    return next((i for i, other in enumerate(numbers) if other.start == number.start and other == number), None)
+    """Return the index of a number, by its position and text, because fractions are slow to compare."""
+    pairs = enumerate(numbers)
+    return next((i for i, other in pairs if (other.start, other.text) == (number.start, number.text)), None)
 
 
 def _find_operator(text: str, before: ParsedNumber, after: ParsedNumber) -> re.Match[str] | None:

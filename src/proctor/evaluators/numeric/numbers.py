@@ -74,7 +74,7 @@ def numeric_answer(
     answer = _read_answer(output, decimal)
     details: dict[str, Any] = {"method": "extraction", "expected": _to_json_number(target.value)}
     if answer.number is None:
-        return _score_without_number(str(output), answer.missing_reason, target.value, details)
+        return _score_without_number(str(output), answer, target, details)
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
 
@@ -102,6 +102,9 @@ def _score_answer(
     decimal: Decimal,
 ) -> Score:
     """Pass or fail if all possible readings agree, else skip."""
+    if number.category == "unclear":
+        reason = f"the text is not clearly English, and the words beside {preview(number.text)} may change it"
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     if number.category in ("bound", "expression"):
         description = "a bound" if number.category == "bound" else "no plain number"
         return Score.skipped(f"the answer is {description}: {preview(number.text)}", details)
@@ -161,16 +164,18 @@ def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
     return answer.number
 
 
-def _score_without_number(text: str, withheld: str, expected: Fraction, details: dict[str, Any]) -> Score:
+def _score_without_number(text: str, answer: Answer, target: ParsedNumber, details: dict[str, Any]) -> Score:
     """Fail, but skip if the text denies its numbers or may state the number in words."""
-    if withheld:
-        return Score.skipped(f"{withheld}; {ADVICE}", details)
+    if answer.missing_reason:
+        return Score.skipped(f"{answer.missing_reason}; {ADVICE}", details)
+    if any(other.value == target.value for other in answer.others):
+        return Score.skipped(f"the output has {target.text} only as a label; {ADVICE}", details)
     if problem := explain_foreign(text):
         return Score.skipped(f"there are no digits in {preview(text)}, and {problem}", details)
     if unknown := find_unknown_word(text):
         reason = f"there are no digits in {preview(text)}, and {unknown!r} may be a number in another language"
         return Score.skipped(f"{reason}; {ADVICE}", details)
-    word = _find_word_for(text, expected)
+    word = _find_word_for(text, target.value)
     if word is not None:
         reason = f"there are no digits in {preview(text)}, but {word[0]!r} may stand for a number"
         return Score.skipped(f"{reason}; {ADVICE}", details)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
-from proctor.evaluators.numeric.other_languages import Scale, read_scale
+from proctor.evaluators.numeric.other_languages import Scale, read_scale, replace_minus_words, skip_percent_word
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
@@ -384,6 +384,8 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
     if sign < 0:
         scaled, alternatives = -scaled, tuple(-alternative for alternative in alternatives)
     is_percent = match["percent"] is not None
+    if not is_percent and (percent_end := skip_percent_word(text, end)) is not None:
+        is_percent, end = True, percent_end
     category = _categorize(text, start, end, may_be_bound)
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
 
@@ -480,6 +482,20 @@ _RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
 _NEGATIVE_WORD = re.compile(r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=[\d.]|[$€£])", re.IGNORECASE)
 
 
+# Text that is crossed out, in Markdown, HTML and TeX, and by the combining stroke after each character.
+_STRUCK = re.compile(
+    r"~~[^~\n]{1,300}~~|<(?P<tag>s|del|strike)>[^<>]{0,300}</(?P=tag)>|\\(?:[bx]?cancel|sout|st)\s?\{[^{}]{0,300}\}"
+    r"|(?:[^\s\u0335-\u0338][\u0335-\u0338]+\s?)+",
+    re.IGNORECASE,
+)
+_STRUCK_SIGNS = re.compile(r"~~|(?i:</(?:s|del|strike)>)|\\|[\u0335-\u0338]")
+
+
+def remove_struck_text(text: str) -> str:
+    """Remove text that is crossed out: "~~41~~ 42"."""
+    return _STRUCK.sub(" ", text) if _STRUCK_SIGNS.search(text) else text
+
+
 def simplify_notation(text: str) -> str:
     """Replace typographic and TeX notations of numbers with plain notations."""
     if not text.isascii():
@@ -492,6 +508,7 @@ def simplify_notation(text: str) -> str:
         text = _TAG.sub(" ", text)
     if "inus" in text or "INUS" in text or "egative" in text:
         text = _NEGATIVE_WORD.sub("-", text)
+    text = replace_minus_words(text)
     if text.isascii():
         return text
     text = _RAISED.sub(lambda match: "^" + match[0].translate(_RAISED_DIGITS), text)

@@ -1,0 +1,148 @@
+"""Decide whether the words beside a number may change it: a bound, or a word of a language that is not read.
+
+English texts are read as they are. In another language, or if the language cannot be told, a number counts only beside
+words that are known to leave it as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, NamedTuple
+
+from proctor.evaluators.data_files import load_data, load_patterns
+from proctor.evaluators.language import explain_foreign, is_english_word, load_english_only_words
+from proctor.evaluators.numeric.other_languages import follows_range_word
+from proctor.evaluators.numeric.parse import ParsedNumber
+
+_PHRASES = load_patterns("numeric", "phrases.yaml")
+# The start of a text shows its language.
+_MAX_CHARACTERS = 2_000
+# The share of English function words that needs no further check.
+_CLEARLY_ENGLISH = 0.2
+# English function words that are also words of other languages.
+_SHARED = frozenset(
+    "all also an any are been but ca can done down even had hi him his like mine more most near of oh ok okay or over own so some still then too"
+    " under up us via was we well were will wo".split()
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_BESIDE = " \\t\\u00a0\\u202f*_$€£¥₹~`'’\\\"“”„«»()\\[\\]°%"
+_LETTERS = r"[^\W\d_][^\s\d.,;:!?=<>()\"*$|/\\+،؛。、，；：！？।؟—…]*"
+_WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
+_WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
+# Plural nouns of several languages end in s; these words do not count anything.
+_NO_PLURALS = frozenset("moins plus menos mais minus less meins dess dus jamais ses".split())
+_ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
+
+
+class _Words(NamedTuple):
+    plain_before: frozenset[str]
+    plain_after: frozenset[str]
+    plain_parts_before: re.Pattern[str]
+    plain_parts_after: re.Pattern[str]
+    bound_before: re.Pattern[str]
+    bound_after: re.Pattern[str]
+    percent_before: re.Pattern[str]
+    answer_after: re.Pattern[str]
+    long_scales: dict[str, int]
+
+
+@functools.cache
+def _load_words() -> _Words:
+    data: dict[str, Any] = load_data("numeric", "other_languages.yaml")
+    text = {name: re.sub(r"\s+(?=\|)", "", value.strip()) for name, value in data.items() if isinstance(value, str)}
+    before = rf"(?:(?<!\w)(?:{text['bound_before']})(?!\w)|{text['bound_parts_before']})[{_BESIDE}]*\Z"
+    after = (
+        rf"[{_BESIDE}-]*(?:[^\W\d_][^\s\d.,;:!?]{{0,15}}[\s*_)]+)?(?<!\w)(?:{text['bound_after']})(?!\w)"
+        rf"|['’]?(?:den|dan|ten|tan) (?:fazla|az|çok|büyük|küçük)\b|\s?[^\W\d]{{0,3}}?(?:{text['bound_parts_after']})"
+    )
+    return _Words(
+        frozenset(data["plain_before"].split()),
+        frozenset(data["plain_after"].split()),
+        re.compile(text["plain_parts_before"]),
+        re.compile(text["plain_parts_after"]),
+        re.compile(before, re.IGNORECASE),
+        re.compile(after, re.IGNORECASE),
+        re.compile(text["percent_before"], re.IGNORECASE),
+        re.compile(text["answer_after"], re.IGNORECASE),
+        data["long_scales"],
+    )
+
+
+def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
+    """Return the number as the words beside it make it: a bound, a percentage, unclear, or unchanged."""
+    if number.category != "number" or not (number.before or number.after or _WORD.search(number.text)):
+        return number
+    bound = _PHRASES["bound_before"].search(number.before)
+    # "5 min 42 sec" is no bound.
+    if (bound and not re.search(r"\d\W*\Z", number.before[: bound.start()])) or _PHRASES["bound_after"].match(number.after):
+        return number._replace(category="bound")
+    words = _load_words()
+    if words.percent_before.search(number.before):
+        return number._replace(is_percent=True)
+    scale = _ENGLISH_SCALE.search(number.text)
+    is_bound = _is_foreign_bound(number)
+    before, after = _find_word_before(number.before), _find_word_after(number.after)
+    unknown = [word for word in (before, after) if word and word.lower() not in load_english_only_words()]
+    if not (unknown or scale or is_bound):
+        return number
+    if _is_english(text):
+        # A word that is not English may be a word for minus or a bound: "The answer is mindestens 42."
+        is_unclear = before is not None and (is_bound or not before.isascii()) and not is_english_word(before.lower())
+        return number._replace(category="unclear") if is_unclear else number
+    if is_bound:
+        return number._replace(category="bound")
+    is_foreign = bool(explain_foreign(text[:_MAX_CHARACTERS]))
+    if unknown and (is_foreign or not all(is_english_word(word.lower()) for word in unknown)):
+        return number._replace(category="unclear")
+    return _apply_long_scale(number, scale[0].lower(), is_foreign=is_foreign) if scale else number
+
+
+def _find_word_before(before: str) -> str | None:
+    """Return the word directly before a number, unless it is known to leave the number as it is."""
+    words = _load_words()
+    match = _WORD_BEFORE.search(before)
+    if match is None or match[1].lower() in words.plain_before or words.plain_parts_before.search(match[1]):
+        return None
+    # "C'est": the word after the apostrophe.
+    last = re.split(r"['’-]", match[1])[-1].lower()
+    return None if last in words.plain_before or follows_range_word(before) else match[1]
+
+
+def _find_word_after(after: str) -> str | None:
+    """Return the word directly after a number, unless it is known to leave the number as it is."""
+    words = _load_words()
+    match = _WORD_AFTER.match(after)
+    if match is None or words.plain_parts_after.match(match[1]) or words.answer_after.match(after):
+        return None
+    word = match[1].lower()
+    is_plural = word.endswith("s") and len(word) > 3 and word not in _NO_PLURALS
+    return None if is_plural or word in words.plain_after else match[1]
+
+
+def _is_foreign_bound(number: ParsedNumber) -> bool:
+    words = _load_words()
+    if words.bound_after.match(number.after):
+        return True
+    match = words.bound_before.search(number.before)
+    # "3 bis 5" is a range.
+    return match is not None and not re.search(r"\d\W*\Z", number.before[: match.start()])
+
+
+def _is_english(text: str) -> bool:
+    """Return whether a text has English function words and does not read as another language."""
+    words = [word.lower() for word in _WORD.findall(text[:_MAX_CHARACTERS])]
+    count = sum(word in load_english_only_words() and word not in _SHARED for word in words)
+    if count and text.isascii() and count >= _CLEARLY_ENGLISH * len(words):
+        return True
+    return count > 0 and not explain_foreign(text[:_MAX_CHARACTERS])
+
+
+def _apply_long_scale(number: ParsedNumber, scale: str, *, is_foreign: bool) -> ParsedNumber:
+    """Read "billion" as 10^12 in another language; a plural without other words may be either."""
+    factor = _load_words().long_scales.get(scale)
+    if factor is None:
+        return number
+    if not is_foreign:
+        return number._replace(category="unclear") if scale.endswith("s") else number
+    return number._replace(value=number.value * factor, alternatives=())
