@@ -54,7 +54,7 @@ def _load_words() -> _Words:
     before = rf"(?:(?<!\w)(?:{text['bound_before']})(?!\w)|{text['bound_parts_before']})[{_BESIDE}]*\Z"
     after = (
         rf"[{_BESIDE}-]*(?:[^\W\d_][^\s\d.,;:!?]{{0,15}}[\s*_)]+)?(?<!\w)(?:{text['bound_after']})(?!\w)"
-        rf"|['’]?(?:den|dan|ten|tan) (?:fazla|az|çok|büyük|küçük)\b|\s?[^\W\d]{{0,3}}?(?:{text['bound_parts_after']})"
+        rf"|['’]?(?:den|dan|ten|tan) (?:fazla|az|çok|büyük|küçük)\b|\s?[^\W\d]{{0,3}}?\s?(?:{text['bound_parts_after']})"
     )
     return _Words(
         frozenset(data["plain_before"].split()),
@@ -75,7 +75,9 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         return number
     bound = _PHRASES["bound_before"].search(number.before)
     # "5 min 42 sec" is no bound.
-    if (bound and not re.search(r"\d\W*\Z", number.before[: bound.start()])) or _PHRASES["bound_after"].match(number.after):
+    if (bound and not re.search(r"\d\W*\Z", number.before[: bound.start()])) or _PHRASES["bound_after"].match(
+        number.after
+    ):
         return number._replace(category="bound")
     words = _load_words()
     if words.percent_before.search(number.before):
@@ -95,7 +97,7 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     is_foreign = bool(explain_foreign(text[:_MAX_CHARACTERS]))
     if unknown and (is_foreign or not all(is_english_word(word.lower()) for word in unknown)):
         return number._replace(category="unclear")
-    return _apply_long_scale(number, scale[0].lower(), is_foreign=is_foreign) if scale else number
+    return _apply_long_scale(number, scale[0].lower(), text, is_foreign=is_foreign) if scale else number
 
 
 def _find_word_before(before: str) -> str | None:
@@ -131,18 +133,23 @@ def _is_foreign_bound(number: ParsedNumber) -> bool:
 
 def _is_english(text: str) -> bool:
     """Return whether a text has English function words and does not read as another language."""
-    words = [word.lower() for word in _WORD.findall(text[:_MAX_CHARACTERS])]
+    words = _find_words(text)
     count = sum(word in load_english_only_words() and word not in _SHARED for word in words)
     if count and text.isascii() and count >= _CLEARLY_ENGLISH * len(words):
         return True
     return count > 0 and not explain_foreign(text[:_MAX_CHARACTERS])
 
 
-def _apply_long_scale(number: ParsedNumber, scale: str, *, is_foreign: bool) -> ParsedNumber:
+def _find_words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text[:_MAX_CHARACTERS])]
+
+
+def _apply_long_scale(number: ParsedNumber, scale: str, text: str, *, is_foreign: bool) -> ParsedNumber:
     """Read "billion" as 10^12 in another language; a plural without other words may be either."""
     factor = _load_words().long_scales.get(scale)
     if factor is None:
         return number
     if not is_foreign:
-        return number._replace(category="unclear") if scale.endswith("s") else number
+        is_unclear = scale.endswith("s") or not all(map(is_english_word, _find_words(text)))
+        return number._replace(category="unclear") if is_unclear else number
     return number._replace(value=number.value * factor, alternatives=())

@@ -143,7 +143,8 @@ def _read_announcement(text: str, start: int, end: int, position: str, decimal: 
     sentence = text[sentence_starts[-1] if sentence_starts else max(0, start - 300) : start]
     if position == "before" and _PHRASES["denied_announcement"].search(text[start:end]):
         return None
-    if _PHRASES["reported"].search(sentence) or _is_question(text, end):
+    is_rejected = _PHRASES["rejection_before"].search(sentence) is not None
+    if is_rejected or _PHRASES["reported"].search(sentence) or _is_question(text, end):
         return None
     if position == "after":
         return _read_before_announcement(sentence, decimal)

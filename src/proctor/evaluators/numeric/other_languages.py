@@ -63,7 +63,7 @@ def _load_words() -> _Words:
         re.compile(rf"(?:{_join(data['condition'].split())}|{data['condition_parts']})", re.IGNORECASE),
         re.compile(rf"\s?(?:{data['condition_parts_after']})"),
         _compile_minus(data),
-        re.compile(rf"[ \u00a0\u202f-]?{percent_words}|{data['percent_phrases']}", re.IGNORECASE),
+        re.compile(rf"[ \u00a0\u202f-]?{percent_words}[^\W\d_]*|{data['percent_phrases']}", re.IGNORECASE),
     )
 
 
@@ -79,7 +79,13 @@ def _compile_minus(data: dict[str, str]) -> re.Pattern[str]:
 
 def replace_minus_words(text: str) -> str:
     """Replace the words for minus of other languages by the sign: "moins 5", "минус 5", "负5"."""
-    return _load_words().minus.sub(lambda match: f"{match['lead'] or ''}-", text)
+
+    def write_sign(match: re.Match[str]) -> str:
+        # A minus sign after a letter would join words: "答案是负5".
+        follows_letter = not match["lead"] and text[max(0, match.start() - 1) : match.start()].isalnum()
+        return f"{match['lead'] or ''}{' ' * follows_letter}-"
+
+    return _load_words().minus.sub(write_sign, text)
 
 
 def skip_percent_word(text: str, position: int) -> int | None:
