@@ -79,6 +79,8 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         number.after
     ):
         return number._replace(category="bound")
+    if _PHRASES["term_before"].search(number.before) or _PHRASES["term_after"].match(number.after):
+        return number._replace(category="expression")
     words = _load_words()
     if words.percent_before.search(number.before):
         return number._replace(is_percent=True)
@@ -89,15 +91,27 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     if not (unknown or scale or is_bound):
         return number
     if _is_english(text):
-        # A word that is not English may be a word for minus or a bound: "The answer is mindestens 42."
-        is_unclear = before is not None and (is_bound or not before.isascii()) and not is_english_word(before.lower())
+        is_unclear = before is not None and _may_change_english(before, number.before, is_bound=is_bound)
         return number._replace(category="unclear") if is_unclear else number
     if is_bound:
         return number._replace(category="bound")
     is_foreign = bool(explain_foreign(text[:_MAX_CHARACTERS]))
-    if unknown and (is_foreign or not all(is_english_word(word.lower()) for word in unknown)):
+    if unknown and (is_foreign or not (all(map(_is_known, unknown)) and _may_be_english(text))):
         return number._replace(category="unclear")
     return _apply_long_scale(number, scale[0].lower(), text, is_foreign=is_foreign) if scale else number
+
+
+def _may_change_english(word: str, before: str, *, is_bound: bool) -> bool:
+    """Return whether a word before a number in an English text may be a foreign minus or bound: "is mindestens 42"."""
+    if _is_known(word):
+        return False
+    starts_clause = re.search(rf"(?:\A|[:=]|\b(?:is|are|was|be))[{_BESIDE}]*\Z", before[: before.rindex(word)])
+    return is_bound or not word.isascii() or (word.islower() and len(word) > 1 and starts_clause is not None)
+
+
+def _is_known(word: str) -> bool:
+    # Without its accent, a foreign word may look English: "âm".
+    return word.isascii() and is_english_word(word.lower())
 
 
 def _find_word_before(before: str) -> str | None:
@@ -140,6 +154,16 @@ def _is_english(text: str) -> bool:
     return count > 0 and not explain_foreign(text[:_MAX_CHARACTERS])
 
 
+def _may_be_english(text: str) -> bool:
+    """Return whether all words of a text without function words are known, or names beside two longer known words."""
+    words = [word for word in _WORD.findall(text[:_MAX_CHARACTERS]) if len(word) > 1]
+    plain = _load_words().plain_before | _load_words().plain_after
+    unknown = [word for word in words if not _is_known(word) and word.lower() not in plain]
+    if any(not word.istitle() for word in unknown):
+        return False
+    return not unknown or sum(word.islower() and len(word) > 3 and _is_known(word) for word in words) > 1
+
+
 def _find_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text[:_MAX_CHARACTERS])]
 
@@ -150,6 +174,6 @@ def _apply_long_scale(number: ParsedNumber, scale: str, text: str, *, is_foreign
     if factor is None:
         return number
     if not is_foreign:
-        is_unclear = scale.endswith("s") or not all(map(is_english_word, _find_words(text)))
+        is_unclear = scale.endswith("s") or not all(map(_is_known, _find_words(text)))
         return number._replace(category="unclear") if is_unclear else number
     return number._replace(value=number.value * factor, alternatives=())

@@ -72,7 +72,7 @@ def _compile_minus(data: dict[str, str]) -> re.Pattern[str]:
     return re.compile(
         # A minus after a digit subtracts.
         rf"(?:(?<![\d)%])(?<![\d)%]\s){_join(data['minus'].split())}|{data['minus_parts']}"
-        rf"|(?P<lead>(?:\A|[\n:=(]|{leads})[ \t*_\"'“(]{{0,8}}){less})[ \t\u00a0]{{0,4}}(?=[\d.$€£])",
+        rf"|(?P<lead>(?:\A|[\n:=({{]|{leads})[ \t*_\"'“(]{{0,8}}){less})[ \t\u00a0]{{0,4}}(?=[\d.$€£])",
         re.IGNORECASE,
     )
 
