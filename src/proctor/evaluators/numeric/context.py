@@ -11,7 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from proctor.evaluators.data_files import load_data, load_patterns
-from proctor.evaluators.language import explain_foreign, is_english_word, load_english_only_words
+from proctor.evaluators.language import explain_foreign, is_english_word, load_english_only_words, load_function_words
 from proctor.evaluators.numeric.other_languages import follows_range_word
 from proctor.evaluators.numeric.parse import ParsedNumber
 
@@ -20,10 +20,55 @@ _PHRASES = load_patterns("numeric", "phrases.yaml")
 _MAX_CHARACTERS = 2_000
 # The share of English function words that needs no further check.
 _CLEARLY_ENGLISH = 0.2
+# The share of unknown words that an English text of more than a few words may have.
+_FEW_WORDS, _MAX_UNKNOWN = 3, 0.34
 # English function words that are also words of other languages.
 _SHARED = frozenset(
-    "all also an any are been but ca can done down even had hi him his like mine more most near of oh ok okay or over own so some still then too"
-    " under up us via was we well were will wo".split()
+    [
+        "all",
+        "also",
+        "an",
+        "any",
+        "are",
+        "been",
+        "but",
+        "ca",
+        "can",
+        "done",
+        "down",
+        "even",
+        "had",
+        "hi",
+        "him",
+        "his",
+        "like",
+        "mine",
+        "more",
+        "most",
+        "near",
+        "of",
+        "oh",
+        "ok",
+        "okay",
+        "or",
+        "over",
+        "own",
+        "so",
+        "some",
+        "still",
+        "then",
+        "too",
+        "under",
+        "up",
+        "us",
+        "via",
+        "was",
+        "we",
+        "well",
+        "were",
+        "will",
+        "wo",
+    ]
 )
 _WORD = re.compile(r"[^\W\d_]+")
 _BESIDE = " \\t\\u00a0\\u202f*_$€£¥₹~`'’\\\"“”„«»()\\[\\]°%"
@@ -31,7 +76,7 @@ _LETTERS = r"[^\W\d_][^\s\d.,;:!?=<>()\"*$|/\\+،؛。、，；：！？।؟—
 _WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
 _WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
 # Plural nouns of several languages end in s; these words do not count anything.
-_NO_PLURALS = frozenset("moins plus menos mais minus less meins dess dus jamais ses".split())
+_NO_PLURALS = frozenset(["moins", "plus", "menos", "mais", "minus", "less", "meins", "dess", "dus", "jamais", "ses"])
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 
 
@@ -44,6 +89,7 @@ class _Words(NamedTuple):
     bound_after: re.Pattern[str]
     percent_before: re.Pattern[str]
     answer_after: re.Pattern[str]
+    difference: re.Pattern[str]
     long_scales: dict[str, int]
 
 
@@ -65,6 +111,7 @@ def _load_words() -> _Words:
         re.compile(after, re.IGNORECASE),
         re.compile(text["percent_before"], re.IGNORECASE),
         re.compile(text["answer_after"], re.IGNORECASE),
+        re.compile(text["difference"], re.IGNORECASE),
         data["long_scales"],
     )
 
@@ -85,6 +132,8 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     if words.percent_before.search(number.before):
         return number._replace(is_percent=True)
     scale = _ENGLISH_SCALE.search(number.text)
+    if words.difference.search(f"{number.before}{number.text}{number.after}"):
+        return number
     is_bound = _is_foreign_bound(number)
     before, after = _find_word_before(number.before), _find_word_after(number.after)
     unknown = [word for word in (before, after) if word and word.lower() not in load_english_only_words()]
@@ -111,14 +160,17 @@ def _may_change_english(word: str, before: str, *, is_bound: bool) -> bool:
 
 def _is_known(word: str) -> bool:
     # Without its accent, a foreign word may look English: "âm".
-    return word.isascii() and is_english_word(word.lower())
+    # A longer word in -ed is a verb: "earned".
+    return word.isascii() and ((len(word) > 5 and word.endswith("ed")) or is_english_word(word.lower()))
 
 
 def _find_word_before(before: str) -> str | None:
     """Return the word directly before a number, unless it is known to leave the number as it is."""
     words = _load_words()
     match = _WORD_BEFORE.search(before)
-    if match is None or match[1].lower() in words.plain_before or words.plain_parts_before.search(match[1]):
+    if match is None or match[1].lower() in words.plain_before:
+        return None
+    if words.plain_parts_before.search(before[: match.end(1)]):
         return None
     # "C'est": the word after the apostrophe.
     last = re.split(r"['’-]", match[1])[-1].lower()
@@ -155,10 +207,15 @@ def _is_english(text: str) -> bool:
 
 
 def _may_be_english(text: str) -> bool:
-    """Return whether all words of a text without function words are known, or names beside two longer known words."""
+    """Return whether a text without words that are only English reads as English.
+
+    Nearly all of four or more words are known, or all words, or there are names beside two longer known words.
+    """
     words = [word for word in _WORD.findall(text[:_MAX_CHARACTERS]) if len(word) > 1]
     plain = _load_words().plain_before | _load_words().plain_after
     unknown = [word for word in words if not _is_known(word) and word.lower() not in plain]
+    if len(words) > _FEW_WORDS and len(unknown) <= _MAX_UNKNOWN * len(words):
+        return any(word.lower() in load_function_words() for word in words)
     if any(not word.istitle() for word in unknown):
         return False
     return not unknown or sum(word.islower() and len(word) > 3 and _is_known(word) for word in words) > 1
