@@ -22,61 +22,11 @@ _MAX_CHARACTERS = 2_000
 _CLEARLY_ENGLISH = 0.2
 # The share of unknown words that an English text of more than a few words may have.
 _FEW_WORDS, _MAX_UNKNOWN = 3, 0.34
-# English function words that are also words of other languages.
-_SHARED = frozenset(
-    [
-        "all",
-        "also",
-        "an",
-        "any",
-        "are",
-        "been",
-        "but",
-        "ca",
-        "can",
-        "done",
-        "down",
-        "even",
-        "had",
-        "hi",
-        "him",
-        "his",
-        "like",
-        "mine",
-        "more",
-        "most",
-        "near",
-        "of",
-        "oh",
-        "ok",
-        "okay",
-        "or",
-        "over",
-        "own",
-        "so",
-        "some",
-        "still",
-        "then",
-        "too",
-        "under",
-        "up",
-        "us",
-        "via",
-        "was",
-        "we",
-        "well",
-        "were",
-        "will",
-        "wo",
-    ]
-)
 _WORD = re.compile(r"[^\W\d_]+")
 _BESIDE = " \\t\\u00a0\\u202f*_$€£¥₹~`'’\\\"“”„«»()\\[\\]°%"
 _LETTERS = r"[^\W\d_][^\s\d.,;:!?=<>()\"*$|/\\+،؛。、，；：！？।؟—…]*"
 _WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
 _WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
-# Plural nouns of several languages end in s; these words do not count anything.
-_NO_PLURALS = frozenset(["moins", "plus", "menos", "mais", "minus", "less", "meins", "dess", "dus", "jamais", "ses"])
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 
 
@@ -91,16 +41,20 @@ class _Words(NamedTuple):
     answer_after: re.Pattern[str]
     difference: re.Pattern[str]
     long_scales: dict[str, int]
+    no_plurals: frozenset[str]
+    shared_with_english: frozenset[str]
 
 
 @functools.cache
 def _load_words() -> _Words:
     data: dict[str, Any] = load_data("numeric", "other_languages.yaml")
     text = {name: re.sub(r"\s+(?=\|)", "", value.strip()) for name, value in data.items() if isinstance(value, str)}
-    before = rf"(?:(?<!\w)(?:{text['bound_before']})(?!\w)|{text['bound_parts_before']})[{_BESIDE}]*\Z"
+    # Another word may follow the bound: "mindestens etwa 42".
+    before = rf"(?:(?<!\w)(?:{text['bound_before']})(?!\w)(?:\s[^\W\d_]+)?|{text['bound_parts_before']})[{_BESIDE}]*\Z"
     after = (
         rf"[{_BESIDE}-]*(?:[^\W\d_][^\s\d.,;:!?]{{0,15}}[\s*_)]+)?(?<!\w)(?:{text['bound_after']})(?!\w)"
-        rf"|['’]?(?:den|dan|ten|tan) (?:fazla|az|çok|büyük|küçük)\b|\s?[^\W\d]{{0,3}}?\s?(?:{text['bound_parts_after']})"
+        rf"|['’]?(?:den|dan|ten|tan) (?:fazla|az|çok|büyük|küçük)\b"
+        rf"|\s?[^\W\d]{{0,3}}?\s?(?:{text['bound_parts_after']})"
     )
     return _Words(
         frozenset(data["plain_before"].split()),
@@ -113,6 +67,8 @@ def _load_words() -> _Words:
         re.compile(text["answer_after"], re.IGNORECASE),
         re.compile(text["difference"], re.IGNORECASE),
         data["long_scales"],
+        frozenset(data["no_plurals"].split()),
+        frozenset(data["shared_with_english"].split()),
     )
 
 
@@ -184,7 +140,7 @@ def _find_word_after(after: str) -> str | None:
     if match is None or words.plain_parts_after.match(match[1]) or words.answer_after.match(after):
         return None
     word = match[1].lower()
-    is_plural = word.endswith("s") and len(word) > 3 and word not in _NO_PLURALS
+    is_plural = word.endswith("s") and len(word) > 3 and word not in words.no_plurals
     return None if is_plural or word in words.plain_after else match[1]
 
 
@@ -199,8 +155,8 @@ def _is_foreign_bound(number: ParsedNumber) -> bool:
 
 def _is_english(text: str) -> bool:
     """Return whether a text has English function words and does not read as another language."""
-    words = _find_words(text)
-    count = sum(word in load_english_only_words() and word not in _SHARED for word in words)
+    words, shared = _find_words(text), _load_words().shared_with_english
+    count = sum(word in load_english_only_words() and word not in shared for word in words)
     if count and text.isascii() and count >= _CLEARLY_ENGLISH * len(words):
         return True
     return count > 0 and not explain_foreign(text[:_MAX_CHARACTERS])
@@ -214,11 +170,12 @@ def _may_be_english(text: str) -> bool:
     words = [word for word in _WORD.findall(text[:_MAX_CHARACTERS]) if len(word) > 1]
     plain = _load_words().plain_before | _load_words().plain_after
     unknown = [word for word in words if not _is_known(word) and word.lower() not in plain]
-    if len(words) > _FEW_WORDS and len(unknown) <= _MAX_UNKNOWN * len(words):
-        return any(word.lower() in load_function_words() for word in words)
+    has_function_word = any(word.lower() in load_function_words() for word in words)
+    if has_function_word and len(words) > _FEW_WORDS and len(unknown) <= _MAX_UNKNOWN * len(words):
+        return True
     if any(not word.istitle() for word in unknown):
         return False
-    return not unknown or sum(word.islower() and len(word) > 3 and _is_known(word) for word in words) > 1
+    return not unknown or sum(word.islower() and len(word) > 3 and word not in unknown for word in words) > 1
 
 
 def _find_words(text: str) -> list[str]:

@@ -38,19 +38,22 @@ def numeric_answer(
     r"""Passes if the number that the output gives as its answer is the expected one.
 
     The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else of a JSON key
-    "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is the
-    answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only number.
-    It ignores step labels, questions and courtesies ("I hope this answer helps"). A marked number always decides. The
-    score is skipped if the output gives several numbers without saying which one is the answer (a range, a choice, a
-    bound, two boxes, two sentences) and one of them is expected; if the expected number is inside a range; if the
-    output denies its number ("42 is wrong", "ce n'est pas 42"); if it refuses; and if it is the message of a failed
-    request. A correction ("Wait, it should be 43") replaces the number before it.
+    "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is
+    the answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only
+    number. It ignores step labels, questions and courtesies ("I hope this answer helps"). A marked number always
+    decides. The score is skipped if the output gives several numbers without saying which one is the answer (a
+    range, a choice, a bound, two boxes, two sentences) and one of them is expected; if the expected number is
+    inside a range; if the output rejects its number ("42 is wrong", "ce n'est pas 42", ~~42~~, "42 ✗"), only asks
+    about it or assumes it ("if x were 42"); if it refuses; and if it is the message of a failed request. A
+    correction ("Wait, it should be 43") replaces the number before it.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
-    English number words ("three quarters", "two point five"); an output without digits in another language is skipped.
-    Announcements and conclusions are read in English. A calculation without a result ("2+2") is skipped if its value or
-    one of its terms is expected.
+    English number words ("three quarters", "two point five"); an output without digits in another language is
+    skipped. Announcements and conclusions are read in English; minus, percent and bounds in many languages ("moins
+    5", "mindestens 42"). If a text is not English, or its language cannot be told, a number counts only beside
+    words that are known not to change it (a verb such as "ist" or "es", a unit, a plural noun); else it is skipped.
+    A calculation without a result ("2+2") is skipped if its value or one of its terms is expected.
     Percent signs do not count, but if only one side has one, 12% also equals 0.12. The expected value is read in the
     same way; any number of a list matches. The difference may be `tolerance`, or with `relative` that fraction of the
     expected number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.

@@ -383,9 +383,8 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
         sign, end = -1, below.end()
     if sign < 0:
         scaled, alternatives = -scaled, tuple(-alternative for alternative in alternatives)
-    is_percent = match["percent"] is not None
-    if not is_percent and (percent_end := skip_percent_word(text, end)) is not None:
-        is_percent, end = True, percent_end
+    percent_end = end if match["percent"] else skip_percent_word(text, end)
+    is_percent, end = percent_end is not None, percent_end or end
     category = _categorize(text, start, end, may_be_bound)
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
 
