@@ -97,6 +97,10 @@ NOT_STATED = [
     "la mitad de 42", "ni siquiera 42", "едва 42", "половина от 42", "кроме 42", "42の半分", "42以外", "42とは限らない",
     "42的一半", "除了42", "42倍", "mal chega a 42", "longe de 42", "połowa z 42", "wszystko oprócz 42", "42'nin yarısı",
     "42 hariç", "42의 절반", "42 제외", "de helft van 42", "amper 42", "42 graden onder nul", "نصف 42", "ما عدا 42",
+    "The key says 42; I disagree.", "It can be anything from 42 upward", "42 is merely the lower limit",
+    "42 is half the answer", "I would never choose 42", "One could naively say 42", "42 or more apples",
+    "hälften av 42", "puolet 42:sta", "vše kromě 42", "εκτός από 42", "42 के अलावा", "setengah dari 42",
+    "ngoại trừ 42", "חוץ מ-42", "крім 42", "42 fele",
     # Words that are not known, and that may change the number.
     "42 tr", "plus ou moins 42 mille-pattes", "gutxienez 42", "o kere ju 42", "angalau 42", "5 Grad unter null",
     "5 grados bajo cero", "3 billions",

@@ -84,6 +84,7 @@ class DenialFinder:
             return "only assumes"
         is_rejected = (
             _PHRASES["excluded"].search(before) is not None
+            or _PHRASES["denied_clause"].search(before) is not None
             or _PHRASES["rejected_before"].search(before) is not None
             or _PHRASES["rejected_after"].match(after) is not None
             or _has_rejection_sign(before, after)
