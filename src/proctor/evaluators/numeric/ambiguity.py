@@ -29,6 +29,7 @@ _MAX_TERMS = 20
 _REACH_BEFORE, _REACH_AFTER = 110, 80
 # The words beside a number that may change it are at most this many characters away.
 CONTEXT_LENGTH = 60
+_ASSUMES = "only assumes"
 
 
 class Answer(NamedTuple):
@@ -73,7 +74,7 @@ class DenialFinder:
         if self._foreign.is_denied(number.start, number.end):
             return "denies"
         if self._foreign.is_assumed(number.start, number.end):
-            return "only assumes"
+            return _ASSUMES
         if not self._is_near_denial(number):
             return ""
         before = self._text[max(0, number.start - _REACH_BEFORE) : number.start]
@@ -81,7 +82,7 @@ class DenialFinder:
         if _PHRASES["asked_after"].match(after):
             return "only asks about"
         if _PHRASES["condition"].search(before):
-            return "only assumes"
+            return _ASSUMES
         is_rejected = (
             _PHRASES["excluded"].search(before) is not None
             or _PHRASES["denied_clause"].search(before) is not None
@@ -200,14 +201,14 @@ def drop_denied_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[Pars
     if not (numbers := list(numbers)):
         return []
     denials = DenialFinder(text)
-    return [
-        number._replace(
-            before=text[max(0, number.start - CONTEXT_LENGTH) : number.start],
-            after=text[number.end : number.end + CONTEXT_LENGTH],
-        )
-        for number in numbers
-        if not (denials and denials.explain(number))
-    ]
+    stated = list[ParsedNumber]()
+    for number in numbers:
+        reason = denials.explain(number) if denials else ""
+        if reason in ("", _ASSUMES):
+            before = text[max(0, number.start - CONTEXT_LENGTH) : number.start]
+            after = text[number.end : number.end + CONTEXT_LENGTH]
+            stated.append(number._replace(before=before, after=after, is_assumed=bool(reason)))
+    return stated
 
 
 def explain_denied_number(text: str, decimal: Decimal) -> str:

@@ -27,6 +27,7 @@ _BESIDE = " \\t\\u00a0\\u202f*_$€£¥₹~`'’\\\"“”„«»()\\[\\]°%"
 _LETTERS = r"[^\W\d_][^\s\d.,;:!?=<>()\"*$|/\\+،؛。、，；：！？।؟—…]*"
 _WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
 _WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
+_ADJECTIVE = re.compile(r"\s[a-z]{4,}\s[a-z]{3,}s\b")
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 
 
@@ -101,9 +102,20 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     if is_bound:
         return number._replace(category="bound")
     is_foreign = bool(explain_foreign(text[:_MAX_CHARACTERS]))
-    if unknown and (is_foreign or not (all(map(_is_known, unknown)) and _may_be_english(text))):
+    if unknown and (is_foreign or not _are_harmless(before, after, number.after, text)):
         return number._replace(category="unclear")
     return _apply_long_scale(number, scale[0].lower(), text, is_foreign=is_foreign) if scale else number
+
+
+def _are_harmless(before: str | None, after: str | None, rest: str, text: str) -> bool:
+    """Return whether the words beside a number are English in a text whose language cannot be told."""
+    if before is not None and not _is_known(before):
+        return False
+    if after is None or _is_known(after):
+        return _may_be_english(text)
+    # "42 cubic inches": an adjective before a plural noun.
+    is_adjective = _ADJECTIVE.match(rest) is not None
+    return is_adjective and _may_be_english(text.replace(after, " "))
 
 
 def _may_change_english(word: str, before: str, *, is_bound: bool) -> bool:
@@ -117,7 +129,7 @@ def _may_change_english(word: str, before: str, *, is_bound: bool) -> bool:
 def _is_known(word: str) -> bool:
     # Without its accent, a foreign word may look English: "âm".
     # A longer word in -ed is a verb: "earned".
-    return word.isascii() and ((len(word) > 5 and word.endswith("ed")) or is_english_word(word.lower()))
+    return word.isascii() and ((len(word) > 4 and word.endswith("ed")) or is_english_word(word.lower()))
 
 
 def _find_word_before(before: str) -> str | None:

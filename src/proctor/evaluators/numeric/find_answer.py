@@ -47,6 +47,8 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     answer = _apply_correction(text, _find_stated_answer(text, decimal), decimal)
     if answer.number is None:
         return answer if answer.missing_reason else _explain_no_answer(original, text, answer, decimal)
+    if answer.number.is_assumed:
+        return Answer(None, missing_reason=f"the output only assumes {answer.number.text} and gives no answer")
     answer = answer._replace(number=check_context(answer.number, text))
     if (ratio := ambiguity.parse_word_ratio(text)) is not None:
         return answer._replace(others=(*answer.others, ratio))
@@ -309,7 +311,9 @@ def _find_in_words(text: str) -> Answer:
     words = _find_undenied_words(text)
     leading = parse_leading_word_number(text)
     if leading is not None:
-        leading = leading._replace(before=text[: leading.start], after=text[leading.end : leading.end + 60])
+        leading = leading._replace(
+            before=text[: leading.start], after=text[leading.end : leading.end + ambiguity.CONTEXT_LENGTH]
+        )
     if leading is not None and (leading.end == len(text) or not words):
         return Answer(leading if leading.end == len(text) or len(text.split()) <= 2 else None)
     if not words:

@@ -239,7 +239,7 @@ class ParsedNumber(NamedTuple):
     `alternatives` are other values that the same characters may represent. `category` separates plain
     numbers from parts of dates, possible years ("in 1945"), bounds ("more than 5"), parts of expressions
     ("5π"), calculations without a result ("2 + 2") and numbers beside words that may change them.
-    `before` and `after` are the characters around the number in its sentence.
+    `before` and `after` are the characters around the number in its sentence; `is_assumed` is True in a condition.
     """
 
     value: Fraction
@@ -251,6 +251,7 @@ class ParsedNumber(NamedTuple):
     end: int = 0
     before: str = ""
     after: str = ""
+    is_assumed: bool = False
 
 
 def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
