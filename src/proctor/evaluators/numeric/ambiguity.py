@@ -84,11 +84,11 @@ class DenialFinder:
         if _PHRASES["condition"].search(before):
             return _ASSUMES
         is_rejected = (
-            _PHRASES["excluded"].search(before) is not None
+            _has_rejection_sign(before, after)
+            or _PHRASES["excluded"].search(before) is not None
             or _PHRASES["denied_clause"].search(before) is not None
             or _PHRASES["rejected_before"].search(before) is not None
             or _PHRASES["rejected_after"].match(after) is not None
-            or _has_rejection_sign(before, after)
             or self.is_doubted(number)
         )
         return "denies" if is_rejected else ""

@@ -49,7 +49,8 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
         return answer if answer.missing_reason else _explain_no_answer(original, text, answer, decimal)
     if answer.number.is_assumed:
         return Answer(None, missing_reason=f"the output only assumes {answer.number.text} and gives no answer")
-    answer = answer._replace(number=check_context(answer.number, text))
+    stated_rivals = tuple(rival for rival in answer.rivals if not rival.is_assumed)
+    answer = answer._replace(number=check_context(answer.number, text), rivals=stated_rivals)
     if (ratio := ambiguity.parse_word_ratio(text)) is not None:
         return answer._replace(others=(*answer.others, ratio))
     return answer

@@ -55,8 +55,8 @@ def numeric_answer(
     words that are known not to change it (a verb such as "ist" or "es", a unit, a plural noun); else it is skipped.
     A calculation without a result ("2+2") is skipped if its value or one of its terms is expected. Percent signs do
     not count, but if only one side has one, 12% also equals 0.12. The expected value is read in the same way; any
-    number of a list matches. The difference may be `tolerance`, or with `relative` that fraction of the
-    expected number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
+    number of a list matches. The difference may be `tolerance`, or with `relative` that fraction of the expected
+    number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
@@ -80,7 +80,6 @@ def numeric_answer(
         return _score_without_number(str(output), answer, target, details)
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
-
     ranges = {divisor: _find_range(target.value / divisor, limit) for divisor in (1, 100)}
 
     def is_match(number: ParsedNumber) -> bool:
