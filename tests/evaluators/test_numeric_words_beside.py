@@ -149,6 +149,15 @@ def test_a_restated_number_that_differs_gets_no_verdict() -> None:
         assert numeric_answer("So there are forty-two, i.e. 43", expected).status == "skipped"
 
 
+def test_a_kilo_may_be_a_thousand() -> None:
+    assert numeric_answer("42 kilo", 42_000).status == "skipped"
+
+
+def test_a_number_that_is_only_a_label_gets_no_verdict() -> None:
+    assert numeric_answer("Step 42", 42).status == "skipped"
+    assert numeric_answer("Step 42", 41).passed is False
+
+
 @given(st.integers(1, 10**6), st.sampled_from(REJECTIONS), st.sampled_from(FRAMES))
 def test_a_rejected_number_never_passes(number: int, rejection: str, frame: str) -> None:
     assert numeric_answer(frame.format(rejection.format(number)), number).passed is not True

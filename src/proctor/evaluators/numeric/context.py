@@ -28,6 +28,8 @@ _LETTERS = r"[^\W\d_][^\s\d.,;:!?=<>()\"*$|/\\+،؛。、，；：！？।؟—
 _WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
 _WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
 _ADJECTIVE = re.compile(r"\s[a-z]{4,}\s[a-z]{3,}s\b")
+# Kilograms, or thousands.
+_KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
 
 
@@ -77,6 +79,8 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     """Return the number as the words beside it make it: a bound, a percentage, unclear, or unchanged."""
     if number.category != "number" or not (number.before or number.after or _WORD.search(number.text)):
         return number
+    if _KILO.match(number.after):
+        number = number._replace(alternatives=(*number.alternatives, number.value * 1000))
     bound = _PHRASES["bound_before"].search(number.before)
     # "5 min 42 sec" is no bound.
     if (bound and not re.search(r"\d\W*\Z", number.before[: bound.start()])) or _PHRASES["bound_after"].match(
