@@ -89,6 +89,11 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         return number._replace(category="bound")
     if _PHRASES["term_before"].search(number.before) or _PHRASES["term_after"].match(number.after):
         return number._replace(category="expression")
+    return _check_words(number, text)
+
+
+def _check_words(number: ParsedNumber, text: str) -> ParsedNumber:
+    """Check the words beside a number that English phrases do not cover."""
     words = _load_words()
     if words.percent_before.search(number.before):
         return number._replace(is_percent=True)

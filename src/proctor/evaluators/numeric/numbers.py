@@ -51,12 +51,11 @@ def numeric_answer(
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
     English number words ("three quarters", "two point five"); an output without digits in another language is skipped.
     Announcements and conclusions are read in English; minus, percent and bounds in many languages ("moins 5",
-    "mindestens 42"). If a text is not English, or its language cannot be told, a number counts only beside words that
-    are known not to change it ("ist", a unit); else it is skipped. A calculation without a result ("2+2") is skipped
-    if its value or one of its terms is expected. Percent signs do not count, but if only one side has one, 12% also
-    equals 0.12. The expected value is read in the same way; any number of a list matches. The difference may be
-    `tolerance`, or with `relative` that fraction of the expected number; 0 compares exactly (0.50 is 1/2). `decimal`
-    is the sign before decimals. Units are not converted.
+    "mindestens 42"). In a text that is not clearly English, a number beside an unknown word is skipped. A calculation
+    without a result ("2+2") is skipped if its value or one of its terms is expected. Percent signs do not count, but
+    if only one side has one, 12% also equals 0.12. The expected value is read in the same way; any number of a list
+    matches. The difference may be `tolerance`, or with `relative` that fraction of the expected number; 0 compares
+    exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
