@@ -168,8 +168,8 @@ export function shorten(text, limit) {
 
 /** Return a readable name for a metric. */
 export function metricLabel(name) {
-  const words = { pass_rate: "pass rate", strict_pass_rate: "pass rate, errors counted as failures", mean_score: "mean score", latency_ms: "latency" };
-  return words[name] ?? name.replace(/^field\./, "").replace(/\.mean$/, "").replace(/_/g, " ").replace(/\./g, " · ");
+  const words = { pass_rate: "pass rate", strict_pass_rate: "strict pass rate", mean_score: "mean score" };
+  return words[name] ?? name.replace(/^field\./, "").replace(/\.mean$/, "").replace(/_/g, " ").replace(/\./g, " · ").replace(/^latency ms/, "latency");
 }
 
 /** Split the answer of a comparison: the claim, the first sentence with its figures, and the remaining sentences. */

@@ -26,7 +26,7 @@ export async function renderJudgesPage(address) {
 function describeJudges({ count = 0, disagreements }, names) {
   if (!names.length) return "No evaluator of this run asks a judge.";
   const total = count || disagreements.length;
-  const judges = names.length === 1 ? `the judge ${names[0]}` : `${formatInteger(names.length)} judges`;
+  const judges = names.length === 1 ? `the judge “${names[0]}”` : `${formatInteger(names.length)} judges`;
   return total ? `On ${formatCount(total, "result")}, ${judges} and another evaluator contradict each other.` : `No result has a verdict of ${judges} that another evaluator contradicts.`;
 }
 

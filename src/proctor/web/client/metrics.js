@@ -16,7 +16,7 @@ function listQuality(metrics, evaluators) {
   const all = Object.values(metrics);
   const rows = [["pass_rate", "pass rate", {}]];
   const differs = (a, b) => all.some((one) => one[a] && !sameNumbers(one[a], one[b]));
-  if (table.strict_pass_rate && differs("strict_pass_rate", "pass_rate")) rows.push(["strict_pass_rate", "pass rate, errors counted as failures", {}]);
+  if (table.strict_pass_rate && differs("strict_pass_rate", "pass_rate")) rows.push(["strict_pass_rate", "strict pass rate", {}, "errors counted as failures"]);
   if (table.mean_score && differs("mean_score", "pass_rate")) rows.push(["mean_score", "mean score", {}]);
   for (const evaluator of evaluators) {
     const [rate, mean] = [`${evaluator}.pass_rate`, `${evaluator}.mean`];
