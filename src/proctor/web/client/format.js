@@ -118,7 +118,7 @@ export function describeMissing({ errors = 0, skipped = 0 }) {
   const parts = [];
   if (errors) parts.push(formatCount(errors, "error"));
   if (skipped) parts.push(`${formatInteger(skipped)} skipped`);
-  return parts.length ? `${parts.join(" and ")} not counted` : "";
+  return parts.length ? `${parts.join(", ")} not counted` : "";
 }
 
 /** Format a time as a date and a time of day in the reader's time zone. */
