@@ -61,7 +61,7 @@ def test_samples_are_grouped_by_value(values: tuple[Any, ...], expected: dict[st
 
 def test_keys_may_be_nested_or_contain_dots() -> None:
     """`user.plan` is a key of a mapping, or a key with a dot; `metadata.` may come first."""
-    samples = [
+    samples: list[Sample[str, None]] = [
         Sample("1", "?", metadata={"user": {"plan": "free"}}),
         Sample("2", "?", metadata={"user.plan": "paid"}),
         Sample("3", "?", metadata={"user": {"plan": "free"}}),
@@ -81,7 +81,7 @@ def test_keys_may_be_nested_or_contain_dots() -> None:
 )
 def test_a_key_that_forms_no_slices_is_refused(key: str, what: str, fix: str) -> None:
     """The error lists the known keys and suggests a similar one."""
-    samples = [
+    samples: list[Sample[str, None]] = [
         Sample(f"s{n}", "?", metadata={"topic": "x", "user": {"plan": "free"}, "id": f"unique {n}"}) for n in range(60)
     ]
     with pytest.raises(ConfigError) as raised:

@@ -10,16 +10,18 @@ import pytest
 
 from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
-from tests.web.browser import open_browser, open_page, serving
+from tests.web.browser import Window, open_browser, serving
 from tests.web.rich_history import HEBREW, make_history
 
+SAMPLES = "/#/runs/run-03?tab=samples"
+CONTROLS = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "tab"}
 PAGES = {
     "runs": "/#/",
     "run": "/#/runs/run-03",
-    "samples": "/#/runs/run-03/samples",
-    "sample": "/#/runs/run-03?sample=planets-1",
+    "samples": "/#/runs/run-03?tab=samples",
+    "sample": "/#/runs/run-03?tab=samples&sample=planets-1",
     "sample with an image": "/#/runs/run-03?sample=moons-0",
-    "epochs": "/#/runs/run-04/samples",
+    "epochs": "/#/runs/run-04?tab=samples",
     "rubrics": "/#/runs/run-05/rubrics",
     "judges": "/#/runs/run-03/judges",
     "only errors": "/#/runs/run-06",
@@ -37,15 +39,23 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
 
 
 @pytest.fixture(scope="module")
-def address(history: SQLiteHistory) -> Iterator[str]:
-    with serving(history) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with open_browser() as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def shared_window(browser: Any, history: SQLiteHistory) -> Iterator[Window]:
+    with serving(history) as address:
+        yield Window(browser, address)
+
+
+@pytest.fixture
+def window(shared_window: Window) -> Iterator[Window]:
+    """A window in which a test may cause no error."""
+    shared_window.problems.clear()
+    yield shared_window
+    assert shared_window.problems == []
 
 
 @pytest.fixture(scope="module")
@@ -56,99 +66,90 @@ def report_file(history: SQLiteHistory, tmp_path_factory: pytest.TempPathFactory
     return path.as_uri()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_every_page_opens_without_an_error(browser: Any, address: str, path: str, width: int) -> None:
-    """On a desk and on a phone, in light and dark; it fits the width and loads nothing from elsewhere."""
-    with open_page(browser, address + path, width=width, scheme="dark" if width == 390 else "light") as page:
-        page.wait_for_load_state("networkidle")
-        assert page.locator("h1").first.inner_text().strip()
-        assert page.locator(".error-state").count() == 0
+def test_every_page_opens_and_fits(window: Window, path: str) -> None:
+    """On a desk and on a phone, in light and dark; every control has a name for screen readers."""
+    for width, scheme in ((1440, "light"), (390, "dark")):
+        page = window.open(path, width=width, scheme=scheme)
+        assert page.locator("main").inner_text().strip()
+        assert page.locator(".state-error").count() == 0
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert overflow <= 0
+        assert (width, overflow) == (width, 0)
+        assert find_unnamed_controls(page) == []
 
 
-def test_which_questions_does_medium_solve_that_small_fails_in_three_clicks(browser: Any, address: str) -> None:
+def find_unnamed_controls(page: Any) -> list[str]:
+    nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    return [
+        node["role"]["value"]
+        for node in nodes
+        if not node.get("ignored") and node.get("role", {}).get("value") in CONTROLS
+        if not node.get("name", {}).get("value", "").strip()
+    ]
+
+
+def test_which_questions_does_medium_solve_that_small_fails_in_three_clicks(window: Window) -> None:
     """The run, the cell of the won samples, and a sample with what each configuration said."""
-    with open_page(browser, address) as page:
-        page.get_by_role("link", name="observatory").first.click()
-        page.get_by_role("button", name="won").first.click()
-        rows = page.get_by_role("row").filter(has_text="million kilometres")
-        rows.first.wait_for()
-        rows.first.click()
-        panel = page.get_by_role("complementary")
-        panel.wait_for()
-        text = panel.inner_text()
-        assert "small" in text
-        assert "medium" in text
-        assert "Question" in text
+    page = window.open("/")
+    page.get_by_role("link", name="observatory").first.click()
+    page.get_by_role("button", name="pass in medium only").click()
+    row = page.get_by_role("row").filter(has_text="million kilometres").first
+    assert "light years" in row.inner_text()
+    row.click()
+    text = page.get_by_role("complementary").inner_text()
+    assert [word for word in ("small", "medium", "Question", "million kilometres") if word not in text] == []
 
 
-def test_texts_are_found(browser: Any, address: str) -> None:
-    """The address keeps the search, so that a colleague sees the same."""
-    with open_page(browser, address + "/#/runs/run-03/samples") as page:
-        page.get_by_placeholder("Search texts").fill("about comets")
-        page.get_by_text("of 200 samples").wait_for()
-        assert "comets" in page.get_by_role("row").nth(2).inner_text()
-        link = page.url
-    with open_page(browser, link) as page:
-        page.get_by_text("of 200 samples").wait_for()
+def test_texts_are_found_and_the_address_keeps_the_search(window: Window) -> None:
+    """A colleague who opens the link sees the same."""
+    page = window.open(SAMPLES)
+    page.get_by_placeholder("Search texts").fill("about comets")
+    page.get_by_text("50 of 200 samples").first.wait_for()
+    link = page.url.removeprefix(window.address)
+    assert "comets" in link
+    page = window.open(link)
+    page.get_by_text("50 of 200 samples").first.wait_for()
 
 
-def test_right_to_left_text_keeps_its_direction(browser: Any, address: str) -> None:
+def test_right_to_left_text_keeps_its_direction(window: Window) -> None:
     """A text decides about its own direction."""
-    with open_page(browser, address + "/#/runs/run-03?sample=probes-7") as page:
-        box = page.get_by_text(HEBREW).last
-        box.wait_for()
-        assert box.evaluate("node => getComputedStyle(node).direction || ''") == "rtl" or box.evaluate(
-            "node => !!node.closest('[dir=auto]')"
-        )
+    page = window.open("/#/runs/run-03?tab=samples&sample=probes-7")
+    box = page.get_by_role("complementary").get_by_text(HEBREW).first
+    box.wait_for()
+    assert box.evaluate("node => getComputedStyle(node).direction") == "rtl"
 
 
-def test_the_keyboard_is_enough(browser: Any, address: str) -> None:
+def test_the_keyboard_is_enough(window: Window) -> None:
     """j and Enter open a sample, Escape closes it, ? lists the keys."""
-    with open_page(browser, address + "/#/runs/run-03/samples") as page:
-        page.get_by_role("row").nth(3).wait_for()
-        page.keyboard.press("j")
-        page.keyboard.press("Enter")
-        page.get_by_role("complementary").wait_for()
-        page.keyboard.press("Escape")
-        page.get_by_role("complementary").wait_for(state="hidden")
-        page.keyboard.press("?")
-        page.get_by_role("dialog").wait_for()
-
-
-def test_every_control_has_a_name(browser: Any, address: str) -> None:
-    """For screen readers: no button, link or field without a name."""
-    roles = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "tab"}
-    for path in PAGES.values():
-        with open_page(browser, address + path) as page:
-            page.wait_for_load_state("networkidle")
-            client = page.context.new_cdp_session(page)
-            nodes = client.send("Accessibility.getFullAXTree")["nodes"]
-            unnamed = [
-                node["role"]["value"]
-                for node in nodes
-                if not node.get("ignored") and node.get("role", {}).get("value") in roles
-                if not node.get("name", {}).get("value", "").strip()
-            ]
-            assert (path, unnamed) == (path, [])
+    page = window.open(SAMPLES)
+    page.get_by_role("row").nth(3).wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.get_by_role("complementary").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("complementary").wait_for(state="hidden")
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
 
 
 def test_the_one_file_report_opens_from_disk(browser: Any, report_file: str) -> None:
-    """With samples, a search, and a comparison, and without asking anybody."""
-    with open_page(browser, report_file) as page:
-        page.get_by_role("button", name="won").first.click()
-        page.get_by_role("row").filter(has_text="million kilometres").first.click()
-        assert "Question" in page.get_by_role("complementary").inner_text()
-    with open_page(browser, report_file + "#/runs/run-03/samples") as page:
-        page.get_by_placeholder("Search texts").fill("about comets")
-        page.get_by_text("of 200 samples").wait_for()
-    with open_page(browser, report_file + "#/compare?a=run-03%40medium&b=run-03%40small") as page:
-        assert "medium" in page.locator("h1").first.inner_text()
+    """With samples, a search and a comparison, and without asking anybody."""
+    window = Window(browser, report_file)
+    page = window.open("")
+    page.get_by_role("button", name="pass in medium only").click()
+    page.get_by_role("row").filter(has_text="million kilometres").first.click()
+    assert "Question" in page.get_by_role("complementary").inner_text()
+    page = window.open(SAMPLES.removeprefix("/"))
+    page.get_by_placeholder("Search texts").fill("about comets")
+    page.get_by_text("50 of 200 samples").first.wait_for()
+    page = window.open(PAGES["compare"].removeprefix("/"))
+    assert "medium" in page.locator("h1").first.inner_text()
+    assert window.problems == []
 
 
 def test_an_empty_history_says_what_to_type(browser: Any, tmp_path: Path) -> None:
     """The one command that fills it."""
-    with serving(SQLiteHistory(tmp_path / "none.db")) as address, open_page(browser, address) as page:
-        assert "proctor" in page.locator("main").inner_text()
+    with serving(SQLiteHistory(tmp_path / "none.db")) as address:
+        window = Window(browser, address)
+        assert "proctor demo" in window.open("/").locator("main").inner_text()
+        assert window.problems == []

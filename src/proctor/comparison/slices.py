@@ -137,8 +137,13 @@ def _make_registry(run: RunMetadata | None, whole: WholeResults) -> MetricRegist
     return registry
 
 
-def restrict_side(side: Side, ids: Collection[str]) -> Side:
-    """Return a side with only some of its samples, and only with metrics that have a number per sample."""
+def restrict_side(side: Side, ids: Collection[str], whole: WholeResults | None = None) -> Side:
+    """Return a side with only some of its samples, and only with metrics that have a number per sample.
+
+    `whole` are the results of the side, whose columns several slices share.
+    """
+    if whole is None and side.results is not None:
+        whole = WholeResults(side.results)
     names = ("metrics", "scores", "fields")
     tables = {
         name: {
@@ -154,7 +159,7 @@ def restrict_side(side: Side, ids: Collection[str]) -> Side:
         **tables,
         samples=tuple(sample for sample in side.samples if sample in ids),
         different_samples=None if different is None else different & frozenset(ids),
-        results=None if side.results is None else ResultSubset(side.results, ids),
+        results=None if whole is None else ResultSubset(whole, ids),
         statistics={},
         stored={},
     )
@@ -181,8 +186,9 @@ def compare_slices(
         slicings.append(slicing)
         names = {delta.name for delta in _list_sliced_deltas(total, is_restricted)}
         first, second = (_keep_metrics(side, names) for side in (a, b))
+        wholes = [None if side.results is None else WholeResults(side.results) for side in (a, b)]
         for label, ids in slicing.groups.items():
-            sliced.append((restrict_side(first, ids), restrict_side(second, ids)))
+            sliced.append((restrict_side(first, ids, wholes[0]), restrict_side(second, ids, wholes[1])))
             owners.append((index, label))
     deltas = compute_all_deltas(sliced, better=better, min_difference=min_difference)
     tests = deltas[0].tests if deltas else 0

@@ -30,9 +30,6 @@ class Selection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     `samples` are ids. `where` holds conditions on metadata, such as "topic=billing" or "level!=3"; conditions on the
     same key with `=` are alternatives. `tags` selects the samples with any of these tags. `failed_of` is a run: the
     samples that did not pass in it, in any configuration and epoch.
-
-    >>> Selection(where=("topic=billing", "topic=refunds"), tags=("hard",)).describe()
-    'topic=billing, topic=refunds, tag hard'
     """
 
     samples: tuple[str, ...] = ()

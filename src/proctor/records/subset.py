@@ -92,6 +92,10 @@ class ResultSubset:
         return bytes(compress(self._whole.outcomes, self._mask))
 
     def clusters(self) -> list[str] | None:
+        return self._clusters
+
+    @cached_property
+    def _clusters(self) -> list[str] | None:
         ids, clusters = self._whole.sample_ids, self._whole.clusters
         names = ids if clusters is None else [c or sample_id for c, sample_id in zip(clusters, ids, strict=True)]
         return list_shared_clusters(compress(names, self._mask))

@@ -20,7 +20,7 @@ from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
 from proctor.engine.ledger import NO_SAMPLES
 from proctor.engine.plan import Plan, Setup
-from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, suggest_name
+from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, join_choices, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.opinions import with_canaries
 from proctor.evaluators.rubric_files import STARTER, load_rubrics
@@ -252,7 +252,7 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
             location, what = explain_parts(error)
             field_type = next(field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
             if what.startswith("invalid enum value"):
-                what = f"must be {' or '.join(map(repr, get_args(field_type)))}"
+                what = f"must be {join_choices(map(repr, get_args(field_type)))}"
             if location == name and what.startswith("must "):
                 what = f"{what.partition(', got ')[0]}, got {value!r}"
             default = getattr(RunOptions(), name)

@@ -503,15 +503,10 @@ def convert_margin(delta: MetricDelta, share: float) -> float:
 
 
 def _check_metric(
-    name: str,
-    delta: MetricDelta,
-    evidence: Evidence | BootstrapEvidence,
-    margin: float,
-    family: int,
-    comparison: Comparison,
+    name: str, delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int, both: Comparison
 ) -> Check:
     # If there are pairs, but none has the number on both sides, the rest are not comparable groups.
-    samples = comparison.samples
+    samples = both.samples
     has_no_pairs = bool(samples) and not evidence.paired
     is_grouped = not evidence.paired and not has_no_pairs
     verdict = MarginVerdict(None, "inconclusive")
@@ -535,8 +530,8 @@ def _check_metric(
     )
     missing = 0 if is_grouped else samples - check.n
     # More samples of another dataset would not decide it.
-    can_decide = bool(samples) or comparison.unpaired
-    sentence = describe.describe_metric(check, delta, family, missing, show_more=can_decide)
+    show_more = bool(samples) or both.unpaired
+    sentence = describe.describe_metric(check, delta, family, missing, show_more=show_more)
     return msgspec.structs.replace(check, sentence=sentence)
 
 
