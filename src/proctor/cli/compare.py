@@ -29,7 +29,7 @@ from proctor.errors import ConfigError
 @option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
 @option("--min-difference PERCENT", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
 @option("--accept-changes", "Compare runs whose evaluators differ.")
-@option("--flips N", "List up to N samples that passed in only one of the runs.", type=NATURAL_NUMBER, default=10)
+@option("--flips N", "List up to N samples that passed in only one of the runs.", type=NATURAL_NUMBER, default=5)
 @option("--markdown FILE", "Also write the comparison to FILE, as Markdown.")
 @common_options
 def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
@@ -61,6 +61,7 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
             metrics=options["metric"] or None,
             min_difference=min_difference,
             accept_changes=options["accept_changes"],
+            flips=flips,
         )
     if markdown is not None:
         texts = [render_markdown(comparison, flips=flips) for comparison in comparisons]

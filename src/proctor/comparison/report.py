@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.compare import compare, compare_all
+from proctor.comparison.flips import add_flip_texts
 from proctor.comparison.ranking import RankingEntry, rank
 from proctor.comparison.sides import (
     SampleValue,
@@ -227,7 +228,8 @@ class EvalReport:
         if run is None or run.baseline is None or not self.total:
             return []
         baseline = self.side(run.baseline)
-        return compare_all([(self.side(name), baseline) for name in self.configurations if name != run.baseline])
+        pairs = [(self.side(name), baseline) for name in self.configurations if name != run.baseline]
+        return [add_flip_texts(found, *pair) for found, pair in zip(compare_all(pairs), pairs, strict=True)]
 
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""

@@ -6,7 +6,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from proctor.records.comparison import BOOTSTRAP, Comparison, Flip, Interval, MetricDelta, RankedPlace, Ranking
+from proctor.records.comparison import (
+    BOOTSTRAP,
+    Comparison,
+    Flip,
+    Interval,
+    MetricDelta,
+    RankedPlace,
+    Ranking,
+    select_flips,
+)
 from proctor.records.formatting import (
     DASH,
     Kind,
@@ -19,6 +28,7 @@ from proctor.records.formatting import (
     format_range,
     format_value,
 )
+from proctor.reports.flips import flip_blocks, flip_lines, list_flips, more_flips
 from proctor.reports.format import (
     disable_links,
     escape_untrusted,
@@ -35,7 +45,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-FLIPS_SHOWN = 10
+FLIPS_SHOWN = 5
 IDS_SHOWN = 5
 MAX_COMPACT_INTERVAL = 11
 MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
@@ -69,7 +79,7 @@ def show_ranking(ranking: Ranking, file: TextIO | None = None) -> None:
 
 def render_comparison(comparison: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN) -> str:
     """Return the conclusion, the table, the flipped samples, and the notes."""
-    return render_parts(_comparison_parts(comparison, flips, compact=width < WIDE_TERMINAL), width, color)
+    return render_parts(_comparison_parts(comparison, flips, width), width, color)
 
 
 def render_ranking(ranking: Ranking, width: int = 80, color: bool = False) -> str:
@@ -101,14 +111,14 @@ def inspection_commands(comparison: Comparison, flip: Flip) -> list[str]:
     return [f"proctor show {shlex.quote(run)} --sample {sample}" for run in runs]
 
 
-def _comparison_parts(comparison: Comparison, flips: int, *, compact: bool) -> Iterator[RenderableType]:
+def _comparison_parts(comparison: Comparison, flips: int, width: int) -> Iterator[RenderableType]:
     yield styled_text(comparison.answer, "bold")
     if runs := _name_runs(comparison):
         yield styled_text(runs, "dim")
     if comparison.essential():
         yield ""
-        yield _comparison_table(comparison, compact=compact)
-    yield from _flip_lines(comparison, flips)
+        yield _comparison_table(comparison, compact=width < WIDE_TERMINAL)
+    yield from _flip_lines(comparison, flips, width)
     notes = [*_unmatched_notes(comparison), *(f"Note: {note}" for note in comparison.notes)]
     table_notes = list(_table_notes(comparison))
     if notes or table_notes:
@@ -189,18 +199,16 @@ def _format_verdict(delta: MetricDelta, separator: str = ", ") -> str:
     return f"{delta.verdict}{more_samples_text}"
 
 
-def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
-    if not comparison.flips or limit < 1:
+def _flip_lines(comparison: Comparison, limit: int, width: int) -> Iterator[RenderableType]:
+    flips = select_flips(comparison.flips, limit)
+    if not flips:
         return
-    flips = comparison.flips[:limit]
     yield ""
     yield styled_text(_count_flips(comparison, len(flips)), "bold")
-    ids = [single_line(flip.sample_id, ID_LIMIT) for flip in flips]
-    width = min(ID_LIMIT, max(map(len, ids)))
-    for flip, sample_id in zip(flips, ids, strict=True):
-        direction = "lost" if flip.lost else "won"
-        scores = f"{_format_score(flip.b)} → {_format_score(flip.a)}"
-        yield styled_text(f"  {direction:<4}  {sample_id:<{width}}  {scores}")
+    for text, style in flip_lines(list_flips(comparison, flips), width):
+        yield styled_text(text, style)
+    if hidden_count := len(comparison.flips) - len(flips):
+        yield styled_text(f"  {more_flips(comparison, hidden_count)}")
     commands = inspection_commands(comparison, flips[0])
     if commands:
         yield styled_text("To inspect a sample:", "dim")
@@ -210,15 +218,12 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
 
 def _count_flips(comparison: Comparison, shown_count: int) -> str:
     limit = f"; the {'worst' if comparison.lost else 'first'} {shown_count:,}"
+    evaluator = f" {comparison.flips_of}" if comparison.flips_of else ""
     return (
-        f"{format_count(len(comparison.lost), 'sample')} passed only in {comparison.b} (lost), "
+        f"{format_count(len(comparison.lost), 'sample')} passed{evaluator} only in {comparison.b} (lost), "
         f"{len(comparison.won):,} only in {comparison.a} (won); "
         f"score of {comparison.b} → {comparison.a}{'' if shown_count == len(comparison.flips) else limit}:"
     )
-
-
-def _format_score(score: float | None) -> str:
-    return DASH if score is None else f"{score:.2f}"
 
 
 def _unmatched_notes(comparison: Comparison) -> Iterator[str]:
@@ -267,21 +272,15 @@ def _markdown_row(delta: MetricDelta) -> list[str]:
 
 
 def _markdown_flips(comparison: Comparison, limit: int) -> list[str]:
-    flips = comparison.flips[: max(0, limit)]
+    flips = select_flips(comparison.flips, limit)
     if not flips:
         return []
-    rows = [
-        [
-            single_line(flip.sample_id, ID_LIMIT),
-            "lost" if flip.lost else "won",
-            _format_score(flip.b),
-            _format_score(flip.a),
-        ]
-        for flip in flips
+    hidden_count = len(comparison.flips) - len(flips)
+    return [
+        escape_untrusted(single_line(_count_flips(comparison, len(flips)), LINE_LIMIT)),
+        *flip_blocks(list_flips(comparison, flips)),
+        *([escape_untrusted(more_flips(comparison, hidden_count))] if hidden_count else []),
     ]
-    scores = (f"Score of {single_line(name, NAME_LIMIT)}" for name in (comparison.b, comparison.a))
-    table = markdown_table(("Sample", "Change", *scores), rows)
-    return [escape_untrusted(_count_flips(comparison, len(flips))), disable_links(table)]
 
 
 def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:

@@ -44,6 +44,70 @@ def single_line(value: Any, limit: int) -> str:
     return " ⏎ ".join(text.strip() for text in excerpt(value, limit).strip().split("\n"))
 
 
+def limit_lines(value: Any, limit: int, lines: int) -> str:
+    """Return an excerpt of at most `lines` lines; line breaks are preserved."""
+    rows = excerpt(value, limit).strip("\n").split("\n")
+    hidden_count = len(rows) - lines
+    if hidden_count <= 0:
+        return "\n".join(rows)
+    return "\n".join([*rows[:lines], f"… ({format_count(hidden_count, 'more line')})"])
+
+
+def wrap_lines(text: str, width: int) -> list[str]:
+    """Break one line of text at spaces into lines of at most `width` columns; longer words are broken.
+
+    >>> wrap_lines("to be or not to be", 8)
+    ['to be or', 'not to', 'be']
+    """
+    from rich.cells import cell_len, chop_cells
+
+    lines: list[str] = []
+    current = ""
+    for word in text.split(" "):
+        extended = f"{current} {word}" if current else word
+        if cell_len(extended) <= width:
+            current = extended
+            continue
+        lines += [current] if current else []
+        *full, current = chop_cells(word, width) or [""]
+        lines += full
+    return [*lines, current] if current or not lines else lines
+
+
+def fold_lines(text: str, width: int, lines: int) -> list[str]:
+    """Break one line of text into at most `lines` lines of `width` columns; the last tells how much is left out.
+
+    >>> fold_lines("to be or not to be, that is the question", 24, 1)
+    ['to … (34 more characters)']
+    """
+    rows = wrap_lines(text, width)
+    if len(rows) <= lines:
+        return rows
+    *kept, last = rows[:lines]
+    shown_count = sum(len(row) + 1 for row in kept)
+    hidden_count = len(text) - shown_count - len(last)
+    while True:
+        note = f"… ({format_count(hidden_count, 'more character')})"
+        shorter = f"{last} {note}" if last else note
+        if cell_width(shorter) <= width or " " not in last:
+            return [*kept, shorter]
+        last = last.rpartition(" ")[0]
+        hidden_count = len(text) - shown_count - len(last)
+
+
+def cell_width(text: str) -> int:
+    """Return the number of terminal columns of a text."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def hanging_lines(start: str, lines: Sequence[str]) -> list[str]:
+    """Put `start` before the first line and indent the others by its width."""
+    indent = " " * cell_width(start)
+    return [(indent if number else start) + line for number, line in enumerate(lines)]
+
+
 def format_percent(value: float) -> str:
     """Format a share as a percentage; only an exact 1 is 100.0% and only an exact 0 is 0.0%."""
     text = f"{100 * value:.1f}%"

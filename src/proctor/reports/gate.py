@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from proctor.records.comparison import Flip
+from proctor.records.comparison import share_limit
 from proctor.records.formatting import (
     DASH,
     add_clusters,
@@ -21,10 +22,10 @@ from proctor.records.formatting import (
 )
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
+from proctor.reports.flips import ShownFlip, describe_flip, flip_blocks, flip_lines, list_flips, more_flips
 from proctor.reports.format import disable_links, escape_untrusted, markdown_table, single_line
 
 FLIPS_SHOWN = 5
-FLIPS_IN_MARKDOWN = 20
 FLIPS_IN_JUNIT = 50
 LINE_LIMIT, NAME_LIMIT = 500, 100
 COLUMNS = ("Check", "Verdict", "Run", "Baseline", "Difference (95% interval)", "Margin", "Samples")
@@ -126,39 +127,52 @@ def _format_difference(check: Check, label: str = "") -> str:
 
 
 def _flip_lines(result: GateResult, width: int) -> Iterator[str]:
-    if not result.lost:
+    shown, hidden_count = _select_flips(result)
+    if not shown:
         return
     yield ""
-    yield _count_flips(result, FLIPS_SHOWN)
-    for name, scores in _lost_samples(result, FLIPS_SHOWN):
-        yield f"  {name}  {scores}"
-    sample = shlex.quote(single_line(result.lost[0][1].sample_id, NAME_LIMIT))
+    yield _count_flips(result, len(shown), hidden_count)
+    yield from (text for text, _ in flip_lines(shown, width))
+    if hidden_count:
+        yield from _wrap(f"  {_more_flips(result, hidden_count)}", width, indent=2)
+    sample = shlex.quote(single_line(shown[0].flip.sample_id, NAME_LIMIT))
     yield from _wrap(f"To inspect a sample: proctor show {result.run_id} --sample {sample}", width)
 
 
 def _flip_blocks(result: GateResult) -> Iterator[str]:
-    if result.lost:
-        rows = _lost_samples(result, FLIPS_IN_MARKDOWN)
-        table = disable_links(markdown_table(("Lost sample", "Score"), rows))
-        title = _count_flips(result, FLIPS_IN_MARKDOWN)
-        yield f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
+    shown, hidden_count = _select_flips(result)
+    if shown:
+        title = _count_flips(result, len(shown), hidden_count)
+        more = [escape_untrusted(_more_flips(result, hidden_count))] if hidden_count else []
+        blocks = "\n\n".join([*flip_blocks(shown), *more])
+        yield f"<details><summary>{title}</summary>\n\n{blocks}\n\n</details>"
 
 
-def _lost_samples(result: GateResult, limit: int) -> Iterator[tuple[str, str]]:
+def _select_flips(result: GateResult, limit: int = FLIPS_SHOWN) -> tuple[list[ShownFlip], int]:
+    """Return the worst flips of all configurations, lost samples first, and the number of the others."""
     has_configurations = len(result.comparisons) > 1
-    for side, flip in result.lost[:limit]:
-        name = f"{side}: {flip.sample_id}" if has_configurations else flip.sample_id
-        yield single_line(name, NAME_LIMIT), _format_scores(flip)
+    flips = [
+        shown
+        for comparison in result.comparisons
+        for shown in list_flips(comparison, comparison.flips, prefix=f"{comparison.a}: " if has_configurations else "")
+    ]
+    flips.sort(key=lambda shown: (not shown.flip.lost, shown.flip.change, shown.new_name, shown.flip.sample_id))
+    lost, won = ([shown for shown in flips if shown.flip.lost is is_lost] for is_lost in (True, False))
+    lost_count, won_count = share_limit(len(lost), len(won), limit)
+    return [*lost[:lost_count], *won[:won_count]], len(flips) - lost_count - won_count
 
 
-def _count_flips(result: GateResult, limit: int) -> str:
-    lost = len(result.lost)
-    worst = f"; the {limit} worst" if lost > limit else ""
-    return f"{format_count(lost, 'sample')} lost, {result.won:,} won{worst}"
+def _more_flips(result: GateResult, hidden_count: int) -> str:
+    if len(result.comparisons) == 1:
+        return more_flips(result.comparisons[0], hidden_count)
+    names = f"{shlex.quote(result.run_id)} {shlex.quote(result.baseline)}"
+    most = max(len(comparison.flips) for comparison in result.comparisons)
+    return single_line(f"… and {hidden_count:,} more: proctor compare {names} --flips {most}", LINE_LIMIT)
 
 
-def _format_scores(flip: Flip) -> str:
-    return " → ".join(DASH if score is None else f"{score:.3g}" for score in (flip.b, flip.a))
+def _count_flips(result: GateResult, shown_count: int, hidden_count: int) -> str:
+    worst = f"; the {'worst' if result.lost else 'first'} {shown_count}" if hidden_count else ""
+    return f"{format_count(len(result.lost), 'sample')} lost, {result.won:,} won{worst}"
 
 
 def _title_suffix(name: str) -> str:
@@ -203,10 +217,11 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
             ET.SubElement(case, "skipped", {"message": f"inconclusive: {message}"})
         else:
             ET.SubElement(case, "system-out").text = message
-    hidden_count = len(result.lost) - FLIPS_IN_JUNIT
+    lost = [shown for shown in _select_flips(result, sys.maxsize)[0] if shown.flip.lost]
+    hidden_count = len(lost) - FLIPS_IN_JUNIT
     lines = [
         result.answer,
-        *(f"lost: {flip.sample_id}" for _, flip in result.lost[:FLIPS_IN_JUNIT]),
+        *map(describe_flip, lost[:FLIPS_IN_JUNIT]),
         *([f"… and {hidden_count:,} more"] if hidden_count > 0 else []),
         *(f"warning: {warning}" for warning in result.warnings),
         *(f"note: {note}" for note in result.notes),

@@ -18,6 +18,7 @@ from proctor.comparison.compare import COMBINED_METRICS, compare, compare_all
 from proctor.comparison.contents import mark_different_samples, unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
 from proctor.comparison.evidence import Evidence
+from proctor.comparison.flips import add_flip_texts
 from proctor.comparison.gates import thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
@@ -345,6 +346,7 @@ def decide(
         *_check_thresholds(report, config),
         *_check_flips(pairs, comparisons, config),
     ]
+    comparisons = [add_flip_texts(found, *pair) for found, pair in zip(comparisons, pairs, strict=True)]
     return conclude_gate(checks, comparisons, report, pairs, baseline=baseline, notes=notes)
 
 
