@@ -78,6 +78,7 @@ cost.mean                 0           0                0       1 not enough
 the worst 2:
   lost  q 7  1.00 → 0.00
   lost  q2   0.90 → –
+  … and 1 more: proctor compare new main --flips 3
 To inspect a sample:
   proctor show 20260102-090000-b --sample 'q 7'
   proctor show 20260101-090000-a --sample 'q 7'
@@ -172,7 +173,7 @@ def test_markdown() -> None:
         "| \\<0.0001 | +0.31 | 1,319 | better |"
     )
     assert lines[7].endswith("| 0.4 | +0.02 | 1,310 | not enough evidence, ≈ 2,400 more |")
-    assert "| q 7 | lost | 1.00 | 0.00 |" in lines
+    assert "| q 7 | lost | 1.00 → 0.00 |" in lines
     assert "- 7 samples only in new: x0, x1, x2, x3, x4, …" in lines
     assert render_markdown(Comparison("a", "b", "Nothing.")) == "## a compared with b\n\nNothing.\n"
 

@@ -28,7 +28,7 @@ from proctor.records.formatting import (
     format_range,
     format_value,
 )
-from proctor.reports.flips import flip_blocks, flip_lines, list_flips, more_flips
+from proctor.reports.flips import flip_blocks, flip_lines, list_flips, more_flips, more_lines
 from proctor.reports.format import (
     disable_links,
     escape_untrusted,
@@ -208,7 +208,7 @@ def _flip_lines(comparison: Comparison, limit: int, width: int) -> Iterator[Rend
     for text, style in flip_lines(list_flips(comparison, flips), width):
         yield styled_text(text, style)
     if hidden_count := len(comparison.flips) - len(flips):
-        yield styled_text(f"  {more_flips(comparison, hidden_count)}")
+        yield from map(styled_text, more_lines(more_flips(comparison, hidden_count), width))
     commands = inspection_commands(comparison, flips[0])
     if commands:
         yield styled_text("To inspect a sample:", "dim")

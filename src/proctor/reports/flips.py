@@ -10,18 +10,20 @@ from proctor.records import codec
 from proctor.records.comparison import Comparison, Flip, FlipResult
 from proctor.records.formatting import DASH
 from proctor.reports.format import (
+    cell_width,
     disable_links,
     escape_untrusted,
-    fold_lines,
+    fold_text,
     hanging_lines,
-    limit_lines,
     markdown_bullet,
     markdown_table,
+    shorten_lines,
     single_line,
+    wrap_lines,
 )
 
 FOLDED_LINES, MARKDOWN_LINES = 3, 8
-TEXT_LIMIT, MARKDOWN_LIMIT, ID_LIMIT, NAME_LIMIT = 2000, 600, 60, 100
+LINE_LIMIT, MARKDOWN_LIMIT, ID_LIMIT, NAME_LIMIT = 1000, 600, 60, 100
 REASONS_SHOWN = 3
 # Longer names of sides are replaced by the words of the command line.
 MAX_LABEL = 20
@@ -62,7 +64,7 @@ def flip_lines(flips: Sequence[ShownFlip], width: int) -> Iterator[tuple[str, st
         label_width = max((len(label) for label, _ in facts), default=0)
         for label, value in facts:
             start = f"    {label:<{label_width}}  "
-            lines = fold_lines(single_line(value, TEXT_LIMIT), max(20, width - len(start)), FOLDED_LINES)
+            lines = fold_text(value, max(20, width - cell_width(start)), FOLDED_LINES)
             yield from ((line, "") for line in hanging_lines(start, lines))
 
 
@@ -77,7 +79,7 @@ def flip_blocks(flips: Sequence[ShownFlip]) -> list[str]:
         direction = "Lost" if shown.flip.lost else "Won"
         heading = escape_untrusted(single_line(shown.heading, ID_LIMIT))
         blocks.append(f"#### {direction}: {heading} ({format_scores(shown.flip)})")
-        bullets = [_bullet(label.capitalize(), value) for label, value in _flip_facts(shown)]
+        bullets = [_bullet(label, value) for label, value in _flip_facts(shown)]
         blocks += ["\n".join(bullets)] if bullets else []
     return blocks
 
@@ -89,8 +91,13 @@ def describe_flip(shown: ShownFlip) -> str:
     return f"{direction}: {shown.heading}{f' ({facts})' if facts else ''}"
 
 
+def more_lines(text: str, width: int) -> list[str]:
+    """Return the line about the flips that are not shown, wrapped below the flips."""
+    return hanging_lines("  ", wrap_lines(text, max(20, width - 2)))
+
+
 def more_flips(comparison: Comparison, hidden_count: int) -> str:
-    """Return the line about the flips that are not shown, with the command that shows them."""
+    """Return the sentence about the flips that are not shown, with the command that shows them."""
     command = compare_command(comparison)
     return f"… and {hidden_count:,} more{f': {command}' if command else ''}"
 
@@ -102,7 +109,7 @@ def compare_command(comparison: Comparison) -> str:
     names = f"{shlex.quote(comparison.a)} {shlex.quote(comparison.b)}"
     run = f" --run {shlex.quote(comparison.a_run)}" if comparison.a_run == comparison.b_run else ""
     metric = f" --metric {shlex.quote(comparison.flips_of)}" if comparison.flips_of else ""
-    return single_line(f"proctor compare {names}{run}{metric} --flips {len(comparison.flips)}", TEXT_LIMIT)
+    return single_line(f"proctor compare {names}{run}{metric} --flips {len(comparison.flips)}", LINE_LIMIT)
 
 
 def _flip_table(flips: Sequence[ShownFlip]) -> str:
@@ -114,10 +121,11 @@ def _flip_table(flips: Sequence[ShownFlip]) -> str:
 
 
 def _bullet(label: str, value: Any) -> str:
-    text = limit_lines(value, MARKDOWN_LIMIT, MARKDOWN_LINES)
-    bullet = markdown_bullet(single_line(label, NAME_LIMIT), text)
-    # Code blocks have no links.
-    return bullet if "\n" in text else disable_links(bullet)
+    text = shorten_lines(value, MARKDOWN_LIMIT, MARKDOWN_LINES)
+    if "\n" in text:
+        # Code blocks have no links.
+        return markdown_bullet(disable_links(label), text)
+    return disable_links(markdown_bullet(label, text))
 
 
 def _flip_facts(shown: ShownFlip) -> Iterator[tuple[str, str]]:
@@ -136,7 +144,7 @@ def _flip_facts(shown: ShownFlip) -> Iterator[tuple[str, str]]:
     for reason in reasons[:REASONS_SHOWN]:
         yield "reason", reason
     if len(reasons) > REASONS_SHOWN:
-        yield "reason", f"… and {len(reasons) - REASONS_SHOWN} more"
+        yield "reason", f"… and {len(reasons) - REASONS_SHOWN} more evaluators"
 
 
 def _side_labels(shown: ShownFlip) -> tuple[str, str]:
@@ -166,5 +174,6 @@ def _start_near_difference(old: str, new: str) -> tuple[str, str]:
     if equal <= MAX_EQUAL_START:
         return old, new
     start = equal - CONTEXT
-    start = 1 + max(old.rfind(" ", start - CONTEXT, start), old.rfind("\n", start - CONTEXT, start), start - 1)
+    boundary = max(old.rfind(" ", start - CONTEXT, start), old.rfind("\n", start - CONTEXT, start))
+    start = start if boundary < 0 else boundary + 1
     return f"… {old[start:]}", f"… {new[start:]}"

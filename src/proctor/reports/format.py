@@ -10,7 +10,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.records import codec
-from proctor.records.formatting import format_count
+from proctor.records.formatting import format_count, format_estimate
 from proctor.records.metric import MetricValue
 
 if TYPE_CHECKING:
@@ -44,13 +44,18 @@ def single_line(value: Any, limit: int) -> str:
     return " ⏎ ".join(text.strip() for text in excerpt(value, limit).strip().split("\n"))
 
 
-def limit_lines(value: Any, limit: int, lines: int) -> str:
-    """Return an excerpt of at most `lines` lines; line breaks are preserved."""
-    rows = excerpt(value, limit).strip("\n").split("\n")
-    hidden_count = len(rows) - lines
-    if hidden_count <= 0:
-        return "\n".join(rows)
-    return "\n".join([*rows[:lines], f"… ({format_count(hidden_count, 'more line')})"])
+def shorten_lines(value: Any, limit: int, lines: int) -> str:
+    """Return the start and the end of a text, about `limit` characters on at most `lines` lines."""
+    text = value if isinstance(value, str) else codec.to_text(value)
+    if len(text) > limit:
+        tail = limit // 3
+        hidden_count = len(text) - limit
+        text = f"{text[: limit - tail]}\n… ({format_count(hidden_count, 'character')}) …\n{text[-tail:]}"
+    rows = excerpt(text, len(text)).strip("\n").split("\n")
+    if (hidden_count := len(rows) - lines) > 0:
+        tail = lines // 3
+        rows = [*rows[: lines - tail], f"… ({format_count(hidden_count, 'line')}) …", *rows[-tail:]]
+    return "\n".join(rows)
 
 
 def wrap_lines(text: str, width: int) -> list[str]:
@@ -59,13 +64,13 @@ def wrap_lines(text: str, width: int) -> list[str]:
     >>> wrap_lines("to be or not to be", 8)
     ['to be or', 'not to', 'be']
     """
-    from rich.cells import cell_len, chop_cells
+    from rich.cells import chop_cells
 
     lines: list[str] = []
     current = ""
     for word in text.split(" "):
         extended = f"{current} {word}" if current else word
-        if cell_len(extended) <= width:
+        if cell_width(extended) <= width:
             current = extended
             continue
         lines += [current] if current else []
@@ -74,25 +79,32 @@ def wrap_lines(text: str, width: int) -> list[str]:
     return [*lines, current] if current or not lines else lines
 
 
-def fold_lines(text: str, width: int, lines: int) -> list[str]:
-    """Break one line of text into at most `lines` lines of `width` columns; the last tells how much is left out.
+def fold_text(text: str, width: int, lines: int) -> list[str]:
+    """Return a text on at most `lines` lines of `width` columns: its start and its end, and about how much is hidden.
 
-    >>> fold_lines("to be or not to be, that is the question", 24, 1)
-    ['to … (34 more characters)']
+    >>> fold_text("to be or not to be, that is the question, whether it is nobler in the mind", 30, 2)
+    ['to be or … (≈ 40 characters) …', 'it is nobler in the mind']
     """
-    rows = wrap_lines(text, width)
-    if len(rows) <= lines:
+    size = 3 * width * lines
+    is_long = len(text) > 2 * size
+    start = single_line(text[:size] if is_long else text, len(text))
+    rows = wrap_lines(start, width)
+    if len(rows) <= lines and not is_long:
         return rows
-    *kept, last = rows[:lines]
-    shown_count = sum(len(row) + 1 for row in kept)
-    hidden_count = len(text) - shown_count - len(last)
+    end = single_line(text[-size:], size) if is_long else start
+    # Leave out the start of the last line, not its end.
+    last = wrap_lines(end[::-1], width)[0][::-1]
+    *head, row = rows[: lines - 1]
+    hidden_count = len(text) - sum(len(each) + 1 for each in (*head, row, last))
     while True:
-        note = f"… ({format_count(hidden_count, 'more character')})"
-        shorter = f"{last} {note}" if last else note
-        if cell_width(shorter) <= width or " " not in last:
-            return [*kept, shorter]
-        last = last.rpartition(" ")[0]
-        hidden_count = len(text) - shown_count - len(last)
+        note = f"… (≈ {format_estimate(max(1, hidden_count))} characters) …"
+        if not row:
+            return [*head, note if cell_width(note) <= width else "…", last]
+        if cell_width(f"{row} {note}") <= width:
+            return [*head, f"{row} {note}", last]
+        shorter = row.rpartition(" ")[0]
+        hidden_count += len(row) - len(shorter)
+        row = shorter
 
 
 def cell_width(text: str) -> int:

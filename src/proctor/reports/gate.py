@@ -22,7 +22,7 @@ from proctor.records.formatting import (
 )
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
-from proctor.reports.flips import ShownFlip, describe_flip, flip_blocks, flip_lines, list_flips, more_flips
+from proctor.reports.flips import ShownFlip, describe_flip, flip_blocks, flip_lines, list_flips, more_flips, more_lines
 from proctor.reports.format import disable_links, escape_untrusted, markdown_table, single_line
 
 FLIPS_SHOWN = 5
@@ -134,7 +134,7 @@ def _flip_lines(result: GateResult, width: int) -> Iterator[str]:
     yield _count_flips(result, len(shown), hidden_count)
     yield from (text for text, _ in flip_lines(shown, width))
     if hidden_count:
-        yield from _wrap(f"  {_more_flips(result, hidden_count)}", width, indent=2)
+        yield from more_lines(_more_flips(result, hidden_count), width)
     sample = shlex.quote(single_line(shown[0].flip.sample_id, NAME_LIMIT))
     yield from _wrap(f"To inspect a sample: proctor show {result.run_id} --sample {sample}", width)
 
@@ -171,7 +171,7 @@ def _more_flips(result: GateResult, hidden_count: int) -> str:
 
 
 def _count_flips(result: GateResult, shown_count: int, hidden_count: int) -> str:
-    worst = f"; the {'worst' if result.lost else 'first'} {shown_count}" if hidden_count else ""
+    worst = f"; the {f'{shown_count} worst' if result.lost else f'first {shown_count}'}" if hidden_count else ""
     return f"{format_count(len(result.lost), 'sample')} lost, {result.won:,} won{worst}"
 
 
