@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
@@ -10,6 +11,7 @@ from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
 from proctor.records.trial import EvalResult
 from proctor.reports import summary
+from proctor.reports.comparison import render_comparison
 from proctor.reports.format import (
     DASH,
     format_bounds,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 FAILURES_SHOWN = 3
+FLIPS_SHOWN = 3
 LINE_LIMIT = 500
 MAX_CONFIGURATION_COLUMNS = 3
 
@@ -37,12 +40,28 @@ MetricTables = dict[str, dict[str, MetricValue]]
 
 
 def show_report(report: EvalReport, file: TextIO | None = None) -> None:
-    print_rendered(lambda width, color: render_report(report, width=width, color=color), file)
+    """Print the report in the terminal's width and colors."""
+    print_rendered(lambda width, color: render_text(report, width=width, color=color), file)
 
 
 def render_report(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
     """Return the report as lines of at most `width` columns."""
     return render_parts(_report_parts(report), width, color)
+
+
+def render_text(report: EvalReport, *, width: int | None = None, color: bool = False) -> str:
+    """Return what `proctor show` prints: the report, and each configuration compared with the run's baseline.
+
+    The default width is that of the terminal.
+    """
+    width = width or shutil.get_terminal_size().columns
+    comparisons = [
+        render_comparison(comparison, width, color, flips=FLIPS_SHOWN) for comparison in report.compare_with_baseline()
+    ]
+    return "\n".join([render_report(report, width=width, color=color), *comparisons])
+
+
+render_text.extension = "txt"  # type: ignore[attr-defined]
 
 
 def _report_parts(report: EvalReport) -> Iterator[RenderableType]:
@@ -83,7 +102,7 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
 
 def _metric_table(report: EvalReport) -> Table:
     """Return the metrics: one column per configuration, or one row per metric and configuration if there are many."""
-    tables = summary.drop_redundant_metrics(_tables_by_configuration(report))
+    tables = summary.drop_redundant_metrics(summary.metrics_by_configuration(report))
     if len(tables) <= MAX_CONFIGURATION_COLUMNS:
         return _column_per_configuration(tables)
     return _row_per_configuration(tables)
@@ -134,12 +153,6 @@ def _metric_names(tables: MetricTables) -> Iterable[str]:
     return dict.fromkeys(name for metrics in tables.values() for name in metrics)
 
 
-def _tables_by_configuration(report: EvalReport) -> MetricTables:
-    if len(report.by_configuration) < 2:
-        return {"": summary.table_metrics(report.metrics)}
-    return {name: summary.table_metrics(metrics) for name, metrics in report.by_configuration.items()}
-
-
 def _usual_sample_size(metrics: Mapping[str, MetricValue]) -> str:
     metric = metrics.get("pass_rate") or next(iter(metrics.values()), None)
     return "" if metric is None else _sample_size(metric)
@@ -157,7 +170,7 @@ def _sample_size(metric: MetricValue) -> str:
 
 def _metric_notes(report: EvalReport) -> Iterator[Text]:
     names_by_note: dict[str, str] = {}
-    for configuration, metrics in _tables_by_configuration(report).items():
+    for configuration, metrics in summary.metrics_by_configuration(report).items():
         names_by_note |= summary.collect_notes(metrics)
         prefix = f"{configuration}: " if configuration else ""
         metric = metrics.get("pass_rate")

@@ -24,6 +24,7 @@ from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
 from proctor.reports.flips import ShownFlip, describe_flip, flip_blocks, flip_lines, list_flips, more_flips, more_lines
 from proctor.reports.format import disable_links, escape_untrusted, markdown_table, single_line
+from proctor.reports.junit import xml_text
 
 FLIPS_SHOWN = 5
 FLIPS_IN_JUNIT = 50
@@ -34,8 +35,6 @@ HEADINGS = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
 Inconclusive = Literal["code", "pass", "fail"]
 
 _NOT_IN_NAMES = re.compile(r"[^\w.@-]+")
-# XML 1.0 forbids these characters even in escaped form.
-_FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_gate(result: GateResult, *, width: int = 80) -> str:
@@ -209,10 +208,10 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
         suite.set("timestamp", run.started_at.strftime("%Y-%m-%dT%H:%M:%S"))
     for check, verdict in zip(result.checks, verdicts, strict=True):
         case = _junit_case(suite, check.name, result.name, check.configuration)
-        message = _xml_text(check.sentence)
+        message = xml_text(check.sentence)
         if verdict == "fail":
             failure = ET.SubElement(case, "failure", {"message": message, "type": "gate"})
-            failure.text = _xml_text(describe_check(check))
+            failure.text = xml_text(describe_check(check))
         elif verdict == "inconclusive":
             ET.SubElement(case, "skipped", {"message": f"inconclusive: {message}"})
         else:
@@ -226,7 +225,7 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
         *(f"warning: {warning}" for warning in result.warnings),
         *(f"note: {note}" for note in result.notes),
     ]
-    ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))
+    ET.SubElement(suite, "system-out").text = xml_text("\n".join(lines))
     return _xml_bytes(root)
 
 
@@ -236,27 +235,23 @@ def render_error_junit(message: str, error_type: str, name: str = "") -> bytes:
     root, suite = _junit_suite(name, counts)
     case = _junit_case(suite, "decided", name)
     first_line = message.partition("\n")[0]
-    error = ET.SubElement(case, "error", {"message": _xml_text(first_line), "type": _xml_text(error_type)})
-    error.text = _xml_text(message)
+    error = ET.SubElement(case, "error", {"message": xml_text(first_line), "type": xml_text(error_type)})
+    error.text = xml_text(message)
     return _xml_bytes(root)
 
 
 def _junit_suite(name: str, counts: dict[str, str]) -> tuple[ET.Element, ET.Element]:
     root = ET.Element("testsuites", {"name": "proctor gate", **counts})
-    title = _xml_text(f"proctor gate {name}".strip())
+    title = xml_text(f"proctor gate {name}".strip())
     return root, ET.SubElement(root, "testsuite", {"name": title, **counts})
 
 
 def _junit_case(suite: ET.Element, name: str, *groups: str) -> ET.Element:
     class_name = ".".join(group for group in ("gate", *groups) if group)
-    attributes = {"classname": _xml_text(class_name), "name": _xml_text(name), "time": "0"}
+    attributes = {"classname": xml_text(class_name), "name": xml_text(name), "time": "0"}
     return ET.SubElement(suite, "testcase", attributes)
 
 
 def _xml_bytes(root: ET.Element) -> bytes:
     ET.indent(root)
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
-
-
-def _xml_text(text: str) -> str:
-    return _FORBIDDEN_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -152,6 +152,13 @@ def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
     }
 
 
+def metrics_by_configuration(report: EvalReport) -> dict[str, dict[str, MetricValue]]:
+    """Return the metrics that a table shows by configuration; the name of a single configuration is empty."""
+    if len(report.by_configuration) < 2:
+        return {"": table_metrics(report.metrics)}
+    return {name: table_metrics(metrics) for name, metrics in report.by_configuration.items()}
+
+
 def drop_redundant_metrics(tables: Mapping[str, Mapping[str, MetricValue]]) -> dict[str, dict[str, MetricValue]]:
     """Drop metrics that repeat another metric in every configuration.
 
