@@ -36,7 +36,7 @@ STDOUT = "-"
     multiple=True,
     into="formats",
 )
-@cli.option("--output PATH", "Write to this file or folder; - prints the report.", default=".")
+@cli.option("--output PATH", "Write to this file or folder; - prints the report. Default: this folder.", default=".")
 @cli.history_option
 def command(run: str, *, formats: tuple[str, ...], output: str, history: str | None) -> None:
     """Write the report of a run to a file. RUN is an id, a name, or "latest" (the default); RUN@CONFIGURATION selects

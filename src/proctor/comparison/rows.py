@@ -15,6 +15,7 @@ Row = dict[str, Any]
 METADATA = "metadata."
 # Recorded sessions are too large for a cell.
 SESSION_COLUMN = f"{METADATA}session"
+_VALUES = ("input", "expected", "output")
 _SCALARS = (bool, int, float, str)
 
 
@@ -83,8 +84,10 @@ def list_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def to_pandas(rows: list[Row]) -> Any:
     """Return rows as a pandas DataFrame."""
     pandas = require("pandas", extra="pandas", why="report.to_pandas()")
-    columns = list_columns(rows)
-    return pandas.DataFrame({name: [row.get(name) for row in rows] for name in columns}, columns=columns)
+    columns = {name: [row.get(name) for row in rows] for name in list_columns(rows)}
+    # Otherwise pandas would turn integers into floats where a value is missing.
+    data = {name: pandas.Series(v, dtype=object) if name in _VALUES else v for name, v in columns.items()}
+    return pandas.DataFrame(data, columns=list(data))
 
 
 def to_polars(rows: list[Row]) -> Any:

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from proctor.records import codec
 from proctor.records.comparison import Comparison, Flip, FlipResult
 from proctor.records.formatting import DASH
 from proctor.reports.format import (
@@ -19,6 +18,7 @@ from proctor.reports.format import (
     markdown_table,
     shorten_lines,
     single_line,
+    to_text,
     wrap_lines,
 )
 
@@ -133,9 +133,9 @@ def _flip_facts(shown: ShownFlip) -> Iterator[tuple[str, str]]:
     flip = shown.flip
     if flip.a_result is None or flip.b_result is None:
         return
-    yield "input", _text(flip.input)
+    yield "input", to_text(flip.input)
     if flip.expected is not None:
-        yield "expected", _text(flip.expected)
+        yield "expected", to_text(flip.expected)
     old, new = _start_near_difference(_answer(flip.b_result), _answer(flip.a_result))
     old_label, new_label = _side_labels(shown)
     yield old_label, old
@@ -154,7 +154,7 @@ def _side_labels(shown: ShownFlip) -> tuple[str, str]:
 
 
 def _answer(result: FlipResult) -> str:
-    return f"error: {result.error}" if result.error else _text(result.output) or "(empty)"
+    return f"error: {result.error}" if result.error else to_text(result.output) or "(empty)"
 
 
 def _reasons(result: FlipResult, evaluator: str) -> Iterator[str]:
@@ -162,10 +162,6 @@ def _reasons(result: FlipResult, evaluator: str) -> Iterator[str]:
     for name, score in result.scores.items():
         if not score.passed and score.status != "skipped" and evaluator in ("", name):
             yield f"{score.reason or 'it did not pass'} ({name})"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else codec.to_text(value)
 
 
 def _start_near_difference(old: str, new: str) -> tuple[str, str]:

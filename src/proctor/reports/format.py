@@ -25,9 +25,14 @@ _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+def to_text(value: Any) -> str:
+    """Return a string unchanged, and any other value as JSON."""
+    return value if isinstance(value, str) else codec.to_text(value)
+
+
 def excerpt(value: Any, limit: int) -> str:
     """Return a value as text of about `limit` characters; line breaks are preserved."""
-    text = value if isinstance(value, str) else codec.to_text(value)
+    text = to_text(value)
     hidden_count = len(text) - limit
     if hidden_count > 0:
         text = f"{text[:limit]}… ({format_count(hidden_count, 'more character')})"
@@ -46,7 +51,7 @@ def single_line(value: Any, limit: int) -> str:
 
 def shorten_lines(value: Any, limit: int, lines: int) -> str:
     """Return the start and the end of a text, about `limit` characters on at most `lines` lines."""
-    text = value if isinstance(value, str) else codec.to_text(value)
+    text = to_text(value)
     if len(text) > limit:
         tail = limit // 3
         hidden_count = len(text) - limit
@@ -105,6 +110,40 @@ def fold_text(text: str, width: int, lines: int) -> list[str]:
         shorter = row.rpartition(" ")[0]
         hidden_count += len(row) - len(shorter)
         row = shorter
+
+
+# Names are broken after these characters, and before a dot.
+_NAME_PARTS = re.compile(r"\.?[^._\-/:@ ]*[_\-/:@ ]*")
+
+
+def break_name(name: str, width: int) -> list[str]:
+    """Break a name at its joints into lines of at most `width` columns; longer parts are broken anywhere.
+
+    >>> break_name("semantic_similarity.pass_rate", 20)
+    ['semantic_similarity', '.pass_rate']
+    """
+    from rich.cells import chop_cells
+
+    lines = [""]
+    for part in filter(None, _NAME_PARTS.findall(name)):
+        for piece in chop_cells(part, width) if cell_width(part.rstrip()) > width else [part]:
+            if cell_width(f"{lines[-1]}{piece}".rstrip()) <= width:
+                lines[-1] += piece
+            else:
+                lines.append(piece)
+    return [line.strip() for line in lines if line.strip()] or [name]
+
+
+def join_facts(facts: Sequence[str], width: int) -> list[str]:
+    """Join facts with dots, and break lines between facts if possible."""
+    lines: list[str] = []
+    for fact in facts:
+        joined = f"{lines[-1]} · {fact}" if lines else fact
+        if lines and cell_width(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(fact)
+    return lines
 
 
 def cell_width(text: str) -> int:
