@@ -71,7 +71,7 @@ judge                 0.710       0.705           +0.005     0.4 not enough
                                                                  ≈ 2,400 more
 latency_ms.mean       1,235         900           +37.2% <0.0001 worse
                 1,200–1,270     880–920   +33.3 to +41.1 g +0.50
-cost.mean                 0           0                0       1 not enough
+cost.mean             $0.00       $0.00            $0.00       1 not enough
                                                              g 0 evidence
 
 2 samples passed only in main (lost), 1 only in new (won); score of main → new;

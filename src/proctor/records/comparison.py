@@ -289,11 +289,11 @@ def _cells(delta: MetricDelta) -> tuple[str, ...]:
     kind = delta.kind
     return (
         delta.name,
-        wording.format_value(delta.a, kind),
-        wording.format_value(delta.b, kind),
-        wording.format_change(delta.absolute, kind),
+        wording.format_value(delta.a, kind, delta.name),
+        wording.format_value(delta.b, kind, delta.name),
+        wording.format_change(delta.absolute, kind, metric=delta.name),
         wording.DASH if delta.percentage is None else f"{delta.percentage:+.1f}",
-        wording.format_changes(delta.interval, kind),
+        wording.format_changes(delta.interval, kind, delta.name),
         wording.format_probability(delta.p_adjusted),
         f"{delta.n:,}",
         delta.verdict_text,

@@ -27,9 +27,11 @@ from proctor.records.formatting import (
     format_probability,
     format_range,
     format_value,
+    is_cost,
 )
 from proctor.reports.flips import flip_blocks, flip_lines, list_flips, more_flips, more_lines
 from proctor.reports.format import (
+    break_name,
     disable_links,
     escape_untrusted,
     markdown_table,
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
 FLIPS_SHOWN = 5
 IDS_SHOWN = 5
 MAX_COMPACT_INTERVAL = 11
-MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
+MIN_NAME_WIDTH, MAX_NAME_WIDTH, SIDE_WIDTH, MIN_VERDICT_WIDTH = 16, 32, 12, 10
+# The usual and the smallest width of the other columns.
+NUMBERS_WIDTH, MIN_NUMBERS_WIDTH = 70, 56
 # In narrower terminals there is no gap between columns.
 WIDE_TERMINAL = 88
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
@@ -117,7 +121,7 @@ def _comparison_parts(comparison: Comparison, flips: int, width: int) -> Iterato
         yield styled_text(runs, "dim")
     if comparison.essential():
         yield ""
-        yield _comparison_table(comparison, compact=width < WIDE_TERMINAL)
+        yield _comparison_table(comparison, width)
     yield from _flip_lines(comparison, flips, width)
     notes = [*_unmatched_notes(comparison), *(f"Note: {note}" for note in comparison.notes)]
     table_notes = list(_table_notes(comparison))
@@ -134,20 +138,23 @@ def _name_runs(comparison: Comparison) -> str:
     return "; ".join(f"{name} is run {run}" for name, run in sides if run and run != name)
 
 
-def _comparison_table(comparison: Comparison, *, compact: bool) -> Table:
-    grid = new_table(0 if compact else 1, left=0)
+def _comparison_table(comparison: Comparison, width: int) -> Table:
+    grid = new_table(0 if width < WIDE_TERMINAL else 1, left=0)
     deltas = comparison.essential()
     longest = max(len(delta.name) for delta in deltas)
-    grid.add_column("Metric", overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
+    name_width = max(MIN_NAME_WIDTH, min(MAX_NAME_WIDTH, width - NUMBERS_WIDTH))
+    # Names are broken at their joints, so that the table breaks the verdicts if it is too wide.
+    is_wide_enough = width >= MIN_NAME_WIDTH + MIN_NUMBERS_WIDTH
+    grid.add_column("Metric", overflow="fold", min_width=min(MIN_NAME_WIDTH, longest), no_wrap=is_wide_enough)
     for side in (comparison.a, comparison.b):
-        grid.add_column(styled_text(side, limit=NAME_LIMIT), justify="right", overflow="fold")
+        grid.add_column(_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
     for title in ("Difference", "p, g"):
         grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
     for delta in deltas:
         effect = "" if delta.effect is None else f"\ng {_format_effect(delta.effect)}"
         certainty = f"{format_probability(delta.p_adjusted)}{effect}"
-        cells = (delta.name, *_format_sides(delta), _format_difference(delta), certainty)
+        cells = (_break(delta.name, name_width), *_format_sides(delta), _format_difference(delta), certainty)
         verdict = _cell(_format_verdict(delta, "\n"), COLORS.get(delta.verdict, ""))
         grid.add_row(*map(_cell, cells), verdict)
     return grid
@@ -155,20 +162,20 @@ def _comparison_table(comparison: Comparison, *, compact: bool) -> Table:
 
 def _format_sides(delta: MetricDelta) -> Iterator[str]:
     for number, interval in ((delta.a, delta.a_interval), (delta.b, delta.b_interval)):
-        interval_line = f"\n{_format_interval(interval, delta.kind)}" if interval else ""
-        yield _format_value(number, delta.kind) + interval_line
+        interval_line = f"\n{_format_interval(interval, delta.kind, delta.name)}" if interval else ""
+        yield _format_value(number, delta.kind, delta.name) + interval_line
 
 
-def _format_value(number: float | None, kind: Kind) -> str:
-    if number is None or kind != "number":
-        return format_value(number, kind)
+def _format_value(number: float | None, kind: Kind, metric: str) -> str:
+    if number is None or kind != "number" or is_cost(metric):
+        return format_value(number, kind, metric)
     return f"{number:,.0f}" if 100 <= abs(number) < 1e9 else f"{number:.3g}"
 
 
-def _format_interval(interval: Interval, kind: Kind) -> str:
+def _format_interval(interval: Interval, kind: Kind, metric: str) -> str:
     if kind != "number":
         return format_range(interval, kind)
-    low, high = (_format_value(end, kind) for end in interval)
+    low, high = (_format_value(end, kind, metric) for end in interval)
     # Allow a long interval to break at a space.
     is_compact = interval[0] >= 0 and len(low) + len(high) < MAX_COMPACT_INTERVAL
     return f"{low}–{high}" if is_compact else f"{low} to {high}"
@@ -183,8 +190,8 @@ def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
         return f"{delta.percentage:+.1f}%{interval}"
     if delta.absolute is None:
         return DASH
-    interval = f"{separator}{format_changes(delta.interval, delta.kind)}" if delta.interval else ""
-    return f"{format_change(delta.absolute, delta.kind)}{change_unit(delta.kind)}{interval}"
+    interval = f"{separator}{format_changes(delta.interval, delta.kind, delta.name)}" if delta.interval else ""
+    return f"{format_change(delta.absolute, delta.kind, metric=delta.name)}{change_unit(delta.kind)}{interval}"
 
 
 def _format_effect(g: float | None) -> str:
@@ -295,12 +302,12 @@ def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
     for title in (ranking.field, "95% interval", "n", "Ranks", "P(first)"):
         grid.add_column(styled_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
     for place in ranking.places:
-        grid.add_row(*map(_cell, _ranking_cells(place, kind)))
+        grid.add_row(*map(_cell, _ranking_cells(place, kind, ranking.field)))
     yield grid
     yield styled_text(RANKING_LEGEND, "dim")
 
 
-def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
+def _ranking_cells(place: RankedPlace, kind: Kind, field: str) -> tuple[str, ...]:
     missing = f" ({place.missing:,} missing)" if place.missing else ""
     low, high = place.ranks or (None, None)
     ranks = DASH if low is None else f"{low}" if low == high else f"{low} to {high}"
@@ -308,12 +315,16 @@ def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
     return (
         str(place.rank) if place.value is not None else DASH,
         place.configuration,
-        format_value(place.value, kind),
-        format_range(place.interval, kind),
+        format_value(place.value, kind, field),
+        format_range(place.interval, kind, field),
         f"{place.n:,}{missing}",
         ranks,
         chance,
     )
+
+
+def _break(name: str, width: int) -> str:
+    return "\n".join(break_name(single_line(name, NAME_LIMIT), width))
 
 
 def _cell(content: str, style: str = "") -> Text:

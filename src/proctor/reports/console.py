@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FAILURES_SHOWN = 3
 FLIPS_SHOWN = 3
 LINE_LIMIT = 500
-FOLDED_LINES = 2
+TEXT_LINES, REASON_LINES = 2, 6
 
 
 def show_report(report: EvalReport, file: TextIO | None = None) -> None:
@@ -144,7 +144,8 @@ def _failure_lines(report: EvalReport, width: int) -> Iterator[RenderableType]:
 
 def _labelled_lines(start: str, value: str, width: int, style: str = "") -> Iterator[RenderableType]:
     """Yield a label and its text, folded to a few lines below each other."""
-    for line in hanging_lines(start, fold_text(value, max(20, width - len(start)), FOLDED_LINES)):
+    lines = TEXT_LINES if start.strip() in ("input", "output", "expected") else REASON_LINES
+    for line in hanging_lines(start, fold_text(value, max(20, width - len(start)), lines)):
         yield styled_text(line, style)
 
 

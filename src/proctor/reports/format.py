@@ -6,11 +6,10 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from math import floor, log10
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.records import codec
-from proctor.records.formatting import format_count, format_estimate
+from proctor.records.formatting import format_cost, format_count, format_estimate
 from proctor.records.metric import MetricValue
 
 if TYPE_CHECKING:
@@ -101,15 +100,14 @@ def fold_text(text: str, width: int, lines: int) -> list[str]:
     last = wrap_lines(end[::-1], width)[0][::-1]
     *head, row = rows[: lines - 1]
     hidden_count = len(text) - sum(len(each) + 1 for each in (*head, row, last))
-    while True:
-        note = f"… (≈ {format_estimate(max(1, hidden_count))} characters) …"
-        if not row:
-            return [*head, note if cell_width(note) <= width else "…", last]
-        if cell_width(f"{row} {note}") <= width:
-            return [*head, f"{row} {note}", last]
-        shorter = row.rpartition(" ")[0]
+    while row:
+        shown = f"{row} … (≈ {format_estimate(max(1, hidden_count))} characters) …"
+        if cell_width(shown) <= width:
+            return [*head, shown, last]
+        shorter = row.rpartition(" ")[0] or row[:-1]
         hidden_count += len(row) - len(shorter)
         row = shorter
+    return [*head, "…", last]
 
 
 # Names are broken after these characters, and before a dot.
@@ -165,13 +163,6 @@ def format_percent(value: float) -> str:
     if text == "100.0%" and value < 1:
         return ">99.9%"
     return "<0.1%" if text == "0.0%" and value > 0 else text
-
-
-def format_cost(value: float) -> str:
-    """Format an amount in US dollars with at least two significant digits."""
-    size = abs(value)
-    decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
-    return f"{'-' if value < 0 else ''}${size:,.{decimals}f}"
 
 
 def format_metric(metric: MetricValue) -> str:

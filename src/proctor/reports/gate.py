@@ -63,11 +63,11 @@ def describe_check(check: Check) -> str:
     samples = format_count(check.n, "sample")
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
-    baseline = format_value(check.baseline, check.kind)
+    baseline = format_value(check.baseline, check.kind, check.name)
     facts = [
-        f"{check.name} {format_value(check.value, check.kind)} vs. {baseline}",
+        f"{check.name} {format_value(check.value, check.kind, check.name)} vs. {baseline}",
         _format_difference(check, "95% interval "),
-        f"margin {format_change(check.margin, check.kind, sign='')}",
+        f"margin {_format_margin(check)}",
         add_clusters(samples, check.clusters),
         *_missing_samples(check),
     ]
@@ -112,17 +112,23 @@ def _check_cells(check: Check) -> list[str]:
     return [
         single_line(check.name + configuration, NAME_LIMIT),
         check.verdict,
-        format_value(check.value, check.kind),
-        format_value(check.baseline, check.kind),
+        format_value(check.value, check.kind, check.name),
+        format_value(check.baseline, check.kind, check.name),
         DASH if check.difference is None else _format_difference(check),
-        DASH if check.margin is None else format_change(check.margin, check.kind, sign="") + change_unit(check.kind),
+        DASH if check.margin is None else _format_margin(check) + change_unit(check.kind),
         add_clusters(samples, check.clusters),
     ]
 
 
+def _format_margin(check: Check) -> str:
+    return format_change(check.margin, check.kind, sign="", metric=check.name)
+
+
 def _format_difference(check: Check, label: str = "") -> str:
-    text = f"{format_change(check.difference, check.kind)}{change_unit(check.kind)}"
-    return text if check.interval is None else f"{text} ({label}{format_changes(check.interval, check.kind)})"
+    text = f"{format_change(check.difference, check.kind, metric=check.name)}{change_unit(check.kind)}"
+    if check.interval is None:
+        return text
+    return f"{text} ({label}{format_changes(check.interval, check.kind, check.name)})"
 
 
 def _flip_lines(result: GateResult, width: int) -> Iterator[str]:

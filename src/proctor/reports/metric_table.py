@@ -17,6 +17,7 @@ from proctor.reports.format import (
     single_line,
     styled_text,
 )
+from proctor.reports.summary import describe_size
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 LINE_LIMIT = 500
 MAX_CONFIGURATION_COLUMNS = 3
-MIN_NAME_WIDTH = 12
+# Names of configurations are broken into lines if they leave less room for the names of metrics.
+NAME_WIDTH, MIN_NAME_WIDTH = 24, 12
 # The space between two columns, with values on one line and with values above their intervals.
 WIDE_GAP, NARROW_GAP = 3, 2
 
@@ -49,11 +51,11 @@ def _column_per_configuration(tables: MetricTables, width: int) -> Table:
     name_width = max(map(cell_width, ("Metric", *names)))
     if name_width + _total_width(headings, beside, WIDE_GAP) <= width:
         return _build_table(names, headings, beside, name_width, WIDE_GAP)
-    widths = [_column_width(column) for column in columns]
-    headings = [
-        [*break_name(title, max(column_width, cell_width(size))), size]
-        for (title, size), column_width in zip(headings, widths, strict=True)
-    ]
+    if width - _total_width(headings, columns, NARROW_GAP) < min(name_width, NAME_WIDTH):
+        headings = [
+            [*break_name(title, max(_column_width(column), cell_width(size))), size]
+            for (title, size), column in zip(headings, columns, strict=True)
+        ]
     name_width = min(name_width, max(MIN_NAME_WIDTH, width - _total_width(headings, columns, NARROW_GAP)))
     return _build_table(names, headings, columns, name_width, NARROW_GAP)
 
@@ -117,14 +119,14 @@ def _metric_names(tables: MetricTables) -> Iterable[str]:
 
 def _usual_sample_size(metrics: Mapping[str, MetricValue]) -> str:
     metric = metrics.get("pass_rate") or next(iter(metrics.values()), None)
-    return "" if metric is None else _sample_size(metric)
+    return "" if metric is None else describe_size(metric)
 
 
 def _metric_cell(metric: MetricValue | None, usual_size: str) -> list[str]:
     """Return the value, the interval if there is one, and the number of samples if it is unusual."""
     if metric is None:
         return [DASH]
-    size = _sample_size(metric)
+    size = describe_size(metric)
     interval = f"({format_interval(metric)})" if metric.interval else ""
     return [format_metric(metric), *filter(None, (interval, "" if size == usual_size else size))]
 
@@ -132,7 +134,3 @@ def _metric_cell(metric: MetricValue | None, usual_size: str) -> list[str]:
 def _join_cell(lines: Sequence[str]) -> str:
     has_interval = lines[1:] and lines[1].startswith("(")
     return ", ".join([" ".join(lines[:2]), *lines[2:]] if has_interval else lines)
-
-
-def _sample_size(metric: MetricValue) -> str:
-    return f"n = {metric.n:,}{f', {format_missing(metric)}' if metric.missing else ''}"

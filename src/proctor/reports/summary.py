@@ -11,7 +11,7 @@ from proctor.records.results import Counts
 from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
-from proctor.reports.format import format_interval, format_percent
+from proctor.reports.format import format_interval, format_missing, format_percent
 
 ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
@@ -141,6 +141,17 @@ def score_distributions(metrics: Mapping[str, MetricValue]) -> dict[str, dict[st
             evaluator, _, percentile = name.rpartition(".")
             distributions.setdefault(evaluator, {})[percentile] = metric
     return distributions
+
+
+def has_binary_scores(report: EvalReport, evaluator: str) -> bool:
+    """True if every score of an evaluator is 0 or 1."""
+    values = set(report.results.column(evaluator).values)
+    return bool(values) and values <= {0.0, 1.0}
+
+
+def describe_size(metric: MetricValue) -> str:
+    """Describe how many samples a metric has, and how many are missing."""
+    return f"n = {metric.n:,}{f', {format_missing(metric)}' if metric.missing else ''}"
 
 
 def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
