@@ -64,20 +64,19 @@ def _metadata_columns(sample: Sample[Any, Any]) -> Row:
 
 
 def list_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the columns of all rows; columns of later rows come after the column that precedes them in their row."""
+    """Return the columns of all rows; a column that only later rows have comes before the next one of its row."""
     columns: list[str] = []
     known: set[str] = set()
     for row in rows:
         if known.issuperset(row):
             continue
-        position = 0
-        for name in row:
+        position = len(columns)
+        for name in reversed(row):
             if name in known:
-                position = columns.index(name) + 1
+                position = columns.index(name)
             else:
                 columns.insert(position, name)
                 known.add(name)
-                position += 1
     return columns
 
 
