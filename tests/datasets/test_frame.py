@@ -185,7 +185,8 @@ def test_to_pandas() -> None:
     frame = run().to_pandas()
     assert list(frame["sample_id"]) == ["a", "b"]
     assert [type(value) for value in frame["expected"]] == [int, type(None)]
-    assert list(Dataset.of(frame.rename(columns={"sample_id": "id"}))[0].input for _ in range(1)) == [1]
+    again = Dataset.of(frame[["sample_id", "input", "expected"]].rename(columns={"sample_id": "id"}))
+    assert list(again) == [Sample("a", 1, 2), Sample("b", 2)]
 
 
 def test_to_polars() -> None:
