@@ -189,7 +189,7 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
         if not isinstance(max_missing, int) and not 0 <= max_missing <= 1:
             raise ConfigError(f"must be from 0% to 100%, got {missing}", where="--max-missing", fix=f"write {example}")
     config = decision.GateConfig(
-        decision.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
+        margins.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
         options["max_flips"],
         _parse_directions(options["better"]),
@@ -275,7 +275,7 @@ def _run_file(
 
     evaluation = job.evaluation
     if baseline is not None:
-        decision.require_known_metrics(config, [baseline.side(name) for name in baseline.configurations])
+        margins.require_known_metrics(config, [baseline.side(name) for name in baseline.configurations])
     with cli.redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:

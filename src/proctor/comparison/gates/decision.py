@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.comparison import describe
-from proctor.comparison.compare import COMBINED_METRICS, compare, compare_all
+from proctor.comparison.compare import COMBINED_METRICS, compare_all
 from proctor.comparison.contents import mark_different_samples, unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
 from proctor.comparison.evidence import Evidence
@@ -584,20 +584,3 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
         check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
         check = apply_unmatched_limit(check, comparison, run, accept_changes=config.accept_changes)
         yield apply_cache_limit(check, run.results, run.run)
-
-
-def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
-    """Raise `ConfigError` for a metric that the baseline does not have, before the run costs money."""
-    for side in baseline:
-        requested = request_metrics(side, side, config.metrics, estimate=False)
-        comparison = compare(*requested, better=config.better)
-        for name, share in config.metrics.items():
-            convert_margin(find_delta(comparison, name, [side]), share)
-
-
-def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
-    """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
-    margin_by_metric = margins or {thresholds.DEFAULT_METRIC: None}
-    return {
-        name: margin if metric_margin is None else metric_margin for name, metric_margin in margin_by_metric.items()
-    }

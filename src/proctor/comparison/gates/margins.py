@@ -1,9 +1,9 @@
-"""Find margins that are too narrow for the number of samples: a run with the same results could not pass."""
+"""The margins of a gate: which metrics they are of, and whether they are too narrow for the number of samples."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,9 +11,17 @@ import msgspec
 from proctor.comparison.compare import compare
 from proctor.comparison.contents import unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
-from proctor.comparison.gates.decision import GateConfig, convert_margin, estimate_bounds, find_delta, judge_margin
+from proctor.comparison.gates.decision import (
+    DEFAULT_MARGIN,
+    GateConfig,
+    convert_margin,
+    estimate_bounds,
+    find_delta,
+    judge_margin,
+)
 from proctor.comparison.gates.thresholds import DEFAULT_METRIC
 from proctor.comparison.sides import Side
+from proctor.comparison.statistics import request_metrics
 from proctor.errors import ConfigError
 from proctor.records.formatting import format_count, format_estimate
 from proctor.records.gate import GateResult
@@ -118,3 +126,20 @@ def add_margin_notes(result: GateResult, pairs: Sequence[Pair], config: GateConf
         if narrow.metric in undecided
     ]
     return msgspec.structs.replace(result, notes=tuple(dict.fromkeys((*result.notes, *notes))))
+
+
+def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
+    """Raise `ConfigError` for a metric that the baseline does not have, before the run costs money."""
+    for side in baseline:
+        requested = request_metrics(side, side, config.metrics, estimate=False)
+        comparison = compare(*requested, better=config.better)
+        for name, share in config.metrics.items():
+            convert_margin(find_delta(comparison, name, [side]), share)
+
+
+def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
+    """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
+    margin_by_metric = margins or {DEFAULT_METRIC: None}
+    return {
+        name: margin if metric_margin is None else metric_margin for name, metric_margin in margin_by_metric.items()
+    }
