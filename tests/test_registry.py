@@ -217,7 +217,7 @@ def test_faults_have_suggestions(registry: Registry) -> None:
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
             [
                 "regex_match: its parameters are invalid",
-                "  - mode must be of type 'search' | 'match' | 'fullmatch', got 'find'",
+                "  - mode must be 'search', 'match' or 'fullmatch', got 'find'",
             ],
             ["the keys 'contains', 'exact_match' do not name one evaluator"],
             ["contains: parameters must be a mapping, got 3"],

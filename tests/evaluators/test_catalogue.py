@@ -209,8 +209,8 @@ rules/ends_with
     needs nothing
 rules/keywords
     Passes if the output has the words to include and none of the words to exclude.
-    include: list[str] = []
-    exclude: list[str] = []
+    include: str | list[str] = []
+    exclude: str | list[str] = []
     need: 'all' | 'any' = 'all'
     whole_words: bool = True
     case_sensitive: bool = False
@@ -230,7 +230,7 @@ rules/occurrences
     case_sensitive: bool = False
     needs nothing
 rules/output_language
-    Passes if the output is written in a language, given by its ISO 639-1 code ("de").
+    Passes if the output is written in a language, given by its ISO 639 code ("de", "nb").
     language: str
     needs nothing
 rules/starts_with

@@ -53,7 +53,7 @@ def test_every_fault_is_named_at_once() -> None:
 length: its parameters are invalid
   - unknown parameter 'limits'; did you mean 'limit'?
   - limit is missing (int)
-  - unit must be of type 'word' | 'letter', got 'line'
+  - unit must be 'word' or 'letter', got 'line'
 Fix: its parameters are limit: int, unit: 'word' | 'letter' = 'word'\
 """)
 

@@ -222,7 +222,7 @@ def test_wrong_options_raise_before_anything_runs(options: dict[str, Any], messa
 
 def test_an_unknown_reference_option_is_refused() -> None:
     wrong: Any = "yesterday"
-    with pytest.raises(EvaluatorError, match="unknown reference"):
+    with pytest.raises(EvaluatorError, match="against must be"):
         semantic_similarity("lexical", against=wrong)
 
 

@@ -15,7 +15,14 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.embeddings import TextEmbedder, VectorSimilarity
 from proctor.evaluators.text.quality import relevance
-from proctor.evaluators.text.relevance import TopicMatch, split_pieces
+from proctor.evaluators.text.relevance import (
+    TopicMatch,
+    explain_other_year,
+    is_elliptical,
+    select_likely_pieces,
+    split_pieces,
+)
+from proctor.evaluators.text.request_kind import classify_request
 from proctor.models import weights
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -131,10 +138,108 @@ def test_an_embedder_with_a_floor_of_1_finds_nothing_similar() -> None:
     assert TextEmbedder("lexical", "relevance").details["embedder"] == "lexical"
 
 
+def _need(*names: str) -> None:
+    pytest.importorskip("numpy", reason="the extra `local` is not installed")
+    missing = [name for name in names if weights.find(name) is None]
+    if missing:
+        pytest.skip(f"the weights are not installed: proctor models pull {' '.join(missing)}")
+
+
+def test_a_cross_encoder_tells_answers_from_texts_on_the_same_subject() -> None:
+    _need("minilm", "ms-marco")
+    answer = score(ANSWER, embedder=None)
+    assert answer.passed
+    assert (answer.details["method"], answer.details["model"]) == ("cross-encoder", "local:ms-marco")
+    other = score("Many tourists visit Mostar every summer to see young men dive into the river.", embedder=None)
+    assert other.passed is False
+    assert "does not answer the question" in other.reason
+
+
+def test_an_answer_that_needs_its_question_is_skipped_if_the_cross_encoder_rates_it_low() -> None:
+    _need("minilm", "ms-marco")
+    question = "Which musical has the song On the Street Where You Live?"
+    found = score("The musical is My Fair Lady.", question, embedder=None)
+    assert found.passed or found.status == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "expected"),
+    [
+        ("Which song did she write in 2009?", "The song is called Not Fair.", True),
+        ("What do you call the beam over a door?", "It is called a lintel.", True),
+        ("Who fought in 1931?", "Len Harvey and Jock McAvoy", True),
+        (QUESTION, ELSEWHERE, False),
+        (QUESTION, "The town is popular with tourists.", False),
+    ],
+)
+def test_elliptical_answers_leave_their_subject_to_the_question(question: str, answer: str, expected: bool) -> None:
+    assert is_elliptical(question, answer) is expected
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_other"),
+    [
+        ("Where was the cup held in 1987?", "The cup was held in Rome in 1989.", True),
+        ("Where was the cup held in 1987?", "After Oslo (1986), the cup of 1987 was held in Rome.", False),
+        ("Where was the cup held in 1987?", "The cup was held in Rome.", False),
+        ("Where was the cup held?", "The cup was held in Rome in 1989.", False),
+        ("In which year of the 1930s was it held?", "It was held in 1934.", False),
+        ("In which year of the 1930's was it held?", "It was held in 1934.", False),
+        ("Who won in 1987?", "She won by 1,950.50 points in 2000m.", False),
+    ],
+)
+def test_years_of_another_event_are_found(question: str, answer: str, is_other: bool) -> None:
+    assert bool(explain_other_year(question, answer)) is is_other
+
+
+def test_an_answer_about_another_year_is_skipped_although_the_cross_encoder_rates_it_high() -> None:
+    _need("minilm", "ms-marco")
+    question = "Where was the world cup of rowing held in 1987?"
+    found = score("The world cup of rowing was held in Rome in 1989.", question, embedder=None)
+    assert (found.status, found.details["logit"] > 0) == ("skipped", True)
+    assert "1987, the output about 1989" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (QUESTION, "question"),
+        ("term limits for the senate", "question"),
+        ("Could you please write a poem about rain?", "request"),
+        ("Summarize this text: it rained all day.", "request"),
+        ("I feel sad today.", "statement"),
+        ("What is new? " + "It was a long day. " * 10, "request"),
+    ],
+)
+def test_questions_are_told_from_requests_and_statements(text: str, kind: str) -> None:
+    assert classify_request(text) == kind
+
+
+def test_requests_are_compared_by_nearness() -> None:
+    _need("minilm", "ms-marco")
+    found = score("Soft rain on the roof, a song for the night.", "Write a poem about rain.", embedder=None)
+    assert (found.details["method"], found.details["embedder"]) == ("embeddings", "local:minilm")
+
+
+def test_without_the_cross_encoder_texts_on_the_subject_are_skipped() -> None:
+    _need("minilm")
+    related = score("Tourists like to see the old town of Mostar in summer.", embedder="local:minilm")
+    assert related.status == "skipped"
+    assert "proctor models pull ms-marco" in related.reason
+    assert score(ANSWER, embedder="local:minilm").passed
+    assert score(ELSEWHERE, embedder="local:minilm").passed is False
+
+
+def test_of_a_long_answer_the_first_piece_and_the_most_likely_ones_are_scored() -> None:
+    pieces = [f"piece {number}" for number in range(8)] + [ANSWER]
+    likely = select_likely_pieces(QUESTION, pieces)
+    assert len(likely) == 4
+    assert likely[:2] == ["piece 0", ANSWER]
+
+
 def test_own_answers_pass_and_those_of_other_questions_do_not() -> None:
     folder("01_qa_reference/evouna_tq")
-    if weights.find("minilm") is None:
-        pytest.skip("the weights of minilm are not here: proctor models pull minilm")
+    _need("minilm", "ms-marco")
     name, pairs = next(benchmark.sets(DATA))
     own, other = asyncio.run(benchmark.told(attach(relevance()), pairs[:30]))
     assert name == "EVOUNA TQ, gpt4"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import re
 from typing import Any
@@ -24,6 +25,7 @@ from proctor.evaluators.rules import (
     starts_with,
     text_count,
 )
+from proctor.evaluators.sentences import list_sentences
 from proctor.wiring.registry import Registry
 from tests.evaluators.growth import grows_linearly
 from tests.evaluators.test_structural import folder, registry
@@ -176,10 +178,119 @@ def test_one_of_several_keywords_can_be_enough() -> None:
     assert keywords("fine", exclude=["bad"], need="any").passed
 
 
-@pytest.mark.parametrize("options", [{}, {"include": [""]}, {"exclude": []}])
-def test_keywords_needs_words(options: dict[str, Any]) -> None:
-    with pytest.raises(EvaluatorError, match="no words are given"):
-        attach(keywords, parameters=options)
+@each_row(
+    "options, message",
+    [
+        ({}, "no words are given"),
+        ({"exclude": []}, "no words are given"),
+        ({"include": [""]}, "include must be words that are not empty, got ''"),
+        ({"include": ["a"], "exclude": [" "]}, "exclude must be words that are not empty, got ' '"),
+        ({"include": "", "exclude": [3]}, "got ''(.|\n)*exclude must be"),
+    ],
+)
+def test_keywords_needs_words(options: dict[str, Any], message: str) -> None:
+    """Both when it is attached and when it is called."""
+    with pytest.raises(EvaluatorError, match=message):
+        keywords("text", **options)
+    if options.get("exclude") != [3]:
+        with pytest.raises(EvaluatorError, match=message):
+            attach(keywords, parameters=options)
+
+
+# An output, a word, and whether the word is in the output; None where that cannot be told.
+WORDS = [
+    ("I don’t know.", "don't", True), ("I don't know.", "don’t", True), ("I donʼt know.", "don't", True),
+    ("soft\u00adware is nice", "software", True), ("a zero\u200bwidth space", "zerowidth", True),
+    ("\u2066software\u2069 is nice", "software", True), ("the word co\u2011operate", "co-operate", True),
+    ("He said “Ode to Joy”", '"ode to joy"', True), ("full-width ＡＢＣ here", "abc", True),
+    ("DIE STRASSE IST LANG", "Straße", True), ("Die Straße ist lang", "STRASSE", True),
+    ("the ﬁnal word", "final", True), ("ΣΊΣΥΦΟΣ", "Σίσυφος", True),
+    ("SINIR", "sınır", True), ("sinir", "sınır", False), ("İstanbul", "istanbul", True),
+    ("It costs 3.5 dollars.", "5", False), ("It has 1,005 seats.", "005", False), ("Costs 5.", "5", True),
+    ("I can't go with them.", "can", False), ("John's car", "John", True), ("C'est l'homme.", "homme", True),
+    ("10² metres", "102", False), ("किताब", "ताब", False),
+    ("Two cats are here", "cat", False), ("The résumé is here", "resume", False),
+    ("Я живу в Москве", "Москва", None), ("Er hat viele Häuser", "Haus", None),
+    ("Mieszkam w Krakowie od lat", "Kraków", None),
+    ("Asun Helsingissä nyt ja aina", "Helsinki", None), ("Я живу в Париже", "Москва", False),
+    ("東京都に住む", "京都", None), ("京都に住む", "京都", True), ("東京大学で学ぶ", "大学", None),
+    ("食べる", "食", None),
+    ("犬を見る", "犬", True), ("パンダがいる", "パン", None), ("パンを食べる", "パン", True),
+    ("大阪に住む", "京都", False),
+    ("他住在京都。", "京都", True), ("他在东京都工作", "京都", None), ("这是发展中国家", "中国", None),
+    ("这是水平", "水", None), ("这是水。", "水。", True), ("สวัสดีครับ", "ดี", None), ("เขา ดี มาก", "ดี", True),
+    ("한국은 좋다", "한국", True), ("한국인입니다", "한국", None), ("대학교에 간다", "대학", None),
+    ("학교에서는", "학교", True),
+]  # fmt: skip
+
+
+@each_row("text, word, expected", WORDS)
+def test_a_word_is_found_as_a_reader_sees_it(text: str, word: str, expected: bool | None) -> None:
+    """`exclude` and `occurrences` give the opposite and the same verdict."""
+    score = keywords(text, include=[word])
+    assert score.passed is expected, score.reason
+    assert keywords(text, include=word).passed is expected
+    assert keywords(text, exclude=[word]).passed is (None if expected is None else not expected)
+    assert occurrences(text, text=word, at_least=1).passed is expected
+    assert (score.status == "skipped") == (expected is None)
+
+
+def test_the_reason_of_a_miss_names_a_similar_word() -> None:
+    assert (
+        keywords("There are two cats", include=["cat", "dog"]).reason == "missing: 'cat' ('cats' looks similar), 'dog'"
+    )
+    any_reason = "missing: 'cat or dog' ('cats' looks similar to 'cat')"
+    assert keywords("There are two cats", include=["cat", "dog"], need="any").reason == any_reason
+    assert "'Москве' may be a form of 'Москва'" in keywords("Я живу в Москве", include=["Москва"]).reason
+    assert "'京都' in '東京都に' may be a part of another word" in keywords("東京都に", include=["京都"]).reason
+
+
+def test_a_doubtful_match_matters_only_if_the_verdict_depends_on_it() -> None:
+    text = "京都に住む。東京都にも住む。"
+    assert keywords(text, include=["京都"]).passed is True
+    assert occurrences(text, text="京都", at_least=1).passed is True
+    assert occurrences(text, text="京都", exactly=0).passed is False
+    assert occurrences(text, text="京都", exactly=1).status == "skipped"
+    assert occurrences(text, text="京都", exactly=2, whole_words=False).passed is True
+
+
+def test_an_empty_output_does_not_pass_because_words_are_absent() -> None:
+    assert keywords("", exclude=["bad"]).status == "skipped"
+    assert keywords(" ", include=["good"], exclude=["bad"]).passed is False
+
+
+def test_phrases_at_the_edges_are_found_as_a_reader_sees_them() -> None:
+    assert starts_with("Don't")("Don’t do it").passed is True
+    assert ends_with("STRASSE")("Die lange Straße").passed is True
+    assert starts_with('"')("“Yes.”").passed is False
+
+
+@each_row(
+    "options, parts",
+    [
+        ({"text": "", "exactly": 1}, ["text must not be empty"]),
+        ({"text": "a", "pattern": "b", "exactly": 1}, ["text='a' and pattern='b' exclude each other"]),
+        ({"exactly": 1}, ["text or pattern is missing"]),
+        ({"text": "", "pattern": "("}, ["the required count is missing", "exclude each other", "not a regular"]),
+        ({"text": "a", "exactly": 1, "at_most": -2}, ["at_most must be 0 or more, got -2", "exactly cannot be"]),
+    ],
+)
+def test_all_faults_of_a_call_are_in_one_message(options: dict[str, Any], parts: list[str]) -> None:
+    for call in (lambda: occurrences("text", **options), lambda: attach(occurrences, parameters=options)):
+        with pytest.raises(EvaluatorError) as refused:
+            call()
+        for part in parts:
+            assert part in str(refused.value)
+
+
+def test_an_unknown_value_of_an_option_is_refused_in_a_call_too() -> None:
+    """It would be read as another value."""
+    with pytest.raises(EvaluatorError, match="case must be 'lower', 'upper' or 'title', got 'Lower'"):
+        letter_case("text", case="Lower")  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorError, match="need must be 'all' or 'any', got 'al'"):
+        attach(functools.partial(keywords, include=["a"], need="al"))  # type: ignore[arg-type]
+    with pytest.raises(EvaluatorError, match=r"of must be(.|\n)*at_least=5 is above at_most=2"):
+        text_count("text", of="wrods", at_least=5, at_most=2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +373,7 @@ def test_texts_are_split_into_words_sentences_and_paragraphs() -> None:
     """Numbers and contractions are one word, abbreviations end no sentence, list items are sentences."""
     assert pieces.split_words("Don't count 3.5 as two!") == ["Don't", "count", "3.5", "as", "two"]
     text = "Dr. Who left. Why?\n- milk\n- tea"
-    assert pieces.list_sentences(text) == ["Dr. Who left.", "Why?", "- milk", "- tea"]
+    assert list_sentences(text) == ["Dr. Who left.", "Why?", "- milk", "- tea"]
     assert pieces.split_paragraphs("one\n\ntwo") == pieces.split_paragraphs("one *** two", "***") == ["one", "two"]
 
 
@@ -431,6 +542,32 @@ TWO_SENTENCES = {
 @each_row("language", TWO_SENTENCES)
 def test_the_signs_of_every_script_end_sentences(language: str) -> None:
     assert text_count(TWO_SENTENCES[language], of="sentences", exactly=2).passed is True
+
+
+# A text and its sentences; None if a point may or may not end one.
+POINTS = [
+    ("Das ist z.B. am 3. Mai passiert.", 1), ("Wir kommen am 3. Mai. Es wird gut.", 2),
+    ("Dr. Müller wohnt in St. Pölten. Er ist ca. 40 Jahre alt.", 2), ("Im 19. Jahrhundert war alles anders.", 1),
+    ("Friedrich II. war König. Er starb 1786.", 2), ("Das kommt bzw. Frau Meier bringt es, d.h. Hilfe kommt.", 1),
+    ("Det sker den 3. maj. Vi ses.", 2), ("Hr. Jensen bor her. Han er glad.", 2), ("Han kan f.eks. Danmark godt.", 1),
+    ("Tapaamme 3. toukokuuta. Nähdään.", 2), ("Sejdeme se 3. května. Ahoj.", 2), ("Przyjdę np. Jutro, tj. 3. maja.", 1),
+    ("M. Dupont habite ici. Il est content.", 2), ("El Sr. García vive aquí. Es feliz.", 2),
+    ("Il dott. Rossi abita qui. È felice.", 2), ("Это т.е. Пример для всех.", 1),
+    ("Д. И. Менделеев жил здесь. Он был химиком.", 2), ("ich weiß nicht. das ist so.", 2),
+    ("Der 1. Platz ging an die Mannschaft aus Köln.", None), ("Er wurde 30. Danach ging er.", None),
+    ("Всё это и т.д. Конец.", None),
+    ("I was 3. May was my sister.", 2), ("He turned 30. August was hot for all of us.", 2),
+    ("Mt. Everest is high. It is cold.", 2), ("Das ist gut. Das ist schlecht.", 2),
+]  # fmt: skip
+
+
+@each_row("text, count", POINTS)
+def test_abbreviations_and_ordinals_of_other_languages_end_no_sentence(text: str, count: int | None) -> None:
+    score = text_count(text, of="sentences", exactly=count or 1)
+    assert score.passed is (True if count else None), score.reason
+    # A limit that every count meets or misses decides in any case.
+    assert text_count(text, of="sentences", at_least=1).passed is True
+    assert text_count(text, of="sentences", at_least=9).passed is False
 
 
 @each_row("text", ["这很好。那也是。", "これはいいです。あれも。", "ดีมาก ไปกันเถอะ"])

@@ -267,7 +267,7 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
         ({"policies": ()}, "no policy is selected"),
         ({"policies": (1,)}, "policies must be non-empty strings, got (1,)"),
         ({"policies": "prohibited_claims"}, "it needs the claims"),
-        ({"refusal": "maybe"}, "forbidden or required"),
+        ({"refusal": "maybe"}, "refusal must be 'forbidden', 'required' or None"),
         ({"near": 2}, "near must be between 0 and 1, got 2"),
         ({"rules": {"pii": "x"}}, "a built-in policy has this name"),
         ({"rules": {"tone": "Be kind."}}, "needs a judge"),

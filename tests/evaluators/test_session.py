@@ -327,7 +327,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: slice_contains(dict, later), "expected a plain function"),
         (lambda: tool_sequence([]), "expected is an empty list of tools, so it would always pass"),
         (lambda: tool_sequence(["a"], cast(Any, "ordered")), "mode must be one of 'in_order', 'any_order', 'exact'"),
-        (lambda: tool_sequence(["a"], arguments=cast(Any, "x")), "arguments must be one of 'exact', 'subset'"),
+        (lambda: tool_sequence(["a"], arguments=cast(Any, "x")), "arguments must be 'exact', 'subset'"),
         (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: expected a plain function"),
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],

@@ -284,7 +284,7 @@ def test_other_schemas_are_looked_at_too() -> None:
 
 
 def test_an_unknown_draft_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match="unknown draft '9'"):
+    with pytest.raises(EvaluatorError, match=r"draft must be .*, got '9'"):
         schema_match({}, draft="9")  # type: ignore[arg-type]
 
 

@@ -37,6 +37,7 @@ def test_a_mapping_names_the_model_and_its_options() -> None:
     [
         ("gpt-4o", "'gpt-4o' is not a model address", "anthropic, cached, gemini"),
         ("opnai:gpt-4o", "unknown provider 'opnai'", "did you mean 'openai'"),
+        ("hf:owner/name", "do not write text", "such as openai:gpt-4o"),
         ("json:nothing_here", "no attribute 'nothing_here'", "correct the address"),
         ("python:json:nothing_here", "no attribute", "correct"),
     ],

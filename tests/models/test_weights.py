@@ -235,7 +235,7 @@ def test_the_last_error_of_pip_is_reported(stderr: str, said: str) -> None:
 
 def test_the_known_weights_are_pinned() -> None:
     """Every file has a version, a size and a sha256; the judge has 22 parts."""
-    assert set(weights.CATALOGUE) == {"minilm", "smollm2", "qwen-judge"}
+    assert set(weights.CATALOGUE) == {"minilm", "multilingual", "ms-marco", "languages", "smollm2", "qwen-judge"}
     for name, model in weights.CATALOGUE.items():
         assert model.name == name
         assert model.licence

@@ -22,6 +22,7 @@ QUICK = (
     "pass^3 of 4 tries, n = 60",
     "Rogan-Gladen, 70 + 30 labels, 2000 judged",
     "compare A/A, scores, n = 12",
+    "labels: macro recall covers, n = 40",
     "gate red, equal, margin 2%, n = 500",
 )
 CLAIMS = {claim.name: claim for claim in claims()}

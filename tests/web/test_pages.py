@@ -147,6 +147,15 @@ def test_two_configurations_are_compared(pages: Pages, run_id: str) -> None:
         get(pages, "compare", a=run_id, b=run_id)
 
 
+def test_a_metric_is_shown_by_slice(pages: Pages, run_id: str) -> None:
+    """With the number of samples and an interval for each configuration."""
+    page = get(pages, f"runs/{run_id}/slices", by="topic")
+    assert [(each["value"], each["n"]) for each in page["slices"]][:2] == [("places", 2), (MARKUP, 1)]
+    places = page["slices"][0]["metrics"]["medium"]
+    assert (places["value"], places["n"]) == (1.0, 2)
+    assert get(pages, f"runs/{run_id}/slices", by="tags.rtl")["key"] == "tags"
+
+
 def test_judges_are_compared_with_the_other_evaluators(pages: Pages, run_id: str) -> None:
     """Every two evaluators: how often both have a verdict and agree."""
     page = get(pages, f"runs/{run_id}/judges")

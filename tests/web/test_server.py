@@ -57,13 +57,14 @@ def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int,
 
 
 def test_pages_are_json_and_files_are_the_client(port: int) -> None:
-    """A path of the client that is no file is a page of the client, so that links work."""
+    """Nothing outside the client's folder is served."""
     status, headers, body = ask(port, "/api/runs")
     assert (status, headers["content-type"], len(json.loads(body)["runs"])) == (200, "application/json", 3)
-    for path in ("/", "/runs/20260101", "/../../etc/passwd", "/%2e%2e/server.py"):
-        status, headers, body = ask(port, path)
-        assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
-        assert b"<!doctype html>" in body.lower()
+    status, headers, body = ask(port, "/")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert body.startswith(b"<!doctype html>")
+    for path in ("/runs", "/../../etc/passwd", "/%2e%2e/server.py", "/%2e%2e%2fserver.py", "/."):
+        assert ask(port, path)[0] == 404
     assert ask(port, "/app.js")[1]["content-type"].startswith("text/javascript")
 
 

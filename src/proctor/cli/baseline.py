@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
 
 from proctor.cli.options import CommandGroup, common_options, display_name, option, print_json
 from proctor.errors import UsageError
+
+if TYPE_CHECKING:
+    from proctor.comparison.gates.gaps import Gap
 
 
 @click.group("baseline", cls=CommandGroup)
@@ -28,6 +34,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     proctor baseline set main latest
     """
     from proctor.comparison.gates.gaps import find_worst_metric
+    from proctor.engine.start import selection_warnings
     from proctor.wiring.open_history import current_status, open_history
 
     store = open_history(history)
@@ -58,15 +65,20 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
         print_json({"name": name, "run_id": run_id, "before": previous, "missing": gap.missing})
         return
     click.echo(f"baseline {display_name(name)} now points to run {run_id} ({display_name(metadata.name)})")
-    if gap.evaluator:
-        click.echo(f"warning: {display_name(gap.describe('this run'))}")
-    elif gap.missing:
-        verb = "has" if gap.missing == 1 else "have"
-        click.echo(f"warning: {gap.missing:,} of {gap.total:,} samples {verb} no value of {display_name(metric)}")
+    for warning in (*selection_warnings(metadata), *_describe_gap(metric, gap)):
+        click.echo(f"warning: {display_name(warning)}")
     if previous_run and has_moved:
         click.echo(f"previously: {previous_run.run_id} ({display_name(previous_run.name)})")
     if store.find(name).run_id != run_id:
         click.echo(f"a run is also named {name}: write baseline:{name} for the baseline")
+
+
+def _describe_gap(metric: str, gap: Gap) -> Iterator[str]:
+    if gap.evaluator:
+        yield gap.describe("this run")
+    elif gap.missing:
+        verb = "has" if gap.missing == 1 else "have"
+        yield f"{gap.missing:,} of {gap.total:,} samples {verb} no value of {metric}"
 
 
 @command.command("list")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @option("--plugin MODULE:OBJECT", "Also list the evaluators of this plugin.", multiple=True)
 @json_option
 def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
-    """List the evaluators with their parameters; with NAME, show only that one.
+    """List the evaluators with their parameters; with NAME, also show its card: method, limits, measured figures.
 
     \b
     proctor evaluators
@@ -39,12 +40,12 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json(evaluators)
     else:
-        click.echo(_render(evaluators))
+        click.echo(_render(evaluators, with_card=name is not None))
     for warning in registry.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
 
 
-def _render(evaluators: Iterable[EvaluatorInfo]) -> str:
+def _render(evaluators: Iterable[EvaluatorInfo], *, with_card: bool) -> str:
     lines = []
     ordered = sorted(evaluators, key=lambda info: (info.category, info.name))
     for category, members in groupby(ordered, key=lambda info: info.category):
@@ -55,6 +56,21 @@ def _render(evaluators: Iterable[EvaluatorInfo]) -> str:
             for parameter in info.parameters:
                 default = "required" if parameter.required else f"default {parameter.default!r}"
                 lines.append(f"      {parameter.name}: {parameter.type}, {default}")
+            if with_card:
+                lines += _render_card(info.name)
         lines.append("")
     lines.append("Write not- before a name to invert an evaluator, as in not-contains.")
     return "\n".join(lines)
+
+
+def _render_card(name: str) -> Iterator[str]:
+    from proctor.evaluators.cards import load_cards
+
+    card = load_cards().get(name)
+    if card is None:
+        return
+    yield ""
+    for label, text in card.list_entries():
+        first, *rest = textwrap.wrap(text, 80)
+        yield f"      {label + ':':<11}{first}"
+        yield from (f"{'':<17}{line}" for line in rest)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from proctor.records.run import RunMetadata
 
 ALL = 2**31
+LATEST = "latest"
 # How many recent runs are searched for a similar name.
 RECENT_RUNS = 500
 AGO = re.compile(r"(\d+)([dhm])")
@@ -37,6 +38,60 @@ filter_options = combine(
     option("--configuration NAME", "Select runs with this configuration."),
     time_options,
 )
+
+where_option = option(
+    "--where KEY=VALUE",
+    "Select samples by metadata: topic=billing, user.plan!=free; an empty VALUE selects samples without KEY. Repeat "
+    "for more: values of the same KEY are alternatives.",
+    multiple=True,
+)
+sample_tag_option = option("--sample-tag TAG", "Select samples with this tag; repeat for alternatives.", multiple=True)
+text_option = option(
+    "--text WORDS", "Select samples with these words in the input, output, expected value, reasons or error."
+)
+by_option = option(
+    "--by KEY", "Add a table by the values of a metadata key. Example: topic, user.plan, or tags for each tag."
+)
+
+
+def read_selection(options: Mapping[str, Any]) -> Any:
+    """Return the samples that the options of a command select."""
+    from proctor.records.selection import Selection, parse_conditions
+
+    parse_conditions(options["where"], "--where")
+    return Selection(
+        tuple(options.get("samples", ())),
+        tuple(options["where"]),
+        tuple(options["sample_tag"]),
+        options.get("failed_of"),
+    )
+
+
+def build_select(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the samples to run as an option of the run; None for all."""
+    import msgspec
+
+    return msgspec.to_builtins(read_selection(options)) or None
+
+
+def find_in_time(history: History, reference: str, options: Mapping[str, Any], now: datetime) -> str:
+    """Return the newest run of a name, or of all runs for "latest", that matches --since, --until and --tag.
+
+    The id of a run, or the name of a baseline, is returned unchanged.
+    """
+    query = parse_filters(options, now)
+    if not any(query.values()):
+        return reference
+    name, at, configuration = reference.rpartition("@") if "@" in reference else (reference, "", "")
+    if name != LATEST and not history.runs(limit=1, name=name):
+        return reference
+    runs = history.runs(limit=1, name=None if name == LATEST else name, **query)
+    if not runs:
+        raise UsageError(
+            f"no run {'' if name == LATEST else f'of {name!r} '}matches --since, --until and --tag",
+            fix=f"list its runs: proctor runs{'' if name == LATEST else f' --name {name}'}",
+        )
+    return f"{runs[0].run_id}{at}{configuration}"
 
 
 def parse_filters(options: Mapping[str, Any], now: datetime) -> dict[str, Any]:

@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 
 import click
-import msgspec
 
 from proctor.cli import options as cli
-from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError
 from proctor.reports.formats import ReportFormat, select_formats
 
@@ -58,7 +56,7 @@ def command(run: str, *, formats: tuple[str, ...], output: str, history: str | N
         check_folder(path.parent, "--output")
         check_file(path, OutputType("a report", report_format.signature.encode()), "--output", history)
     opened = open_report(run, open_history(history))
-    report = opened.report if opened.configuration is None else _select(opened.report, opened.configuration)
+    report = opened.report if opened.configuration is None else opened.report.for_configuration(opened.configuration)
     if output == STDOUT:
         click.echo(selected[0].render(report), nl=False)
     for path, report_format in zip(paths, selected, strict=False):
@@ -79,13 +77,3 @@ def _choose_paths(selected: list[ReportFormat], output: str) -> list[Path]:
     if output == STDOUT:
         return []
     return [path / report_format.file_name for report_format in selected] if is_folder else [path]
-
-
-def _select(report: EvalReport, configuration: str) -> EvalReport:
-    report.side(configuration)  # Raises an error that lists the configurations.
-    run = report.metadata
-    if run is not None:
-        configurations = tuple(each for each in run.configurations if each.name == configuration)
-        run = msgspec.structs.replace(run, configurations=configurations, baseline=None)
-    metrics = report.by_configuration.get(configuration, report.metrics)
-    return EvalReport(report.results.for_configuration(configuration), run, metrics)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from proctor.cli import filters
 from proctor.cli import options as cli
 from proctor.cli.evaluation import (
     EVAL_FILE_ENDINGS,
@@ -34,6 +35,10 @@ from proctor.cli.evaluation import (
 @concurrency_option
 @epochs_option
 @limit_option
+@cli.option("--sample ID", "Run only this sample; repeat for more.", multiple=True, into="samples")
+@filters.where_option
+@filters.sample_tag_option
+@cli.option("--failed-of RUN", "Run only the samples that did not pass in RUN, in any configuration.")
 @cli.option(
     "--shuffle [SEED]",
     "Run the samples in random order; with --limit, run a random subset. Default seed: 0.",
@@ -74,6 +79,7 @@ def command(file: Path | None, **options: Any) -> int:
     proctor run                  run the eval.yaml in this folder
     proctor run eval.yaml
     proctor run --dataset qa.jsonl --target app.py:answer -e exact_match
+    proctor run --where topic=billing --failed-of latest
 
     Options override FILE. The history stores the run; --output also writes report.md
     and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
@@ -92,6 +98,7 @@ def command(file: Path | None, **options: Any) -> int:
     _split_formats(options)
     report_files = check_reports(options)
     cli.check_resume_options(options)
+    options["select"] = filters.build_select(options)
     registry = Registry.standard()
     with cli.show_cli_option_names(), cli.redirect_prints(options["as_json"]):
         loaded = load_evaluation(file, options, registry)

@@ -36,14 +36,15 @@ def command(run: str | None, **options: Any) -> None:
     from proctor.wiring.open_history import open_history
 
     history = open_history(options["history"])
-    path = "" if run is None else f"runs/{history.find(run).run_id}"
+    page = "" if run is None else f"#/runs/{history.find(run).run_id}"
     host = options["host"]
     with _listen(host, options["port"]) as listener:
         port = listener.getsockname()[1]
         token = None if host in LOOPBACK else secrets.token_urlsafe(24)
         app = make_app(history, hosts=list_hosts(host, port), token=token)
         shown_host = f"[{host}]" if ":" in host else host
-        address = f"http://{shown_host}:{port}/{path}" + ("" if token is None else f"?token={token}")
+        query = "" if token is None else f"?token={token}"
+        address = f"http://{shown_host}:{port}/{query}{page}"
         click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
         if options["open"]:
             click.launch(address)

@@ -21,6 +21,7 @@ from proctor.comparison.sides import (
     drop_duplicate_pass_rates,
     is_latency_of_two_runs,
 )
+from proctor.comparison.slices import compare_slices
 from proctor.comparison.statistics import list_known_metrics, request_metrics
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
@@ -204,16 +205,17 @@ def compare(
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
+    by: str | None = None,
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
     `metrics` restricts the comparison, by name or as custom metrics, and so the number of tests that p-values are
     corrected for. `better` maps a field to True if higher values are better. `min_difference` is the smallest relevant
     difference of a rate or score. Metrics that combine all evaluators are not comparable if the runs have different
-    evaluators, unless `accept_changes`.
+    evaluators, unless `accept_changes`. `by` is a metadata key, or "tags": its slices are compared too.
     """
     [comparison] = compare_all(
-        [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
+        [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes, by=by
     )
     return comparison
 
@@ -225,6 +227,7 @@ def compare_all(
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
+    by: str | None = None,
 ) -> list[Comparison]:
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
     if not 0 <= min_difference < 1:
@@ -237,9 +240,24 @@ def compare_all(
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
     deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
     names = [metric for metric in metrics or () if isinstance(metric, str)]
-    return [
+    comparisons = [
         _compare_pair(*inputs, accept_changes=accept_changes, flips_of=find_flip_evaluator(names, *inputs[0]))
         for inputs in zip(pairs, selected, deltas, strict=True)
+    ]
+    if by is None:
+        return comparisons
+    slices = compare_slices(
+        selected,
+        comparisons,
+        by,
+        better=better,
+        min_difference=min_difference,
+        accept_changes=accept_changes,
+        is_restricted=metrics is not None,
+    )
+    return [
+        msgspec.structs.replace(comparison, slices=compared)
+        for comparison, compared in zip(comparisons, slices, strict=True)
     ]
 
 
@@ -253,6 +271,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         changes = changes._replace(uneven_coverage=uneven)
     ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
     scales = find_total_scale(a.run), find_total_scale(b.run)
+    biased = _describe_biased_choice(a, b) or _describe_biased_choice(b, a) or _describe_different_choices(a, b)
     comparison = Comparison(
         a.name,
         b.name,
@@ -261,10 +280,11 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         a_run=a.run.run_id if a.run else "",
         b_run=b.run.run_id if b.run else "",
         metrics={
-            name: _drop_verdict(delta_to_scale(delta, *scales), changes) for name, delta in deltas.metrics.items()
+            name: _drop_verdict(delta_to_scale(delta, *scales), changes, biased)
+            for name, delta in deltas.metrics.items()
         },
-        scores={name: _drop_verdict(delta, changes) for name, delta in deltas.scores.items()},
-        fields=deltas.fields,
+        scores={name: _drop_verdict(delta, changes, biased) for name, delta in deltas.scores.items()},
+        fields={name: _drop_verdict(delta, EvaluatorChanges(), biased) for name, delta in deltas.fields.items()},
         flips=find_flips(a, b, flips_of),
         only_a=tuple(name for name in a.samples if name not in ids_b),
         only_b=tuple(name for name in b.samples if name not in ids_a),
@@ -276,12 +296,34 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
         flips_of=flips_of,
+        biased=biased,
     )
     return msgspec.structs.replace(comparison, answer=describe_comparison(comparison))
 
 
-def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges) -> MetricDelta:
-    if not changes.affects(delta.name):
+def _describe_biased_choice(chosen: Side, other: Side) -> str:
+    """Describe that the samples of one side were chosen because they did not pass on the other; empty if not."""
+    run, source = chosen.run, other.run
+    if run is None or run.selected is None or source is None or run.run_id == source.run_id:
+        return ""
+    if not {source.run_id, source.rescored_from}.intersection(run.selected.failed_in):
+        return ""
+    return f"{chosen.name} has only samples that did not pass in run {source.run_id}, a choice that favors it"
+
+
+def _describe_different_choices(a: Side, b: Side) -> str:
+    """Describe that two groups without pairs are different selections of samples; empty if they are not."""
+    shared = set(a.samples) & set(b.samples) - (a.different_samples or frozenset())
+    if a.run is None or b.run is None or a.run.run_id == b.run.run_id or (shared and not a.unpaired):
+        return ""
+    choices = [run.options.select.describe() if run.options.select else "all samples" for run in (a.run, b.run)]
+    if choices[0] == choices[1]:
+        return ""
+    return f"they are different selections of samples: {a.name} is {choices[0]}, {b.name} is {choices[1]}"
+
+
+def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges, biased: str) -> MetricDelta:
+    if not biased and not changes.affects(delta.name):
         return delta
     return msgspec.structs.replace(
         delta, verdict=NOT_COMPARABLE, p=None, p_adjusted=None, effect=None, more_samples=None

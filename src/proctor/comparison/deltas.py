@@ -177,11 +177,12 @@ def _describe_scale(
         kind=kind,
         higher_is_better=better.get(delta.name, direction),
         min_difference=find_min_difference(kind, delta.b, min_difference),
-        interval=delta.interval if kind == "number" else _clip(delta.interval, -1.0, 1.0),
-        a_interval=_clip(delta.a_interval, *limits),
-        b_interval=_clip(delta.b_interval, *limits),
+        interval=delta.interval if kind == "number" else clip_interval(delta.interval, -1.0, 1.0),
+        a_interval=clip_interval(delta.a_interval, *limits),
+        b_interval=clip_interval(delta.b_interval, *limits),
     )
 
 
-def _clip(interval: Interval | None, minimum: float, maximum: float) -> Interval | None:
+def clip_interval(interval: Interval | None, minimum: float, maximum: float) -> Interval | None:
+    """Limit an interval to a range."""
     return interval and (max(minimum, interval[0]), min(maximum, interval[1]))

@@ -27,6 +27,8 @@ def describe_comparison(comparison: Comparison) -> str:
     If the sides were judged by different evaluators, or an evaluator judged far fewer samples on one
     side, the answer starts with that.
     """
+    if comparison.biased:
+        return f"{comparison.a} and {comparison.b} cannot be compared: {comparison.biased}."
     if comparison.evaluator_differences or comparison.uneven:
         return " ".join([_describe_changes(comparison), *_list_verdicts(comparison.essential())])
     strict, rate = comparison.metrics.get(STRICT_PASS_RATE), comparison.metrics.get(PASS_RATE)

@@ -13,6 +13,7 @@ import msgspec
 
 from proctor.comparison.compare import compare, compare_all
 from proctor.comparison.flips import add_flip_texts
+from proctor.comparison.labels import measure_labels
 from proctor.comparison.ranking import RankingEntry, rank
 from proctor.comparison.rows import make_row, to_pandas, to_polars
 from proctor.comparison.sides import (
@@ -24,6 +25,7 @@ from proctor.comparison.sides import (
     is_latency,
     make_side,
 )
+from proctor.comparison.slices import slice_results
 from proctor.comparison.totals import find_total_scale, share_to_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.core.imports import REPORTERS, load_plugin
@@ -40,6 +42,7 @@ from proctor.records.results import Counts, ResultList, Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 from proctor.records.score import SKIPPED_BY_DESIGN, Score, read_parts
+from proctor.records.slices import LabelReport, Slices
 from proctor.records.trial import EvalResult
 
 MetricTable = Mapping[str, MetricValue]
@@ -215,14 +218,15 @@ class EvalReport:
         metrics: Sequence[MetricLike] | None = None,
         better: Mapping[str, bool | None] | None = None,
         min_difference: float = MIN_DIFFERENCE,
+        by: str | None = None,
     ) -> Comparison:
         """Compare configuration `a` with `b`: pass rates, scores, fields, times and costs.
 
         Deltas are a minus b, percentages are relative to b. `metrics` restricts the comparison,
         `better` maps a field to True if higher values are better, and `min_difference` is the smallest relevant
-        difference.
+        difference. `by` is a metadata key, or "tags": the `slices` of the comparison are then compared too.
         """
-        return compare(self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference)
+        return compare(self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference, by=by)
 
     def compare_with_baseline(self) -> list[Comparison]:
         """Compare every other configuration with the run's baseline; empty if the run has none."""
@@ -233,13 +237,56 @@ class EvalReport:
         pairs = [(self.side(name), baseline) for name in self.configurations if name != run.baseline]
         return [add_flip_texts(found, *pair) for found, pair in zip(compare_all(pairs), pairs, strict=True)]
 
+    def for_configuration(self, configuration: str) -> EvalReport:
+        """Return the report of one configuration."""
+        self._require_configuration(configuration)
+        run = self.metadata
+        if run is not None:
+            configurations = tuple(each for each in run.configurations if each.name == configuration)
+            run = msgspec.structs.replace(run, configurations=configurations, baseline=None)
+        metrics = self.by_configuration.get(configuration, self.metrics)
+        return EvalReport(self.results.for_configuration(configuration), run, metrics)
+
+    def _require_configuration(self, name: str) -> None:
+        if name not in self.configurations:
+            raise ConfigError(
+                f"unknown configuration {name!r} in this run", fix=suggest_name(name, self.configurations)
+            )
+
+    def by(self, key: str) -> Slices:
+        """Return the metrics by the values of a metadata key, which may be nested (`user.plan`), or by "tags".
+
+        Each slice has the metrics of every configuration. More than 12 different numbers become at most 5 ranges. If
+        the run has a baseline, or two configurations, the notes name the slices that contradict the total.
+        """
+        total = {name: dict(self.by_configuration.get(name, self.metrics)) for name in self.configurations}
+        slices = slice_results(self.results, self.metadata, self.configurations, key, total)
+        baseline = self.metadata.baseline if self.metadata else None
+        if baseline is None and len(self.configurations) == 2:
+            baseline = self.configurations[1]
+        pairs = [
+            (self.side(name), self.side(baseline)) for name in self.configurations if baseline and name != baseline
+        ]
+        notes = [
+            f"{comparison.a} compared with {comparison.b}: {note}"
+            for comparison in compare_all(pairs, by=key)
+            if comparison.slices is not None
+            for note in comparison.slices.notes
+        ]
+        return msgspec.structs.replace(slices, notes=tuple(notes))
+
+    def labels(self) -> tuple[LabelReport, ...]:
+        """Return precision, recall, F1 and a confusion table of each configuration, if its outputs are labels.
+
+        Outputs are labels if they and the expected values are short texts from a small set; otherwise `problem` says
+        why not. Texts are compared without surrounding spaces, in any case.
+        """
+        return tuple(measure_labels(name, self.results.for_configuration(name)) for name in self.configurations)
+
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""
         selected = configuration if configuration is not None else self._only_configuration()
-        if selected not in self.configurations:
-            raise ConfigError(
-                f"unknown configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
-            )
+        self._require_configuration(selected)
         side = make_side(
             name or selected,
             self.results.for_configuration(selected),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from proctor.core import stopwatch
 
 Work = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]"]
 
@@ -87,6 +91,32 @@ async def run_in_thread(function: Callable[..., Any], *args: Any) -> Any:
         return await threads.run(function, *args)
     finally:
         threads.close()
+
+
+async def compute(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that needs a core, in a thread; no more run at once than there are cores.
+
+    The time limit of the caller starts with the work: waiting for a core does not count.
+    """
+    loop = asyncio.get_running_loop()
+    cores = _free_cores.setdefault(loop, asyncio.Semaphore(count_cores()))
+    with stopwatch.paused():
+        await cores.acquire()
+    try:
+        return await run_in_thread(function, *args)
+    finally:
+        cores.release()
+
+
+# Weak, so that a closed loop leaves nothing behind.
+_free_cores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _raisable(error: BaseException) -> BaseException:

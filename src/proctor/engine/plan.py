@@ -11,6 +11,7 @@ from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records.order import Positions, shuffle_key
 from proctor.records.run import DatasetInfo, RunOptions
 from proctor.records.sample import Sample
+from proctor.records.selection import SelectedSamples
 from proctor.records.trial import Configuration
 
 # The position in the plan, the sample, the configuration, the epoch.
@@ -31,7 +32,10 @@ class Setup:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Setup):
-    """Everything a run consists of; `fields` are the paths that progress events report."""
+    """Everything a run consists of; `fields` are the paths that progress events report.
+
+    `selected_ids` are the samples to run, None for all; `selected` describes them.
+    """
 
     name: str
     dataset: SampleSource
@@ -40,13 +44,16 @@ class Plan(Setup):
     tags: dict[str, str] = field(default_factory=dict)
     baseline: str | None = None
     fields: dict[str, str] = field(default_factory=dict)
+    selected_ids: frozenset[str] | None = None
+    selected: SelectedSamples | None = None
 
 
 def count_trials(plan: Plan, info: DatasetInfo) -> int | None:
     """Count the planned trials; None if the length of the dataset is unknown."""
     if info.length is None:
         return None
-    samples = min(info.length, plan.options.limit or info.length)
+    length = info.length if plan.selected_ids is None else len(plan.selected_ids)
+    samples = min(length, plan.options.limit or length)
     return samples * len(plan.configurations) * plan.options.epochs
 
 
@@ -72,7 +79,11 @@ def plan_jobs(
 
 def ordered_samples(plan: Plan) -> Iterable[NumberedSample]:
     """Return the samples in the order of the run; a shuffled dataset is loaded into memory."""
-    numbered_samples, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
+    numbered_samples: Iterable[NumberedSample] = enumerate(plan.dataset)
+    limit, seed, selected_ids = plan.options.limit, plan.options.shuffle, plan.selected_ids
+    if selected_ids is not None:
+        # The positions in the dataset stay the same, so that a resumed run recognizes them.
+        numbered_samples = ((number, sample) for number, sample in numbered_samples if sample.id in selected_ids)
     if seed is None:
         return islice(numbered_samples, limit)
     return sorted(numbered_samples, key=lambda pair: shuffle_key(seed, pair[1].id))[:limit]

@@ -79,7 +79,16 @@ def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
     if options.limit is not None and stored_options.shuffle != options.shuffle:
         seeds = f"was {stored_options.shuffle}, is {options.shuffle}"
         changes.append(Problem("shuffle", f"{seeds}; with a limit these are other samples"))
+    if (stored_options.select, stored.selected) != (options.select, current.selected):
+        changes.append(Problem("select", _selection_change(stored, current)))
     return [*changes, *_scoring_changes(stored, current)]
+
+
+def _selection_change(stored: RunMetadata, current: RunMetadata) -> str:
+    old, new = (run.options.select.describe() if run.options.select else "all samples" for run in (stored, current))
+    if old == new:
+        return f"the same rules ({old}) select other samples now"
+    return f"was {old}, is {new}"
 
 
 def _target_change(stored: TargetSpec, current: TargetSpec) -> str:
@@ -170,6 +179,14 @@ def identity_warnings(
     return tuple(warnings)
 
 
+def selection_warnings(run: RunMetadata) -> tuple[str, ...]:
+    """Warn that a run has only some samples of its dataset, and which."""
+    if run.selected is None or run.options.select is None:
+        return ()
+    total = "" if run.dataset.length is None else f" of {run.dataset.length:,}"
+    return (f"only {run.selected.count:,}{total} samples were selected: {run.options.select.describe()}",)
+
+
 def require_unchanged(stored_run: RunMetadata, changes: Sequence[Problem], *, allowed: bool) -> None:
     """Raise an error if the evaluation has changed; `allowed` accepts every change except changed evaluators."""
     about_evaluators = any(change.where == "evaluators" for change in changes)
@@ -215,7 +232,8 @@ def begin_run(plan: Plan, info: DatasetInfo, history: History, clock: Clock, con
     """Start a new run."""
     now = clock.now()
     metadata = _describe_run(plan, info, RunMetadata(new_run_id(now), plan.name, now))
-    metadata = msgspec.structs.replace(metadata, warnings=identity_warnings(metadata))
+    warnings = (*selection_warnings(metadata), *identity_warnings(metadata))
+    metadata = msgspec.structs.replace(metadata, warnings=warnings)
     progress = _create_progress(metadata, clock, controls, count_trials(plan, info))
     spending = restore_spending(metadata)
     samples, stop_check = order_samples(plan, controls.decide)
@@ -250,6 +268,7 @@ def resume_run(
     configurations = {c.name: c for c in (*stored_run.configurations, *metadata.configurations)}
     warnings = (
         *(warning for warning in stored_run.warnings if not is_missing_warning(warning)),
+        *selection_warnings(metadata),
         *identity_warnings(metadata, resumed=True),
         *_resume_warnings(changes, stored_run, metadata),
     )
@@ -364,6 +383,7 @@ def _describe_run(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadat
         total=count_trials(plan, info),
         baseline=plan.baseline,
         fields=plan.fields,
+        selected=plan.selected,
     )
     return redact_metadata(metadata)
 

@@ -18,7 +18,7 @@ from proctor.core.clock import Clock
 from proctor.core.isolation import UserCall, outside_task, without_task
 from proctor.core.private_copy import private_copies
 from proctor.core.retry_policy import is_retryable_error, trial_backoff_seconds
-from proctor.core.threads import CallThreads
+from proctor.core.threads import CallThreads, compute
 from proctor.engine import timeouts as limits
 from proctor.engine.cache import CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
 from proctor.engine.output_limits import OutputLimits
@@ -424,7 +424,8 @@ class Scorer:
             if step.mode == "async":
                 call = UserCall(step.score, trial)
             else:
-                call = UserCall(self._threads.run, step.score, trial)
+                run = compute if step.mode == "compute" else self._threads.run
+                call = UserCall(run, step.score, trial)
         finally:
             stopwatch.set_stopwatch(None)
             sessions.current.reset(outer)

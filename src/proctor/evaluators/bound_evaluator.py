@@ -24,6 +24,7 @@ from proctor.evaluators.decorator import (
     get_mark,
     get_name,
     is_factory,
+    raise_for_literals,
     raise_for_types,
     resolve_score,
 )
@@ -54,7 +55,7 @@ from proctor.sessions import current as sessions
 
 _BUILT_IN = "proctor.evaluators."
 
-CallMode = Literal["inline", "thread", "async"]
+CallMode = Literal["inline", "compute", "thread", "async"]
 
 
 class BoundEvaluator:
@@ -239,6 +240,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     checked_options = read_function_options(call, signature).check(options.options, options.name)
     info, check = options.mark[:2] if options.mark else (EvaluatorInfo(options.name), None)
     values = {**options.bound, **checked_options}
+    raise_for_literals(call, values, options.name, check)
     if check is not None:
         try:
             check(values)
@@ -271,8 +273,9 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
         score = _make_pair_scorer(call, threshold, can_share=can_share)
     else:
         score = _make_sync_scorer(call, plan)
-    mode: CallMode = "inline" if info.pure else "thread"
-    return BoundEvaluator(spec, mode, score, needs, is_builtin=info.pure and _is_builtin_without_callbacks(call))
+    is_builtin = _is_builtin_without_callbacks(call)
+    mode: CallMode = "inline" if info.pure else "compute" if is_builtin else "thread"
+    return BoundEvaluator(spec, mode, score, needs, is_builtin=info.pure and is_builtin)
 
 
 class CallPlan(NamedTuple):

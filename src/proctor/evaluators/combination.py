@@ -11,7 +11,7 @@ from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import check_fraction
-from proctor.evaluators.options import to_data
+from proctor.evaluators.options import format_choices, to_data
 from proctor.evaluators.plain_values import NO_OUTPUT
 from proctor.evaluators.score_conversion import as_error, as_score
 from proctor.ports import EvaluatorObject
@@ -216,7 +216,7 @@ def check_skipped(skipped: Any, label: str) -> None:
     """Raise an error for anything but "skip" and "ignore"."""
     choices = list(get_args(Skipped))
     if skipped not in choices:
-        what = f"skipped must be {' or '.join(map(repr, choices))}, got {skipped!r}"
+        what = f"skipped must be {format_choices(choices)}, got {skipped!r}"
         raise EvaluatorError(what, where=label, fix=suggest_name(str(skipped), choices))
 
 
@@ -264,7 +264,8 @@ def combine_scorers(parts: NamedEvaluators, rule: CombineRule) -> tuple[CallMode
 
     if "async" in modes:
         return "async", score_concurrently
-    return "thread" if "thread" in modes else "inline", score
+    mode: CallMode = "thread" if "thread" in modes else "compute" if "compute" in modes else "inline"
+    return mode, score
 
 
 def collect_needs(parts: NamedEvaluators) -> frozenset[str]:
@@ -273,10 +274,11 @@ def collect_needs(parts: NamedEvaluators) -> frozenset[str]:
 
 async def score_async(part: BoundEvaluator, trial: Trial) -> Score:
     """Await the score of any evaluator, in a thread if it may block."""
-    from proctor.core.threads import run_in_thread
+    from proctor.core.threads import compute, run_in_thread
 
-    if part.mode == "thread":
-        return await run_in_thread(part.score, trial)  # type: ignore[no-any-return]
+    if part.mode in ("compute", "thread"):
+        run = compute if part.mode == "compute" else run_in_thread
+        return await run(part.score, trial)  # type: ignore[no-any-return]
     score = part.score(trial)
     return await score if part.mode == "async" else score  # type: ignore[no-any-return]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +14,11 @@ import msgspec
 
 from proctor.core.aliases import COMMON_NAMES, use_common_names
 from proctor.core.identity import get_callable_name
-from proctor.errors import EvaluatorError, suggest_name
+from proctor.errors import EvaluatorError, Problem, join_choices, suggest_name
 from proctor.evaluators.options import (
     SESSION_MARK,
     ParameterInfo,
+    find_literal_problems,
     find_wrong_types,
     format_type,
     read_factory_options,
@@ -33,6 +35,8 @@ ASYNC_ATTRIBUTE = "__async_evaluator__"
 # Holds the original of a built-in evaluator that checks its arguments.
 UNCHECKED = "__unchecked_evaluator__"
 _BUILT_IN = "proctor.evaluators."
+# A union that is not inside brackets.
+_UNION = re.compile(r" \| (?![^\[]*\])")
 
 F = TypeVar("F", bound=Callable[..., Any])
 CheckOptions = Callable[[Mapping[str, Any]], None]
@@ -64,16 +68,42 @@ class CallError(EvaluatorError, TypeError):
 
 
 def raise_for_types(function: Callable[..., Any], values: Mapping[str, Any], label: str) -> None:
-    """Raise a `CallError` that names the first value which does not have the declared type of its parameter."""
+    """Raise a `CallError` that names the values which do not have the declared type of their parameter."""
     info = get_info(function)
     types = {parameter.name: parameter.type for parameter in info.parameters} if info is not None else {}
+    problems = []
     for name, hint in find_wrong_types(function, values).items():
-        expected = types.get(name, format_type(hint))
+        expected = join_choices(_UNION.split(types.get(name, format_type(hint))))
         # The type of evaluators is a union of all their forms, which nobody wants to read.
         expected = {"list[evaluator]": "a list of evaluators", "evaluator": "an evaluator"}.get(expected, expected)
-        what = f"{name} must be {expected}, got {preview(values[name])}"
         fix = f"write {name}=[exact_match]" if "list of evaluators" in expected else f"pass another value as {name}"
-        raise CallError(what, where=label, fix=fix) from None
+        problems.append(Problem(name, f"must be {expected}, got {preview(values[name])}", fix))
+    raise_call_error(problems, label)
+
+
+def raise_call_error(problems: Sequence[Problem], label: str) -> None:
+    """Raise a `CallError` that lists all problems of a call, if there are any."""
+    if len(problems) == 1:
+        fix = problems[0].fix or f"pass another value as {problems[0].where}"
+        raise CallError(str(problems[0]), where=label, fix=fix) from None
+    if problems:
+        raise CallError("its parameters are invalid", where=label, fix="pass other values", problems=problems) from None
+
+
+def raise_for_literals(
+    function: Callable[..., Any], values: Mapping[str, Any], label: str, check: CheckOptions | None
+) -> None:
+    """Raise a `CallError` for values that are not among the literal values, with the problems that `check` finds."""
+    problems = find_literal_problems(function, values)
+    if problems and check is not None:
+        try:
+            check(values)
+        except EvaluatorError as error:
+            problems += error.problems or [Problem("", error.what)]
+        except (TypeError, AttributeError):
+            # A value of a wrong type; the literal values are named first.
+            pass
+    raise_call_error(problems, label)
 
 
 class EvaluatorMark(NamedTuple):
@@ -130,19 +160,22 @@ def evaluator(
         # Also set on the original: the mark is part of the identity of the code that a run calls.
         setattr(function, MARK, evaluator_mark)
         if inspect.isfunction(function) and function.__module__.startswith(_BUILT_IN):
-            return _explain_wrong_calls(function, evaluator_mark.info)  # type: ignore[return-value]
+            return _explain_wrong_calls(function, evaluator_mark)  # type: ignore[return-value]
         return function
 
     return mark if function is None else mark(function)
 
 
-def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> Callable[..., Any]:
-    explain = functools.partial(_raise_call_error, info, function)
+def _explain_wrong_calls(function: Callable[..., Any], mark: EvaluatorMark) -> Callable[..., Any]:
+    explain, label, check = functools.partial(_raise_wrong_call, mark.info, function), mark.info.name, mark.check
+    raise_literals = raise_for_literals
     parameters, aliases, rename = inspect.signature(function).parameters, COMMON_NAMES.keys(), use_common_names
 
     def call(*args: Any, **options: Any) -> Any:
         if not aliases.isdisjoint(options):
             options = rename(options, parameters)
+        if options and options.keys() <= parameters.keys():
+            raise_literals(function, options, label, check)
         try:
             return function(*args, **options)
         except (TypeError, AttributeError):
@@ -155,7 +188,7 @@ def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> C
     return functools.wraps(function)(wrapper)
 
 
-def _raise_call_error(
+def _raise_wrong_call(
     info: EvaluatorInfo, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
     """Raise a `CallError` if the arguments do not match; ignore an error from inside the function."""

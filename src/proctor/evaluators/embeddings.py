@@ -10,9 +10,10 @@ from itertools import combinations
 from operator import mul
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from proctor.core.threads import run_in_thread
+from proctor.core.threads import compute
 from proctor.errors import EvaluatorError, UsageError
-from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_first_unreadable, find_symbols
+from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, find_symbols
+from proctor.evaluators.readable_languages import ENGLISH, explain_unread
 from proctor.models import connect as connections
 from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 from proctor.ports import Embedder
@@ -45,10 +46,10 @@ UNRELATED_TEXTS = (
 
 
 async def run_off_loop(size: int, function: Callable[[Unpack[Arguments]], Result], *args: *Arguments) -> Result:
-    """Call a function; use a thread if it reads many characters."""
+    """Call a function, in a thread when a core is free if it has to read many characters."""
     if size < MIN_THREAD_SIZE:
         return function(*args)
-    result: Result = await run_in_thread(function, *args)
+    result: Result = await compute(function, *args)
     return result
 
 
@@ -95,8 +96,10 @@ class TextEmbedder:
         Embedders that do not declare their languages are trusted. `by_letters` accepts any language if only the
         spelling is compared.
         """
-        is_english_only = self.languages == ("en",) or (self.method == LEXICAL and not by_letters)
-        problem = explain_first_unreadable(texts) if is_english_only else ""
+        if self.languages == ("en",) or (self.method == LEXICAL and not by_letters):
+            problem = explain_unread(texts, (ENGLISH,))
+        else:
+            problem = explain_unread(texts, self.languages) if self.languages else ""
         reader = "the local method" if self.method == LEXICAL else self.embedder.name
         return f"{problem}, which {reader} cannot read; {EMBEDDER_OR_JUDGE_HINT}" if problem else ""
 

@@ -67,6 +67,10 @@ _CODE_LINE = re.compile(
     r"|(?:if|for|else)\b.*[({:]\s*$|.*[;{}]\s*$|[\w.\[\]]+\s*[-+*/|&]?=[^=].*|[\w.]+\(.*\)\s*$"
     r"|.*(?:\w\s?(?:=>|->|&&|\|\||==|!=|<=|>=)\s?[\w(\"']|\w::\w|\+\+|</\w+>).*)"
 )
+# Lines with many function words that are code all the same.
+_SURE_CODE = re.compile(
+    r"\s*(?:for \w+(?:, ?\w+)* in [\w.]+\(.*\):|(?:async )?def \w+\(.*:|return [\w.]+ ?[-+*/%<>=]+ ?[\w.]+)\s*$"
+)
 _MIN_CODE_SHARE, _MAX_CODE_LINES = 0.6, 500
 # Scripts without spaces between words; about two characters make a word.
 _UNSPACED = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
@@ -172,7 +176,7 @@ def explain_foreign(text: str) -> str:
 def find_unknown_word(text: str) -> str:
     """Return the first word that is not known in English, if the text has no function word that is only English."""
     words = re.findall(r"[^\W\d_]+", text[:MAX_CHARACTERS])
-    if any(word.lower() in _load_english_only_words() for word in words):
+    if any(word.lower() in load_english_only_words() for word in words):
         return ""
     return next((word for word in words if len(word) > 2 and not is_english_word(word.lower())), "")
 
@@ -240,7 +244,7 @@ def is_code(text: str) -> bool:
 
 
 def _is_code_line(line: str) -> bool:
-    if _SQL.match(line):
+    if _SQL.match(line) or _SURE_CODE.match(line):
         return True
     if not _CODE_LINE.match(line):
         return False
@@ -308,7 +312,7 @@ def _detect_language(original: list[str]) -> str:
     if not is_upper and sum(map(str.istitle, original)) >= count / 2:
         return _detect_language_of_names(words)
     lowercase_words = words if is_upper else [word for word in original if word.islower()]
-    english_share = sum(word in _load_english_only_words() for word in words) / count
+    english_share = sum(word in load_english_only_words() for word in words) / count
     name, hits = _count_function_words(lowercase_words)
     if hits > 1 and hits / count >= max(_FOREIGN_FUNCTION_WORDS, english_share):
         return name
@@ -323,7 +327,7 @@ def _detect_language(original: list[str]) -> str:
 
 def _detect_language_of_names(words: list[str]) -> str:
     # German capitalizes every noun; its function words distinguish it from names.
-    if any(word in _load_english_only_words() for word in words):
+    if any(word in load_english_only_words() for word in words):
         return ""
     name, hits = _count_function_words(sorted(set(words) - load_english().name_particles))
     return name if hits > 1 and hits >= _FUNCTION_WORDS_AMONG_NAMES * len(set(words)) else ""
@@ -333,7 +337,7 @@ def _detect_short_sentence(original: list[str]) -> str:
     """Return the language of two or three words, if one is its function word and none is English."""
     words = [word.lower() for word in original]
     if all(map(str.istitle, original)) or any(
-        word in _load_english_only_words() or word in load_english().articles for word in words
+        word in load_english_only_words() or word in load_english().articles for word in words
     ):
         return ""
     name, hits = _count_function_words([word for word in words if word not in load_english().name_particles])
@@ -361,8 +365,16 @@ def _count_function_words(words: list[str]) -> tuple[str, int]:
     return ranked[0][0] if is_clear else UNNAMED_LANGUAGE, ranked[0][1]
 
 
+def count_function_words_of(language: str, words: Iterable[str]) -> int:
+    """Return how many different words are function words of a language, given by its English name in lower case."""
+    if language == "english":
+        return len(load_function_words().intersection(words))
+    return sum(language in map(str.lower, _load_languages().get(word, ())) for word in set(words))
+
+
 @functools.cache
-def _load_english_only_words() -> frozenset[str]:
+def load_english_only_words() -> frozenset[str]:
+    """Return the English function words that are no function words of another language."""
     return load_function_words() - _load_languages().keys()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal
@@ -54,8 +54,8 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
     list of generated questions.
 
     Strings are compared in Unicode's composed form (NFC). True is not 1, and NaN equals nothing. A
-    list equals a tuple, or an array, of the same items. NumPy scalars, Decimal and Fraction are
-    compared as numbers; dataclasses, structs and models by their JSON form.
+    list equals a tuple, or an array, of the same items; a set equals only a set. NumPy scalars, Decimal
+    and Fraction are compared as numbers; dataclasses, structs and models by their JSON form.
 
     >>> exact_match("Paris", "Paris").passed
     True
@@ -294,6 +294,9 @@ def _is_equal(left: Any, right: Any, same: SameText) -> bool:
     left_type = type(left)
     if left_type is type(right) and left_type in _SIMPLE:
         return same(left, right) if left_type is str else bool(left == right)
+    if isinstance(left, Set) is not isinstance(right, Set):
+        # A set has no order, so it equals no list.
+        return False
     left, right = to_plain(left), to_plain(right)
     if isinstance(left, str) and isinstance(right, str):
         return same(left, right)

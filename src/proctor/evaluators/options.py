@@ -18,7 +18,7 @@ import msgspec
 
 from proctor.core.aliases import use_common_names
 from proctor.core.identity import find_address
-from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
+from proctor.errors import EvaluatorError, Problem, UsageError, join_choices, suggest_name
 from proctor.records import codec
 from proctor.records.numbers import read_percent
 from proctor.records.run import EvaluatorSpec
@@ -260,7 +260,7 @@ class OptionSet(typing.NamedTuple):
             try:
                 converted[name] = _convert(value, hint)
             except msgspec.ValidationError:
-                problems.append(Problem(name, f"must be of type {format_type(hint)}, got {value!r}"))
+                problems.append(Problem(name, f"must be {describe_type(hint)}, got {value!r}"))
         if problems:
             parameter_list = ", ".join(
                 f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe()
@@ -311,6 +311,35 @@ def find_wrong_types(function: Callable[..., Any], values: Mapping[str, Any]) ->
         if not fits:
             wrong[name] = hint
     return wrong
+
+
+def find_literal_problems(function: Callable[..., Any], values: Mapping[str, Any]) -> list[Problem]:
+    """Return a problem for each value that is not one of the literal values of its parameter."""
+    literals = list_literals(getattr(function, "func", function)) if values else {}
+    return [
+        Problem(name, f"must be {format_choices(literals[name])}, got {value!r}", _suggest(value, literals[name]))
+        for name, value in values.items()
+        if name in literals and not any(type(value) is type(choice) and value == choice for choice in literals[name])
+    ]
+
+
+def _suggest(value: Any, choices: Iterable[Any]) -> str:
+    suggestion = suggest_name(str(value).lower(), map(str, choices))
+    return suggestion if suggestion.startswith("did you mean") else ""
+
+
+@functools.cache
+def list_literals(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
+    """Return the values of the parameters that accept only certain values, or None as well."""
+    literals = {}
+    for name, hint in resolve_hints(function).items():
+        is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        members = typing.get_args(hint) if is_union else (hint,)
+        if all(member is types.NoneType or typing.get_origin(member) is typing.Literal for member in members):
+            # The arguments of None are empty.
+            values = [value for member in members for value in typing.get_args(member)]
+            literals[name] = tuple(values) + (None,) * (types.NoneType in members)
+    return literals
 
 
 def call_factory(factory: Callable[..., Any], options: Mapping[str, Any], label: str) -> Any:
@@ -374,6 +403,21 @@ def format_type(hint: Any) -> str:
     name = str(_TYPE_NAMES.get(base) or getattr(base, "__name__", base))
     inner = ", ".join(format_type(argument) for argument in arguments if argument is not ...)
     return f"{name}[{inner}]" if inner else name
+
+
+def describe_type(hint: Any) -> str:
+    """Return what a value must be, in a sentence: "of type int", or "'auto', 'higher' or 'lower'" for a literal."""
+    members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    literals = [member for member in members if typing.get_origin(member) is typing.Literal]
+    if not literals:
+        return f"of type {format_type(hint)}"
+    others = [format_type(member) for member in members if member not in literals]
+    return join_choices([*(repr(value) for literal in literals for value in typing.get_args(literal)), *others])
+
+
+def format_choices(values: Iterable[Any]) -> str:
+    """Write values as alternatives: "'a', 'b' or 'c'"."""
+    return join_choices(map(repr, values))
 
 
 def _get_meta(hint: Any) -> msgspec.Meta:

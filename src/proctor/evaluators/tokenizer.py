@@ -94,8 +94,13 @@ def split_sentences(text: str) -> list[str]:
     # The splitter loads its data on import.
     import nupunkt
 
+    return [str(sentence) for block in split_blocks(text) for sentence in nupunkt.sent_tokenize(block)]
+
+
+def split_blocks(text: str) -> list[str]:
+    """Split a text into paragraphs and list items, each on one line."""
     blocks = (" ".join(block.split()) for block in _BLOCK_END.split(text))
-    return [str(sentence) for block in blocks if block for sentence in nupunkt.sent_tokenize(block)]
+    return [block for block in blocks if block]
 
 
 def split_words(sentence: str) -> list[Word]:

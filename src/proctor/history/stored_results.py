@@ -279,6 +279,10 @@ class StoredResults:
                 for index, name in enumerate(self._evaluators)
             },
             {name: array("d", columns[block.FIRST_NUMBER + index]) for index, name in enumerate(self._evaluators)},
+            {
+                name: bytes(marks[index] for marks in columns[block.MARKS]).translate(MARK_OUTCOMES)
+                for index, name in enumerate(self._evaluators)
+            },
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:

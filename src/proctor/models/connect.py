@@ -18,6 +18,11 @@ from proctor.ports import Embedder, Mailbox, ProviderAdapter
 
 # The plugin name for functions, chat models and clients that users pass in.
 PYTHON = "python"
+HF = "hf"
+HF_FIX = (
+    "pass a model that writes text, such as openai:gpt-4o; hf: models fit "
+    'semantic_similarity(embedder="hf:…") and relevance(model="hf:…")'
+)
 # The user and password of an address, even of a malformed address.
 _CREDENTIALS = re.compile(r"^(\w*:?/*).*@", re.DOTALL)
 # The names of each provider's models.
@@ -153,6 +158,10 @@ def _connect_address(address: str, options: Mapping[str, Any], group: str, noun:
         fix = suggest_name(scheme, known_schemes)
         if not fix.startswith("did you mean"):
             fix = f"correct the address: PROVIDER:NAME (providers: {', '.join(known_schemes)}) or module:attribute"
+        if scheme == HF and noun == "model":
+            raise ModelError(
+                "hf: models classify and embed, but do not write text", where=address, fix=HF_FIX
+            ) from None
         raise ModelError(f"unknown provider {scheme!r}, and {error.what}", where=address, fix=fix) from None
     if isinstance(target, str) and target == address:
         raise ModelError("the address refers to itself", where=address)

@@ -8,18 +8,20 @@ import hashlib
 import math
 import threading
 from array import array
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from proctor.core import resource_scope
+from proctor.core import resource_scope, stopwatch
 from proctor.errors import CallFailed
 from proctor.models.model_calls import CallContext, call_context
 from proctor.ports import Embedder
 
 BATCH_SIZE = 64
-# In numbers of 4 bytes: about 87,000 texts of 384 numbers, or 10,900 texts of 3,072 numbers.
+# Computing a batch of this size takes about a second on one core.
+LOCAL_BATCH_CHARACTERS = 8_000
+# Numbers of 4 bytes: about 87,000 texts of 384 numbers, or 10,900 of 3,072.
 MAX_CACHED_NUMBERS = 33_500_000
 
 Vector = Sequence[float]
@@ -28,9 +30,10 @@ Vector = Sequence[float]
 class CachedEmbedder:
     """Wraps an embedder: batches texts and caches vectors.
 
-    Texts that arrive together, or while a batch runs, share a batch of at most `batch_size`; up to `concurrency`
-    batches run concurrently. Vectors are cached as 32-bit numbers; the least recently used are dropped first. Threads
-    and event loops may share it.
+    Texts of the same moment, or of the time while a batch runs, share a batch of at most `batch_size` texts and
+    about `batch_characters`; up to `concurrency` batches run at once. The time limit of a caller starts with the
+    batch of its last text: waiting for other batches does not count. Vectors are cached as 32-bit numbers; the least
+    recently used are dropped first. Threads and event loops may share it.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class CachedEmbedder:
         embedder: Embedder,
         *,
         batch_size: int = BATCH_SIZE,
+        batch_characters: float = math.inf,
         concurrency: int = 1,
         max_numbers: int = MAX_CACHED_NUMBERS,
     ) -> None:
@@ -45,7 +49,8 @@ class CachedEmbedder:
         self.name, self.method = embedder.name, embedder.method
         # None if the embedder does not declare its languages.
         self.languages: tuple[str, ...] | None = getattr(embedder, "languages", None)
-        self._batch_size, self._concurrency = batch_size, concurrency
+        self._batch_size, self._batch_characters = batch_size, batch_characters
+        self._concurrency = concurrency
         self._cache = _VectorCache(max_numbers)
         self._length = 0
         # Weak references, so that a closed loop leaves nothing behind.
@@ -57,7 +62,7 @@ class CachedEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         vectors: dict[str, Vector] = {}
-        pending: dict[str, asyncio.Future[Any]] = {}
+        pending: dict[str, _QueuedText] = {}
         queue = self._queues.setdefault(asyncio.get_running_loop(), _TextQueue())
         for text in dict.fromkeys(texts):
             vector = self._cache.get(text)
@@ -69,9 +74,11 @@ class CachedEmbedder:
             if len(queue.workers) < self._concurrency:
                 queue.start_worker(self._work(queue))
             # Not `gather`: cancelling one caller must not cancel the futures of the others.
-            await asyncio.wait(pending.values())
-        for text, future in pending.items():
-            result = future.result()
+            with stopwatch.paused():
+                await asyncio.wait([queued.start for queued in pending.values()])
+            await asyncio.wait([queued.vector for queued in pending.values()])
+        for text, queued in pending.items():
+            result = queued.vector.result()
             if isinstance(result, BaseException):
                 raise result
             vectors[text] = result
@@ -83,7 +90,7 @@ class CachedEmbedder:
         await asyncio.sleep(0)
         async with resource_scope.ResourceScope():
             try:
-                while batch := queue.take(self._batch_size):
+                while batch := queue.take(self._batch_size, self._batch_characters):
                     try:
                         await self._embed_batch(queue, batch)
                     finally:
@@ -138,19 +145,27 @@ def shared_embedder(key: Hashable, make: Callable[[], CachedEmbedder]) -> Cached
         return embedder
 
 
+class _QueuedText(NamedTuple):
+    """The start of a text's batch, and its vector or error."""
+
+    start: asyncio.Future[None]
+    vector: asyncio.Future[Any]
+
+
 class _TextQueue:
     """The texts of one event loop that wait for a batch, and the futures of their vectors."""
 
     def __init__(self) -> None:
-        self._waiting: list[str] = []
-        self._futures: dict[str, asyncio.Future[Any]] = {}
+        self._waiting: deque[str] = deque()
+        self._queued: dict[str, _QueuedText] = {}
         self.workers: set[asyncio.Task[None] | None] = set()
 
-    def add(self, text: str) -> asyncio.Future[Any]:
-        if text not in self._futures:
-            self._futures[text] = asyncio.get_running_loop().create_future()
+    def add(self, text: str) -> _QueuedText:
+        if text not in self._queued:
+            loop = asyncio.get_running_loop()
+            self._queued[text] = _QueuedText(loop.create_future(), loop.create_future())
             self._waiting.append(text)
-        return self._futures[text]
+        return self._queued[text]
 
     def start_worker(self, work: Coroutine[Any, Any, None]) -> None:
         # A new context: a batch serves many trials, so it belongs to no session. Only the run's
@@ -159,18 +174,25 @@ class _TextQueue:
         context.run(call_context.set, CallContext(call_context.get().spending))
         self.workers.add(asyncio.get_running_loop().create_task(work, context=context))
 
-    def take(self, count: int) -> list[str]:
-        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+    def take(self, count: int, characters: float) -> list[str]:
+        """Return the texts of the next batch: at least one, if any waits."""
+        batch: list[str] = []
+        size = 0
+        while self._waiting and len(batch) < count and size < characters:
+            text = self._waiting.popleft()
+            self._queued[text].start.set_result(None)
+            batch.append(text)
+            size += len(text)
         return batch
 
     def resolve(self, text: str, result: Any) -> None:
-        self._futures.pop(text).set_result(result)
+        self._queued.pop(text).vector.set_result(result)
 
     def cancel(self, batch: Sequence[str]) -> None:
         """Cancel texts without a result, because the loop ends."""
         for text in batch:
-            if text in self._futures:
-                self._futures.pop(text).cancel()
+            if text in self._queued:
+                self._queued.pop(text).vector.cancel()
 
 
 class _VectorCache:

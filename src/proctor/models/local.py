@@ -81,7 +81,7 @@ START_SECONDS = 120.0
 END_SECONDS = 5.0
 LOG_TAIL_BYTES = 600
 # Weights that are not language models.
-EMBEDDERS = frozenset({"minilm"})
+EMBEDDERS = frozenset({"minilm", "multilingual"})
 # Small models may never stop, for example inside a JSON string.
 MAX_TOKENS = 512
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from string import Template
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from proctor.core import optional as extras
 from proctor.core.resources import describe_conversion, describe_decode_error, describe_os_error
 from proctor.core.yaml_text import InvalidYAML, load_yaml
-from proctor.errors import ModelError, Problem, suggest_name
+from proctor.errors import ModelError, Problem, join_choices, suggest_name
 from proctor.records import codec
 from proctor.records.session import Message
 from proctor.records.validation import describe_types
@@ -79,6 +79,9 @@ def is_of_type(value: Any, kind: Any) -> bool:
 
 
 def type_name(kind: Any) -> str:
+    """Return the name of a type; a literal type is written as its values: "'short' or 'long'"."""
+    if get_origin(kind) is Literal:
+        return join_choices(map(repr, get_args(kind)))
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 

@@ -93,9 +93,10 @@ class SessionEvaluator(Protocol[JudgedT, ReferenceT]):
 class AttachedEvaluator(Protocol):
     """An evaluator that is ready to be called by the engine.
 
-    `mode` is "inline" (quick and pure), "thread" (may block) or "async" (returns an awaitable). `needs` lists what it
-    reads besides the trial: "context" (the configuration's options, the baseline), "epochs" (all epochs of the sample).
-    A `group` holds several evaluators of one field. `is_builtin` is True if it runs only Proctor's own code.
+    `mode` is "inline" (quick and pure), "compute" (needs a core), "thread" (may block) or "async" (returns an
+    awaitable). `needs` says what it reads besides the trial: "context" (the configuration's options, the baseline),
+    "epochs" (all repeats of the sample). A `group` holds several evaluators of one field. `is_builtin` is True if it
+    runs only Proctor's own code.
     """
 
     @property

@@ -151,6 +151,48 @@ def share_limit(lost: int, won: int, limit: int) -> tuple[int, int]:
     return lost_count, min(won, limit - lost_count)
 
 
+class ComparedSlice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One slice of a comparison: its common samples, and its deltas by metric.
+
+    The `interval` of each delta has the confidence of the table, its `p_adjusted` is corrected for all slices.
+    `reversed` are the metrics whose difference is opposite to the total.
+    """
+
+    label: str
+    samples: int
+    deltas: dict[str, MetricDelta] = {}
+    reversed: tuple[str, ...] = ()
+
+
+class ComparedSlices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A comparison by the values of a metadata key, or by tag.
+
+    p-values are corrected (Holm) for the `tests` of all slices and metrics. The intervals have such a `confidence`
+    that all of them hold together with 95% (Bonferroni). A slice contradicts the total if its difference has the
+    other sign, its corrected p-value is at most 5%, and its interval excludes 0; `notes` describe those.
+    """
+
+    key: str
+    slices: tuple[ComparedSlice, ...] = ()
+    tests: int = 0
+    confidence: float = 0.95
+    overlapping: bool = False
+    binned: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[ComparedSlice]:
+        return iter(self.slices)
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    def __getitem__(self, label: str) -> ComparedSlice:
+        for each in self.slices:
+            if each.label == label:
+                return each
+        raise KeyError(label)
+
+
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Side `a` compared with side `b`: two runs, or two configurations of one run.
 
@@ -162,7 +204,9 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     corrected for. `a_run` and `b_run` are run ids. `evaluator_differences` describes evaluators that differ, and
     `uneven` evaluators that judged far fewer samples on one side: metrics over all evaluators are then "not
     comparable". `other_content` are ids with different samples on each side, which are not paired. `unpaired` means
-    that all samples are compared as two groups.
+    that all samples are compared as two groups. `slices` is the comparison by a metadata key, if one was named.
+    `biased` says why nothing can be compared: the samples of one run were chosen because they did not pass in the
+    other, or the runs are two groups of other selections.
     """
 
     a: str
@@ -186,6 +230,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     other_content: tuple[str, ...] = ()
     unpaired: bool = False
     flips_of: str = ""
+    slices: ComparedSlices | None = None
+    biased: str = ""
 
     @property
     def groups(self) -> tuple[tuple[str, Mapping[str, MetricDelta]], ...]:

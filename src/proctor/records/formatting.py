@@ -99,3 +99,12 @@ def format_estimate(count: int) -> str:
     """Format an estimated number of samples, rounded up to two digits."""
     step = 10 ** max(0, len(str(count)) - 2)
     return f"{-(-count // step) * step:,}"
+
+
+def format_confidence(confidence: float) -> str:
+    """Format the confidence of an interval: 95%, 99.17%.
+
+    >>> format_confidence(0.95), format_confidence(1 - 0.05 / 6)
+    ('95%', '99.17%')
+    """
+    return f"{100 * confidence:.2f}".rstrip("0").rstrip(".") + "%"

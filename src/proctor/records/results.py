@@ -75,8 +75,8 @@ class ModelUsage(NamedTuple):
 class Figures(msgspec.Struct, frozen=True):
     """The numbers of all results as columns, all in the same order.
 
-    NaN is a missing number. `clusters` are the clusters of the samples, None if no sample has one. `passes` (1 or 0)
-    and `scores` are keyed by evaluator.
+    NaN is a missing number. `clusters` are the clusters of the samples, None if no sample has one. `passes` (1 or 0),
+    `scores` and `marks` (the outcomes, as indexes of OUTCOMES) are keyed by evaluator.
     """
 
     sample_ids: list[str]
@@ -88,6 +88,7 @@ class Figures(msgspec.Struct, frozen=True):
     clusters: list[str | None] | None
     passes: dict[str, array[float]]
     scores: dict[str, array[float]]
+    marks: dict[str, bytes]
 
 
 class Results(Protocol):
@@ -244,6 +245,7 @@ class ResultList:
                 name: to_array(score.value if score and o in PASS_VALUES else None for score, o in pairs)
                 for name, pairs in by_name.items()
             },
+            {name: bytes(OUTCOMES.index(outcome) for _, outcome in pairs) for name, pairs in by_name.items()},
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
@@ -270,10 +272,6 @@ class ResultList:
         trials = [result.trial for result in self._results]
         names = list(dict.fromkeys(trial.configuration for trial in trials))
         indexes = {name: index for index, name in enumerate(names)}
-        marks = {
-            name: bytes(OUTCOMES.index(find_outcome(result, name)) for result in self._results)
-            for name in figures.scores
-        }
         columns = ResultColumns(
             figures.sample_ids,
             range(len(trials)),
@@ -285,7 +283,7 @@ class ResultList:
             figures.latencies,
             figures.tokens,
             figures.costs,
-            marks,
+            figures.marks,
             figures.scores,
         )
         return arrange(columns, names)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 
 from proctor.records.score import Skipped
+from proctor.records.selection import SelectedSamples, Selection
 from proctor.records.trial import Configuration
 
 
@@ -96,7 +97,8 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     `limit`, for their selection. `cache` reuses earlier outputs and judge responses. `redact` sets what is removed
     before storing: secrets, secrets and personal data, or nothing. `max_output_bytes` limits the size of an output as
     JSON, of a session, and of the details of a score. `skipped` is the effect of a skipped check on its result: "skip"
-    (the result is skipped too, unless another check failed) or "ignore" (the other checks decide).
+    (the result is skipped too, unless another check failed) or "ignore" (the other checks decide). `select` runs only
+    some samples; a `limit` counts those.
     """
 
     concurrency: Positive = 20
@@ -114,6 +116,7 @@ class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     shuffle: int | None = None
     max_output_bytes: Positive = 10_000_000
     skipped: Skipped = "skip"
+    select: Selection | None = None
 
 
 class RunOptionsKwargs(TypedDict, total=False):
@@ -134,6 +137,7 @@ class RunOptionsKwargs(TypedDict, total=False):
     shuffle: int | None
     max_output_bytes: int
     skipped: Skipped
+    select: Mapping[str, Any] | Selection | None
 
 
 class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -251,7 +255,8 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     `baseline` is the configuration that the other configurations are compared with; `fields` are the paths of the
     selected fields by name. `redacted` counts the removed strings by kind. `stopped_early` is set if a completed run
     left out some of its trials. `planned_samples` are the sample ids of a submitted run in the order of its plan, until
-    all results are collected. `cached_outputs` counts outputs from the cache, None if no cache was in use.
+    all results are collected. `cached_outputs` counts outputs from the cache, None if no cache was in use. `selected`
+    describes the samples that `options.select` selects.
     """
 
     run_id: str
@@ -278,3 +283,11 @@ class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     stopped_early: StoppedEarly | None = None
     planned_samples: tuple[str, ...] = ()
     cached_outputs: CachedOutputs | None = None
+    selected: SelectedSamples | None = None
+
+    @property
+    def planned_length(self) -> int | None:
+        """The number of samples that the run was to run: all, some, or those within a limit; None if unknown."""
+        length = self.dataset.length if self.selected is None else self.selected.count
+        limit = self.options.limit
+        return length if length is None or limit is None else min(length, limit)

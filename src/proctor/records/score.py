@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from math import fsum
+from math import fsum, inf
 from typing import Any, Literal
 
 import msgspec
@@ -69,7 +69,11 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         """Convert any number from 0 to 1 to a float, including NumPy numbers and decimals."""
         value: Any = unbox(self.value)
         if not is_fraction(value):
-            fix = f"write Score({float(value)}, {value})" if isinstance(value, bool) else _NO_VERDICT
+            fix = _NO_VERDICT
+            if isinstance(value, bool):
+                fix = f"write Score({float(value)}, {value})"
+            elif isinstance(value, int | float) and 1 < value < inf:
+                fix = f"divide a rating by the highest value of its scale, as in value / 5; {_NO_VERDICT}"
             raise InvalidRecord(f"Score.value must be a number from 0 to 1, got {self.value!r}", fix=fix)
         msgspec.structs.force_setattr(self, "value", float(value))
 

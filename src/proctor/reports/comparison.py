@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.comparison import (
     BOOTSTRAP,
+    ComparedSlices,
     Comparison,
     Flip,
     Interval,
@@ -22,6 +23,7 @@ from proctor.records.formatting import (
     change_unit,
     format_change,
     format_changes,
+    format_confidence,
     format_count,
     format_estimate,
     format_probability,
@@ -101,6 +103,7 @@ def render_markdown(comparison: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
         sides = (single_line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
         titles = ("Metric", *sides, "Difference (95%)", "p", "Effect", "n", "Verdict")
         blocks.append(disable_links(markdown_table(titles, map(_markdown_row, deltas))))
+    blocks += _markdown_slices(comparison)
     blocks += _markdown_flips(comparison, flips)
     notes = [*_unmatched_notes(comparison), *comparison.notes, *_table_notes(comparison, MARKDOWN_LEGEND)]
     if notes:
@@ -122,6 +125,7 @@ def _comparison_parts(comparison: Comparison, flips: int, width: int) -> Iterato
     if comparison.essential():
         yield ""
         yield _comparison_table(comparison, width)
+    yield from _slice_lines(comparison, compact=width < WIDE_TERMINAL)
     yield from _flip_lines(comparison, flips, width)
     notes = [*_unmatched_notes(comparison), *(f"Note: {note}" for note in comparison.notes)]
     table_notes = list(_table_notes(comparison))
@@ -158,6 +162,78 @@ def _comparison_table(comparison: Comparison, width: int) -> Table:
         verdict = _cell(_format_verdict(delta, "\n"), COLORS.get(delta.verdict, ""))
         grid.add_row(*map(_cell, cells), verdict)
     return grid
+
+
+def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[RenderableType]:
+    slices = comparison.slices
+    if slices is None:
+        return
+    yield ""
+    yield styled_text(f"By {slices.key}", "bold")
+    yield ""
+    if not any(each.deltas for each in slices):
+        yield styled_text("No rate or score can be compared by slice.")
+        return
+    grid = new_table(0 if compact else 1, left=0)
+    longest = max(len(name) for each in slices for name in each.deltas)
+    grid.add_column(styled_text(slices.key, limit=NAME_LIMIT), overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
+    for side in (comparison.a, comparison.b):
+        grid.add_column(_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
+    for title in ("Difference", "p, n"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
+    for label, delta, opposite in _list_slice_deltas(slices):
+        certainty = f"{format_probability(delta.p_adjusted)}\nn {delta.n:,}"
+        name = f"{label}\n{delta.name}" if label else delta.name
+        cells = (name, *_format_sides(delta), _format_difference(delta), certainty)
+        verdict = delta.verdict + opposite.replace(", ", "\n")
+        grid.add_row(*map(_cell, cells), _cell(verdict, COLORS.get(delta.verdict, "")))
+    yield grid
+    yield from (styled_text(f"Note: {note}", "yellow") for note in slices.notes)
+    yield styled_text(_describe_slices(slices), "dim")
+
+
+def _list_slice_deltas(slices: ComparedSlices) -> Iterator[tuple[str, MetricDelta, str]]:
+    """Yield the label of each slice, its deltas without duplicates, and a mark if one contradicts the total."""
+    for each in slices:
+        shown: list[MetricDelta] = []
+        for name, delta in each.deltas.items():
+            if not any(delta.has_same_numbers(other) for other in shown):
+                label = f"{each.label} ({each.samples:,})" if not shown else ""
+                shown.append(delta)
+                yield label, delta, ", opposite of the total" if name in each.reversed else ""
+
+
+def _describe_slices(slices: ComparedSlices) -> str:
+    facts = [
+        "number of common samples in parentheses",
+        f"intervals of the differences at {format_confidence(slices.confidence)}, so that all hold together with 95%",
+        f"p corrected for {format_count(slices.tests, 'test')} of all slices (Holm)" if slices.tests > 1 else "",
+        "numbers in ranges of similar size" if slices.binned else "",
+        "a sample with several values is in several slices" if slices.overlapping else "",
+    ]
+    return "; ".join(filter(None, facts))
+
+
+def _markdown_slices(comparison: Comparison) -> list[str]:
+    slices = comparison.slices
+    if slices is None or not any(each.deltas for each in slices):
+        return []
+    sides = (single_line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
+    difference = f"Difference ({format_confidence(slices.confidence)})"
+    titles = (single_line(slices.key, NAME_LIMIT), "Metric", *sides, difference, "p", "Effect", "n", "Verdict")
+    rows = []
+    for label, delta, opposite in _list_slice_deltas(slices):
+        *cells, verdict = _markdown_row(delta)
+        rows.append([single_line(label, NAME_LIMIT), *cells, f"{verdict}{opposite}"])
+    notes = "\n".join(
+        f"- {escape_untrusted(single_line(note, LINE_LIMIT))}" for note in (*slices.notes, _describe_slices(slices))
+    )
+    return [
+        f"### By {escape_untrusted(single_line(slices.key, NAME_LIMIT))}",
+        disable_links(markdown_table(titles, rows)),
+        notes,
+    ]
 
 
 def _format_sides(delta: MetricDelta) -> Iterator[str]:

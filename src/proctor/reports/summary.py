@@ -80,6 +80,8 @@ def describe_samples(run: RunMetadata) -> str:
     """Describe how many samples the run uses, and which ones if it was limited."""
     total = format_count(run.dataset.length or 0, "sample")
     limit = run.options.limit
+    if run.selected is not None:
+        return f"{run.planned_length or 0:,} of {total}"
     if limit is None or run.dataset.length is None or limit >= run.dataset.length:
         return total
     if run.options.shuffle is not None:

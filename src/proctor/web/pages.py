@@ -114,6 +114,7 @@ class _OpenedReport:
         self._grid: Grid | None = None
         self._rows: dict[str, int] | None = None
         self._metadata: dict[str, dict[str, Any]] | None = None
+        self._slice_pages: dict[str, dict[str, Any]] = {}
 
     @property
     def is_live(self) -> bool:
@@ -154,6 +155,7 @@ class _OpenedReport:
             "metadata": self._metadata_column,
             "rows": self._row_pages,
             "search": self._search,
+            "slices": self._slices,
             "rubrics": self._rubrics,
             "judges": lambda _: judging.judges_page(self.report, self.grid),
         }
@@ -178,6 +180,14 @@ class _OpenedReport:
     def _row_pages(self, query: Mapping[str, str]) -> dict[str, Any]:
         wanted = [_parse_row(text) for text in query.get("at", "").split(",") if text][:MAX_ROWS]
         return {"rows": samples.row_pages(self.report.results, self.grid, wanted)}
+
+    def _slices(self, query: Mapping[str, str]) -> dict[str, Any]:
+        key = _require(query, "by")
+        # Every tag is a column of its own in the grid.
+        key = "tags" if key.startswith("tags.") else key
+        if key not in self._slice_pages:
+            self._slice_pages[key] = runs.slices_page(self.report, key)
+        return self._slice_pages[key]
 
     def _rubrics(self, query: Mapping[str, str]) -> dict[str, Any]:
         names = self.grid.configurations

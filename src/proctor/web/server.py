@@ -73,10 +73,10 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 async def serve_file(request: Request) -> Response:
-    """Serve a file of the client; every other path is a page of the client."""
+    """Serve a file of the client, whose pages are behind the # of its address."""
     path = CLIENT / (request.path_params["path"] or "index.html")
     if path.parent != CLIENT or path.suffix not in MEDIA_TYPES or not path.is_file():
-        path = CLIENT / "index.html"
+        return Response("there is no such page; open the address without a path\n", 404, media_type="text/plain")
     return Response(path.read_bytes(), headers={"content-type": MEDIA_TYPES[path.suffix]})
 
 

@@ -58,6 +58,7 @@ def compare(
     better: Mapping[str, bool | None] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
+    by: str | None = None,
 ) -> Comparison:
     """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is significant.
 
@@ -66,7 +67,7 @@ def compare(
     comparison to some metrics: names that a report prints, or custom metrics. `better` sets whether higher is better
     for numbers whose name does not show it. Rates and scores that differ by less than `min_difference` count as equal.
     If the runs have different evaluators, metrics that combine all evaluators are not comparable, unless
-    `accept_changes`.
+    `accept_changes`. `by` is a metadata key, or "tags": the `slices` of the comparison are then compared too.
     """
     first, second = open_pair(a, b, history=history, configuration=configuration)
     for side in (first, second):
@@ -74,7 +75,7 @@ def compare(
             side.report.side()  # Raises an error that lists the configurations.
     sides = build_sides(first, second)
     [comparison] = compare_all(
-        [sides], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
+        [sides], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes, by=by
     )
     return add_flip_texts(comparison, *sides)
 
@@ -93,6 +94,7 @@ def compare_configurations(
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
     flips: int = FLIP_TEXTS,
+    by: str | None = None,
 ) -> tuple[list[Comparison], tuple[str, ...]]:
     """Compare every configuration that both runs have; also return configurations that only one run has.
 
@@ -100,7 +102,9 @@ def compare_configurations(
     """
     pairs, unpaired = pair_configurations(first, second)
     compared = [build_sides(*pair) for pair in pairs]
-    comparisons = compare_all(compared, metrics=metrics, min_difference=min_difference, accept_changes=accept_changes)
+    comparisons = compare_all(
+        compared, metrics=metrics, min_difference=min_difference, accept_changes=accept_changes, by=by
+    )
     return [add_flip_texts(found, *pair, flips) for found, pair in zip(comparisons, compared, strict=True)], unpaired
 
 

@@ -72,6 +72,12 @@ def submit(
             where="shuffle",
             fix="leave shuffle or limit out, or run it with `proctor run --workers`",
         )
+    if plan.options.select is not None:
+        raise ConfigError(
+            "selected samples cannot be submitted",
+            where="select",
+            fix="leave select out, or run it with `proctor run --workers`",
+        )
     is_checked = check_dataset(requests, plan.dataset, plan.configurations, plan.options.limit)
     started = begin_run(plan, info, history, clock, RunControls())
     run = msgspec.structs.replace(started.metadata, status="submitted")

@@ -39,6 +39,7 @@ from proctor.wiring.prepare import (
     prepare,
 )
 from proctor.wiring.registry import Registry
+from proctor.wiring.select_samples import select_plan_samples
 
 RAY = "ray"
 WORKER_TIMEOUT = 3_600.0
@@ -90,6 +91,8 @@ async def aevaluate(
     latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run the samples; the run
     stops if no worker answers within `worker_timeout` seconds. `cluster="ray"` runs the samples on a Ray cluster.
     `decide` receives every result and ends the run when it returns a reason; this requires `shuffle`.
+    `select={"where": ["topic=billing"]}` runs only some samples; its other keys are `samples` (ids), `tags` and
+    `failed_of` (a run: the samples that did not pass in it).
     """
     evaluation = Evaluation(
         target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options),
@@ -182,6 +185,7 @@ async def execute(
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
     info = inspect_dataset(plan)
+    plan = select_plan_samples(plan, history)
     if resume_from:
         stored_run = find_run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
         with history.claim(stored_run.run_id):

@@ -20,7 +20,7 @@ from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
 from proctor.engine.ledger import NO_SAMPLES
 from proctor.engine.plan import Plan, Setup
-from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, suggest_name
+from proctor.errors import ConfigError, DatasetError, Problem, TargetError, UsageError, join_choices, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.opinions import with_canaries
 from proctor.evaluators.rubric_files import STARTER, load_rubrics
@@ -36,6 +36,7 @@ from proctor.records.rubric import RUBRIC, RUBRICS_VERSION, read_columns
 from proctor.records.run import Budget, DatasetInfo, EvaluatorSpec, Retention, RunOptions
 from proctor.records.sample import Sample, check_tags
 from proctor.records.score import Score
+from proctor.records.selection import Selection
 from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.records.validation import explain_parts
@@ -47,7 +48,13 @@ Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
 UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
 # Values of run options whose default is None.
-EXAMPLES: dict[str, Any] = {"budget": {"cost": 5}, "limit": 10, "max_errors": 10, "shuffle": 7}
+EXAMPLES: dict[str, Any] = {
+    "budget": {"cost": 5},
+    "limit": 10,
+    "max_errors": 10,
+    "select": {"where": ["topic=x"]},
+    "shuffle": 7,
+}
 
 
 @dataclass(frozen=True)
@@ -245,13 +252,14 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
             location, what = explain_parts(error)
             field_type = next(field.type for field in msgspec.structs.fields(RunOptions) if field.name == name)
             if what.startswith("invalid enum value"):
-                what = f"must be {' or '.join(map(repr, get_args(field_type)))}"
+                what = f"must be {join_choices(map(repr, get_args(field_type)))}"
             if location == name and what.startswith("must "):
                 what = f"{what.partition(', got ')[0]}, got {value!r}"
             default = getattr(RunOptions(), name)
             fix = f"write {name}={EXAMPLES.get(name, default)!r}"
             if unknown_field := UNKNOWN_FIELD.search(str(error)):
-                fix = suggest_name(unknown_field[1], Budget.__struct_fields__)
+                structs = {"budget": Budget, "select": Selection}
+                fix = suggest_name(unknown_field[1], structs.get(name, Budget).__struct_fields__)
             yield Problem(location, what, fix)
 
 

@@ -459,6 +459,7 @@ def require_same_evaluators(comparison: Comparison, config: GateConfig, sides: I
         name
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
+        and not comparison.biased
         # A gate on a latency decides, and adds a note.
         and not has_different_moments(delta)
         # An evaluator that stopped judging makes a check inconclusive instead.
@@ -504,15 +505,10 @@ def convert_margin(delta: MetricDelta, share: float) -> float:
 
 
 def _check_metric(
-    name: str,
-    delta: MetricDelta,
-    evidence: Evidence | BootstrapEvidence,
-    margin: float,
-    family: int,
-    comparison: Comparison,
+    name: str, delta: MetricDelta, evidence: Evidence | BootstrapEvidence, margin: float, family: int, both: Comparison
 ) -> Check:
     # If there are pairs, but none has the number on both sides, the rest are not comparable groups.
-    samples = comparison.samples
+    samples = both.samples
     has_no_pairs = bool(samples) and not evidence.paired
     is_grouped = not evidence.paired and not has_no_pairs
     verdict = MarginVerdict(None, "inconclusive")
@@ -536,8 +532,8 @@ def _check_metric(
     )
     missing = 0 if is_grouped else samples - check.n
     # More samples of another dataset would not decide it.
-    can_decide = bool(samples) or comparison.unpaired
-    sentence = describe.describe_metric(check, delta, family, missing, show_more=can_decide)
+    show_more = bool(samples) or both.unpaired
+    sentence = describe.describe_metric(check, delta, family, missing, show_more=show_more)
     return msgspec.structs.replace(check, sentence=sentence)
 
 
@@ -578,9 +574,8 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
             value=float(lost),
             n=comparison.samples,
         )
-        check = apply_missing_limit(
-            check, find_rating_gaps(run, base, STRICT_PASS_RATE), config.max_missing, comparison.b
-        )
+        gaps = find_rating_gaps(run, base, STRICT_PASS_RATE)
+        check = apply_missing_limit(check, gaps, config.max_missing, comparison.b)
         check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
         check = apply_unmatched_limit(check, comparison, run, accept_changes=config.accept_changes)
         yield apply_cache_limit(check, run.results, run.run)

@@ -330,9 +330,7 @@ def conclude_early_gate(
     check = apply_coverage_limit(check, delta.name, new, old, max_missing)
     check = apply_unmatched_limit(check, comparison, new, accept_changes=accept_changes)
     check = apply_cache_limit(check, new.results, report.metadata)
-    planned_samples = None
-    if report.metadata is not None and (length := report.metadata.dataset.length) is not None:
-        planned_samples = min(length, report.metadata.options.limit or length)
+    planned_samples = report.metadata.planned_length if report.metadata is not None else None
     early = Early(gate.n, comparison.samples + len(comparison.only_a), planned_samples)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())

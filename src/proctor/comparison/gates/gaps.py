@@ -262,8 +262,12 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, ac
     """Keep a check from passing if more than a tenth of either side has no partner.
 
     With `accept_changes` the pairs decide, however few there are. Without any pair a check cannot fail either, because
-    other samples may be harder. Only `unpaired` sides need no pairs.
+    other samples may be harder. Only `unpaired` sides need no pairs. Samples that were chosen because they failed on
+    the other side decide nothing.
     """
+    if comparison.biased:
+        sentence = f"{check.sentence}; but {comparison.biased}: run all samples"
+        return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
     if not comparison.samples and not comparison.unpaired:
         same = "the same in both" if comparison.other_content else "in both"
         advice = "check the dataset, or add --unpaired to compare the runs as two groups"
@@ -281,9 +285,9 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, ac
         problems.append(f"{samples} {verbs[0]} no partner in {b} and {verbs[1]} left out")
     if Gap(removed, total).exceeds(DEFAULT_MAX_MISSING):
         problems.append(f"{removed:,} of {total:,} samples of {b} {'is' if removed == 1 else 'are'} not in {a}")
-    advice = (
-        ": add --unpaired to compare all samples of both as two groups, or --accept-changes to decide by the pairs only"
-    )
+    is_selection = run.run is not None and run.run.selected is not None
+    other_way = "run all samples" if is_selection else "add --unpaired to compare all samples of both as two groups"
+    advice = f": {other_way}, or add --accept-changes to decide by the pairs only"
     return _require_none(check, problems, advice, separator=", and ")
 
 
@@ -291,12 +295,14 @@ def count_removed_samples(run: Side, comparison: Comparison) -> int:
     """Count the samples of the baseline that the run's dataset no longer has.
 
     A limit or an early stop leaves out samples that may still exist: the count is then how much
-    smaller the dataset is than the baseline.
+    smaller the dataset is than the baseline. Samples outside a selection count as removed, because a selection does
+    not represent the others.
     """
     metadata, missing = run.run, len(comparison.only_b)
     if metadata is None:
         return missing
-    length, limit = metadata.dataset.length, metadata.options.limit
+    limit = metadata.options.limit
+    length = metadata.dataset.length if metadata.selected is None else metadata.selected.count
     is_limited = limit is not None and (length is None or limit < length)
     if not is_limited and metadata.stopped_early is None:
         return missing

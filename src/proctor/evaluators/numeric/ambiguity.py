@@ -27,6 +27,9 @@ _MAX_EQUATION_SIDES = 8
 _MAX_TERMS = 20
 # A denial is at most this many characters before or after its number.
 _REACH_BEFORE, _REACH_AFTER = 110, 80
+# The words beside a number that may change it are at most this many characters away.
+CONTEXT_LENGTH = 60
+_ASSUMES = "only assumes"
 
 
 class Answer(NamedTuple):
@@ -64,16 +67,31 @@ class DenialFinder:
         self._foreign = ForeignDenials(text)
 
     def __bool__(self) -> bool:
-        return bool(self.spans or self._foreign.matches)
+        return bool(self.spans or self._foreign.matches or self._foreign.conditions) or not self._text.isascii()
 
-    def is_denied(self, number: ParsedNumber) -> bool:
-        """Return whether the clause of a number says that it is not the answer."""
+    def explain(self, number: ParsedNumber) -> str:
+        """Return what the clause of a number does instead of stating it: "denies", "only asks about"; "" if it does."""
         if self._foreign.is_denied(number.start, number.end):
-            return True
+            return "denies"
+        if self._foreign.is_assumed(number.start, number.end):
+            return _ASSUMES
         if not self._is_near_denial(number):
-            return False
-        before = self._text[max(0, number.start - 30) : number.start]
-        return _PHRASES["excluded"].search(before) is not None or self.is_doubted(number)
+            return ""
+        before = self._text[max(0, number.start - _REACH_BEFORE) : number.start]
+        after = self._text[number.end : number.end + _REACH_AFTER]
+        if _PHRASES["asked_after"].match(after):
+            return "only asks about"
+        if _PHRASES["condition"].search(before):
+            return _ASSUMES
+        is_rejected = (
+            _has_rejection_sign(before, after)
+            or _PHRASES["excluded"].search(before) is not None
+            or _PHRASES["denied_clause"].search(before) is not None
+            or _PHRASES["rejected_before"].search(before) is not None
+            or _PHRASES["rejected_after"].match(after) is not None
+            or self.is_doubted(number)
+        )
+        return "denies" if is_rejected else ""
 
     def is_doubted(self, number: ParsedNumber) -> bool:
         """Return whether the words around a number deny a statement that contains it."""
@@ -91,6 +109,15 @@ class DenialFinder:
     def _is_near_denial(self, number: ParsedNumber) -> bool:
         index = bisect_right(self.spans, number.start - _REACH_BEFORE, key=lambda span: span[1])
         return index < len(self.spans) and self.spans[index][0] < number.end + _REACH_AFTER
+
+
+def _has_rejection_sign(before: str, after: str) -> bool:
+    """Return whether a sign on the line of a number rejects it: "❌ 42", "42 ✗"."""
+    if _PHRASES["rejection_after"].match(after):
+        return True
+    if not _PHRASES["rejection_before"].search(before):
+        return False
+    return not (_PHRASES["other_rejection"].search(before) and _PHRASES["acceptance_after"].match(after))
 
 
 def find_last_correction(text: str) -> re.Match[str] | None:
@@ -174,16 +201,24 @@ def drop_denied_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[Pars
     if not (numbers := list(numbers)):
         return []
     denials = DenialFinder(text)
-    return [number for number in numbers if not (denials and denials.is_denied(number))]
+    stated = list[ParsedNumber]()
+    for number in numbers:
+        reason = denials.explain(number) if denials else ""
+        if reason in ("", _ASSUMES):
+            before = text[max(0, number.start - CONTEXT_LENGTH) : number.start]
+            after = text[number.end : number.end + CONTEXT_LENGTH]
+            stated.append(number._replace(before=before, after=after, is_assumed=bool(reason)))
+    return stated
 
 
-def find_denied_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
-    """Return the numbers of a text, in digits and in words, that their own clause denies."""
+def explain_denied_number(text: str, decimal: Decimal) -> str:
+    """Return why the last number of a text, in digits or in words, is no answer; "" if its clause states it."""
     denials = DenialFinder(text)
     if not denials:
-        return []
+        return ""
     numbers = [*parse_numbers(text, decimal), *parse_word_numbers(text)]
-    return [number for number in numbers if denials.is_denied(number)]
+    reasons = ((denials.explain(number), number.text) for number in reversed(numbers))
+    return next((f"the output {reason} {number} and gives no other number" for reason, number in reasons if reason), "")
 
 
 def parse_word_ratio(text: str) -> ParsedNumber | None:
@@ -233,8 +268,9 @@ def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[Pars
 
 
 def find_index(numbers: Sequence[ParsedNumber], number: ParsedNumber) -> int | None:
-    """Return the index of a number, by its position first, because fractions are slow to compare."""
-    return next((i for i, other in enumerate(numbers) if other.start == number.start and other == number), None)
+    """Return the index of a number, by its position and text, because fractions are slow to compare."""
+    pairs = enumerate(numbers)
+    return next((i for i, other in pairs if (other.start, other.text) == (number.start, number.text)), None)
 
 
 def _find_operator(text: str, before: ParsedNumber, after: ParsedNumber) -> re.Match[str] | None:

@@ -15,12 +15,15 @@ from typing import NamedTuple
 from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric import ambiguity
 from proctor.evaluators.numeric.ambiguity import Answer, find_assigned_numbers, find_candidates, pick_after_equals
+from proctor.evaluators.numeric.context import check_context
 from proctor.evaluators.numeric.other_languages import is_range
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
     parse_leading_word_number,
+    parse_numbers,
     parse_word_numbers,
+    remove_struck_text,
     simplify_notation,
 )
 
@@ -38,14 +41,27 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     A number after a correction ("Wait, it should be 43") replaces the earlier number; a number that its clause denies
     ("42 is wrong") is not an answer.
     """
-    text = simplify_notation(text)
+    original, text = text, simplify_notation(remove_struck_text(text))
     if "<<" in text:
         text = _PHRASES["calculator_note"].sub("", text)
     answer = _apply_correction(text, _find_stated_answer(text, decimal), decimal)
-    if answer.number is None and not answer.missing_reason and (denied := ambiguity.find_denied_numbers(text, decimal)):
-        return Answer(None, missing_reason=f"the output denies {denied[-1].text} and gives no other number")
+    if answer.number is None:
+        return answer if answer.missing_reason else _explain_no_answer(original, text, answer, decimal)
+    if answer.number.is_assumed:
+        return Answer(None, missing_reason=f"the output only assumes {answer.number.text} and gives no answer")
+    stated_rivals = tuple(rival for rival in answer.rivals if not rival.is_assumed)
+    answer = answer._replace(number=check_context(answer.number, text), rivals=stated_rivals)
     if (ratio := ambiguity.parse_word_ratio(text)) is not None:
         return answer._replace(others=(*answer.others, ratio))
+    return answer
+
+
+def _explain_no_answer(original: str, text: str, answer: Answer, decimal: Decimal) -> Answer:
+    """Add why a text that has numbers gives no answer."""
+    if reason := ambiguity.explain_denied_number(text, decimal):
+        return answer._replace(missing_reason=reason)
+    if not re.search(r"\d", text) and re.search(r"\d", original):
+        return answer._replace(missing_reason="the output crosses out its number and gives no other")
     return answer
 
 
@@ -130,7 +146,8 @@ def _read_announcement(text: str, start: int, end: int, position: str, decimal: 
     sentence = text[sentence_starts[-1] if sentence_starts else max(0, start - 300) : start]
     if position == "before" and _PHRASES["denied_announcement"].search(text[start:end]):
         return None
-    if _PHRASES["reported"].search(sentence) or _is_question(text, end):
+    is_rejected = _PHRASES["rejection_before"].search(sentence) is not None
+    if is_rejected or _PHRASES["reported"].search(sentence) or _is_question(text, end):
         return None
     if position == "after":
         return _read_before_announcement(sentence, decimal)
@@ -205,20 +222,11 @@ def _find_undenied_words(text: str) -> list[ParsedNumber]:
 def _find_conclusion(text: str, decimal: Decimal) -> Answer:
     """Return the answer of a text without announcements."""
     unlabelled = ambiguity.blank_step_labels(text)
-    sentences = _Sentences(
-        [
-            sentence
-            for sentence in _SENTENCE_END.split(unlabelled)
-            if sentence.strip() and not sentence.rstrip("\"')*_ ").endswith(("?", "？", "؟"))
-        ],
-        decimal,
-    )
+    statements, questions = _split_questions(unlabelled)
+    sentences = _Sentences(statements, decimal)
     last = sentences.find_last()
     if last is None:
-        numbers = find_candidates(unlabelled, decimal)
-        if not numbers:
-            return _find_in_words(text)
-        return _add_combinations(Answer(numbers[-1], tuple(numbers[:-1])), unlabelled, numbers)
+        return _find_unclear_answer(text, "\n".join(statements) if questions else unlabelled, decimal)
     conclusion = sentences.find_last(concluding=True)
     if (standalone_number := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
         return standalone_number
@@ -231,9 +239,33 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
         other_numbers = [number for i in range(index + 1, count) for number in sentences[i]]
     sentence, numbers = sentences.texts[index], sentences[index]
     best, rivals = _choose_number(sentence, numbers, decimal)
+    if ambiguity.is_restated(sentence, best):
+        rivals = [*rivals, *(word for word in _find_undenied_words(sentence) if word.end <= best.start)]
     competing = {id(number): number for number in (*rivals, *other_numbers) if number is not best}
     answer = Answer(best, tuple(competing.values()), tuple(ambiguity.find_doubtful_numbers(unlabelled, decimal)))
     return _add_combinations(answer, sentence, numbers)
+
+
+def _split_questions(text: str) -> tuple[list[str], list[str]]:
+    """Return the sentences of a text that are no questions, and the questions."""
+    statements, questions = list[str](), list[str]()
+    for sentence in filter(str.strip, _SENTENCE_END.split(text)):
+        is_question = sentence.rstrip("\"'’”»)]*_ ").endswith(("?", "？", "؟"))
+        (questions if is_question else statements).append(sentence)
+    return statements, questions
+
+
+def _find_unclear_answer(text: str, statements: str, decimal: Decimal) -> Answer:
+    """Return the answer of a text whose numbers are words, labels, or parts of questions and courtesies."""
+    if numbers := find_candidates(statements, decimal):
+        return _add_combinations(Answer(numbers[-1], tuple(numbers[:-1])), statements, numbers)
+    if (answer := _find_in_words(statements)).number is not None:
+        return answer
+    asked = " ".join(_split_questions(text)[1])
+    if numbers := [*parse_numbers(asked, decimal), *parse_word_numbers(asked)]:
+        reason = f"the output only asks about {numbers[-1].text} and gives no answer"
+        return Answer(None, missing_reason=reason)
+    return answer._replace(others=tuple(find_candidates(text, decimal)))
 
 
 class _Sentences:
@@ -279,6 +311,10 @@ class _Sentences:
 def _find_in_words(text: str) -> Answer:
     words = _find_undenied_words(text)
     leading = parse_leading_word_number(text)
+    if leading is not None:
+        leading = leading._replace(
+            before=text[: leading.start], after=text[leading.end : leading.end + ambiguity.CONTEXT_LENGTH]
+        )
     if leading is not None and (leading.end == len(text) or not words):
         return Answer(leading if leading.end == len(text) or len(text.split()) <= 2 else None)
     if not words:

@@ -38,22 +38,24 @@ def numeric_answer(
     r"""Passes if the number that the output gives as its answer is the expected one.
 
     The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else of a JSON key
-    "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is the
-    answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only number.
-    It ignores step labels, questions and courtesies ("I hope this answer helps"). A marked number always decides. The
-    score is skipped if the output gives several numbers without saying which one is the answer (a range, a choice, a
-    bound, two boxes, two sentences) and one of them is expected; if the expected number is inside a range; if the
-    output denies its number ("42 is wrong", "ce n'est pas 42"); if it refuses; and if it is the message of a failed
-    request. A correction ("Wait, it should be 43") replaces the number before it.
+    "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is
+    the answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only
+    number. It ignores step labels, questions and courtesies ("I hope this answer helps"). A marked number always
+    decides. The score is skipped if the output gives several numbers without saying which one is the answer (a
+    range, a choice, a bound, two boxes, two sentences) and one of them is expected; if the expected number is
+    inside a range; if the output rejects its number ("42 is wrong", "ce n'est pas 42", ~~42~~, "42 ✗"), only asks
+    about it or assumes it ("if x were 42"); if it refuses; and if it is the message of a failed request. A
+    correction ("Wait, it should be 43") replaces the number before it.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
     English number words ("three quarters", "two point five"); an output without digits in another language is skipped.
-    Announcements and conclusions are read in English. A calculation without a result ("2+2") is skipped if its value or
-    one of its terms is expected.
-    Percent signs do not count, but if only one side has one, 12% also equals 0.12. The expected value is read in the
-    same way; any number of a list matches. The difference may be `tolerance`, or with `relative` that fraction of the
-    expected number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
+    Announcements and conclusions are read in English; minus, percent and bounds in many languages ("moins 5",
+    "mindestens 42"). In a text that is not clearly English, a number beside an unknown word is skipped. A calculation
+    without a result ("2+2") is skipped if its value or one of its terms is expected. Percent signs do not count, but
+    if only one side has one, 12% also equals 0.12. The expected value is read in the same way; any number of a list
+    matches. The difference may be `tolerance`, or with `relative` that fraction of the expected number; 0 compares
+    exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
@@ -74,10 +76,9 @@ def numeric_answer(
     answer = _read_answer(output, decimal)
     details: dict[str, Any] = {"method": "extraction", "expected": _to_json_number(target.value)}
     if answer.number is None:
-        return _score_without_number(str(output), answer.missing_reason, target.value, details)
+        return _score_without_number(str(output), answer, target, details)
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
-
     ranges = {divisor: _find_range(target.value / divisor, limit) for divisor in (1, 100)}
 
     def is_match(number: ParsedNumber) -> bool:
@@ -102,6 +103,9 @@ def _score_answer(
     decimal: Decimal,
 ) -> Score:
     """Pass or fail if all possible readings agree, else skip."""
+    if number.category == "unclear":
+        reason = f"the text is not clearly English, and the words beside {preview(number.text)} may change it"
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     if number.category in ("bound", "expression"):
         description = "a bound" if number.category == "bound" else "no plain number"
         return Score.skipped(f"the answer is {description}: {preview(number.text)}", details)
@@ -161,16 +165,18 @@ def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
     return answer.number
 
 
-def _score_without_number(text: str, withheld: str, expected: Fraction, details: dict[str, Any]) -> Score:
+def _score_without_number(text: str, answer: Answer, target: ParsedNumber, details: dict[str, Any]) -> Score:
     """Fail, but skip if the text denies its numbers or may state the number in words."""
-    if withheld:
-        return Score.skipped(f"{withheld}; {ADVICE}", details)
+    if answer.missing_reason:
+        return Score.skipped(f"{answer.missing_reason}; {ADVICE}", details)
+    if any(other.value == target.value for other in answer.others):
+        return Score.skipped(f"the output has {target.text} only as a label; {ADVICE}", details)
     if problem := explain_foreign(text):
         return Score.skipped(f"there are no digits in {preview(text)}, and {problem}", details)
     if unknown := find_unknown_word(text):
         reason = f"there are no digits in {preview(text)}, and {unknown!r} may be a number in another language"
         return Score.skipped(f"{reason}; {ADVICE}", details)
-    word = _find_word_for(text, expected)
+    word = _find_word_for(text, target.value)
     if word is not None:
         reason = f"there are no digits in {preview(text)}, but {word[0]!r} may stand for a number"
         return Score.skipped(f"{reason}; {ADVICE}", details)

@@ -1,4 +1,4 @@
-"""Read the words around numbers in languages other than English: denials, scales and ranges."""
+"""Read the words around numbers in languages other than English: denials, conditions, scales and ranges."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ class _Words(NamedTuple):
     characters: re.Pattern[str]
     factors: list[int]
     ranges: dict[str, re.Pattern[str]]
+    condition: re.Pattern[str]
+    condition_after: re.Pattern[str]
+    minus: re.Pattern[str]
+    percent: re.Pattern[str]
 
 
 @functools.cache
@@ -43,6 +47,7 @@ def _load_words() -> _Words:
     contrast = f"{_join(data['contrast'].split())}|{data['contrast_parts']}"
     scales = {word: factor for factor, words in data["scales"].items() for word in words.split()}
     characters = data["characters"]
+    percent_words = _join(data["percent"].split())
     return _Words(
         # The lookaheads reject most positions of a text.
         re.compile(rf"(?=[^\W\d_])(?:(?P<after>{after})|{before})", re.IGNORECASE),
@@ -55,7 +60,38 @@ def _load_words() -> _Words:
         re.compile("|".join(f"({character})" for character in characters)),
         list(characters.values()),
         {name: re.compile(data[name]) for name in ("range_to", "range_and", "range_before", "range_after")},
+        re.compile(rf"(?:{_join(data['condition'].split())}|{data['condition_parts']})", re.IGNORECASE),
+        re.compile(rf"\s?(?:{data['condition_parts_after']})"),
+        _compile_minus(data),
+        re.compile(rf"[ \u00a0\u202f-]?{percent_words}[^\W\d_]*|{data['percent_phrases']}", re.IGNORECASE),
     )
+
+
+def _compile_minus(data: dict[str, str]) -> re.Pattern[str]:
+    less, leads = (_join(data[name].split()) for name in ("minus_or_less", "before_minus"))
+    return re.compile(
+        # A minus after a digit subtracts.
+        rf"(?:(?<![\d)%])(?<![\d)%]\s){_join(data['minus'].split())}|{data['minus_parts']}"
+        rf"|(?P<lead>(?:\A|[\n:=({{]|{leads})[ \t*_\"'“(]{{0,8}}){less})[ \t\u00a0]{{0,4}}(?=[\d.$€£])",
+        re.IGNORECASE,
+    )
+
+
+def replace_minus_words(text: str) -> str:
+    """Replace the words for minus of other languages by the sign: "moins 5", "минус 5", "负5"."""
+
+    def write_sign(match: re.Match[str]) -> str:
+        # A minus sign after a letter would join words: "答案是负5".
+        follows_letter = not match["lead"] and text[max(0, match.start() - 1) : match.start()].isalnum()
+        return f"{match['lead'] or ''}{' ' * follows_letter}-"
+
+    return _load_words().minus.sub(write_sign, text)
+
+
+def skip_percent_word(text: str, position: int) -> int | None:
+    """Return the end of a word for percent that follows a number: "Prozent", "pour cent"."""
+    match = _load_words().percent.match(text, position)
+    return match.end() if match else None
 
 
 def _compact(pattern: str) -> str:
@@ -77,6 +113,7 @@ class ForeignDenials:
         words = _load_words()
         matches = words.ascii_denial.finditer(text.lower()) if text.isascii() else words.denial.finditer(text)
         self.matches = list(matches)
+        self.conditions = list(words.condition.finditer(text))
 
     def is_denied(self, start: int, end: int) -> bool:
         """Return whether the number between two positions is denied in its clause."""
@@ -86,6 +123,16 @@ class ForeignDenials:
                 return True
             index += 1
         return False
+
+    def is_assumed(self, start: int, end: int) -> bool:
+        """Return whether the number between two positions is part of a condition: "si x vaut 42"."""
+        words = _load_words()
+        if words.condition_after.match(self._text, end):
+            return True
+        index = bisect_right(self.conditions, start, key=lambda match: match.end()) - 1
+        if index < 0 or start - self.conditions[index].end() > _REACH:
+            return False
+        return words.clause_end.search(self._text[self.conditions[index].end() : start]) is None
 
     def _denies(self, denial: re.Match[str], start: int, end: int) -> bool:
         words = _load_words()
@@ -168,6 +215,14 @@ def _find_factor(word: str) -> int | None:
         return words.scales[word]
     stem = words.scale_stem.match(word)
     return words.scales[f"{stem[0]}~"] if stem else None
+
+
+def follows_range_word(before: str) -> bool:
+    """Return whether a text before a number ends with another number and a word that joins them: "3 bis "."""
+    ranges = _load_words().ranges
+    digits = re.search(r"\d(?=\D{1,15}\Z)", before)
+    between = before[digits.end() :] if digits else ""
+    return any(ranges[name].fullmatch(between) for name in ("range_to", "range_and")) if between else False
 
 
 def is_range(text: str, first: tuple[int, int], second: tuple[int, int]) -> bool:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
-from proctor.evaluators.numeric.other_languages import Scale, read_scale
+from proctor.evaluators.numeric.other_languages import Scale, read_scale, replace_minus_words, skip_percent_word
 
 _SMALL = {
     "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
@@ -156,7 +156,7 @@ def _read_cardinal(phrase: str) -> Fraction | None:
 
 
 Decimal = Literal[".", ","]
-Category = Literal["number", "date", "year", "bound", "expression", "calculation"]
+Category = Literal["number", "date", "year", "bound", "expression", "calculation", "unclear"]
 
 _DIGIT = re.compile(r"\d")
 _MAX_LENGTH = 300
@@ -238,7 +238,8 @@ class ParsedNumber(NamedTuple):
 
     `alternatives` are other values that the same characters may represent. `category` separates plain
     numbers from parts of dates, possible years ("in 1945"), bounds ("more than 5"), parts of expressions
-    ("5π") and calculations without a result ("2 + 2").
+    ("5π"), calculations without a result ("2 + 2") and numbers beside words that may change them.
+    `before` and `after` are the characters around the number in its sentence; `is_assumed` is True in a condition.
     """
 
     value: Fraction
@@ -248,6 +249,9 @@ class ParsedNumber(NamedTuple):
     category: Category = "number"
     start: int = 0
     end: int = 0
+    before: str = ""
+    after: str = ""
+    is_assumed: bool = False
 
 
 def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
@@ -380,7 +384,8 @@ def _read_match(match: re.Match[str], decimal: Decimal, may_be_bound: bool) -> P
         sign, end = -1, below.end()
     if sign < 0:
         scaled, alternatives = -scaled, tuple(-alternative for alternative in alternatives)
-    is_percent = match["percent"] is not None
+    percent_end = end if match["percent"] else skip_percent_word(text, end)
+    is_percent, end = percent_end is not None, percent_end or end
     category = _categorize(text, start, end, may_be_bound)
     return ParsedNumber(scaled, text[start:end].strip(), is_percent, alternatives, category, start, end)
 
@@ -477,6 +482,20 @@ _RAISED = re.compile(r"(?<=10)[⁺⁻]?[⁰¹²³⁴-⁹]+")
 _NEGATIVE_WORD = re.compile(r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=[\d.]|[$€£])", re.IGNORECASE)
 
 
+# Text that is crossed out, in Markdown, HTML and TeX, and by the combining stroke after each character.
+_STRUCK = re.compile(
+    r"~~[^~\n]{1,300}~~|<(?P<tag>s|del|strike)>[^<>]{0,300}</(?P=tag)>|\\(?:[bx]?cancel|sout|st)\s?\{[^{}]{0,300}\}"
+    r"|(?:[^\s\u0335-\u0338][\u0335-\u0338]+\s?)+",
+    re.IGNORECASE,
+)
+_STRUCK_SIGNS = re.compile(r"~~|(?i:</(?:s|del|strike)>)|\\|[\u0335-\u0338]")
+
+
+def remove_struck_text(text: str) -> str:
+    """Remove text that is crossed out: "~~41~~ 42"."""
+    return _STRUCK.sub(" ", text) if _STRUCK_SIGNS.search(text) else text
+
+
 def simplify_notation(text: str) -> str:
     """Replace typographic and TeX notations of numbers with plain notations."""
     if not text.isascii():
@@ -489,6 +508,7 @@ def simplify_notation(text: str) -> str:
         text = _TAG.sub(" ", text)
     if "inus" in text or "INUS" in text or "egative" in text:
         text = _NEGATIVE_WORD.sub("-", text)
+    text = replace_minus_words(text)
     if text.isascii():
         return text
     text = _RAISED.sub(lambda match: "^" + match[0].translate(_RAISED_DIGITS), text)

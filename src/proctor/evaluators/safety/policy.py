@@ -230,9 +230,9 @@ def create_search_policy(
             if is_quick_for(case.text):
                 findings = search(case.text)
             else:
-                from proctor.core.threads import run_in_thread
+                from proctor.core.threads import compute
 
-                findings = await run_in_thread(search, case.text)
+                findings = await compute(search, case.text)
         except EvaluatorError as error:
             return Ruling(None, error.what)
         reason = _count_by_kind(findings) or nothing_found

@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
+from proctor.evaluators.language import JUDGE_HINT
+from proctor.evaluators.readable_languages import ENGLISH, explain_unread
 from proctor.evaluators.tokenizer import (
     collect_texts,
     fold_case,
@@ -38,8 +40,8 @@ _MIN_WORDS = 4
 # One stray article may be a quotation or a typing error.
 _MIN_STRAY_ARTICLES = 2
 MAX_COMPARED_SENTENCES = 300
-# Prose has more than this fraction of function words, or of letters beyond A to Z.
-MIN_FUNCTION_WORDS, MIN_NON_ASCII = 0.05, 0.02
+# Prose has more than this fraction of function words.
+MIN_FUNCTION_WORDS = 0.05
 _POINT_NUMBER = re.compile(r"([0-9]{1,2})[.)]\s")
 _LIST_POINT = re.compile(r"[-*•#>|+]|[0-9A-Za-z]{1,3}[.)]\s")
 # "Thank you and best wishes," ends a letter.
@@ -103,9 +105,10 @@ class CoherenceScorer:
         text, details = "\n\n".join(collect_texts(output)), self._embedder.details
         if not text:
             return Score(0.0, False, "the output is empty", details)
-        problem = await run_off_loop(len(text), self._embedder.explain_unreadable, [text])
+        # The signs know only English, whatever the embedder reads.
+        problem = await run_off_loop(len(text), explain_unread, [text], (ENGLISH,))
         if problem:
-            return Score.skipped(problem, details)
+            return Score.skipped(f"{problem}, and the local method reads only English; {JUDGE_HINT}", details)
         if not await run_off_loop(len(text), is_prose, text):
             return Score.skipped("it is not prose", details)
         result = await find_signs(text, self._embedder)
@@ -123,13 +126,11 @@ class CoherenceScorer:
 
 
 def is_prose(text: str) -> bool:
-    """Return True if a text has as many function words as prose, or many letters beyond A to Z."""
+    """Return True if a text has as many function words as prose."""
     english = load_english()
     text_words = [word.text for word in split_words(text) if word.kind != "number"]
     function_words = english.function | english.negation | english.speaker | english.deferral_words
-    if sum(word in function_words for word in text_words) > MIN_FUNCTION_WORDS * len(text_words):
-        return True
-    return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
+    return sum(word in function_words for word in text_words) > MIN_FUNCTION_WORDS * len(text_words)
 
 
 async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:

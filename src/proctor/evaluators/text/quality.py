@@ -17,9 +17,11 @@ from proctor.evaluators.grounding.support import DEFAULT_THRESHOLD, GroundingSco
 from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import Embedding, Model
 from proctor.evaluators.text.coherence import CoherenceScorer
+from proctor.evaluators.text.embedder_choice import EmbedderChoice
 from proctor.evaluators.text.relevance import RelevanceScorer
 from proctor.evaluators.text.similarity import Match, SimilarityScorer
 from proctor.evaluators.tokenizer import collect_texts
+from proctor.models.hf import is_hf_address
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT, parse_path
 from proctor.records.sample import CONTEXT, Sample
@@ -103,20 +105,25 @@ def semantic_similarity(
     """Passes if the output means about the same as the expected value.
 
     The value is the cosine of the two embeddings, at least 0. `embedder` is an address (`local:minilm`,
-    `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain embeddings, or a function. The default is
-    `local:minilm` if its weights are installed (`proctor models pull minilm`), otherwise `lexical`, which compares
-    spelling, not meaning; the details show which embedder was used, and the report of the run warns. Of several
-    expected texts, the nearest counts; of more than eight, only those with the most similar spelling are compared. Two
-    lists of texts are compared item by item, and the worst pair counts, or with `match="any"` the nearest pair. Other
-    values are compared as JSON.
+    `openai:text-embedding-3-small`, `http://host/v1#model`, `hf:owner/name`), LangChain embeddings, or a function.
+    Without `embedder`, the language decides: `local:minilm` for English, `local:multilingual` for 14 other languages
+    (the same for both texts of a pair), if their weights are installed (`proctor models pull minilm`, `… multilingual`,
+    and `… languages` to identify languages). Other languages, code and emoji are skipped, unless identical. If no
+    weights are installed, English is compared by `lexical`, which compares spelling, not meaning; the details show
+    which embedder was used, and the report of the run warns. Of several expected texts, the nearest counts; of more
+    than eight, only those with the most similar spelling are compared. Two lists of texts are compared item by item,
+    and the worst pair counts, or with `match="any"` the nearest pair. Other values are compared as JSON.
+
+    The local embedders share a scale, on which texts with the same meaning reach 0.8. With `local:minilm` the value
+    also counts the words of the expected text that the output has: a quarter for a sentence, half for a phrase of up
+    to five words and for more than forty words. English texts with nearly the same words and one changed fact (a
+    number, date, name, unit, negation, opposite, or swapped roles) get three quarters of their value, so they fail at
+    the default; the details name the difference. Changes that no rule sees, and changes in other languages, may pass.
 
     `against="baseline"` compares with the baseline's value; this is the default if there is no expected value, and for
     fields other than the output. A short reference (at most 12 words) is also compared with the most similar words
-    inside a longer output (in its first 200,000 characters). `excerpts` does that always or never.
-
-    `local:minilm` reads English: other languages, code and emoji are skipped, unless identical. Embeddings ignore
-    negations, and names or numbers of one type are close to each other, so a wrong name or number may pass. With
-    `model`, a model scores how similar the meanings are.
+    inside a longer output (in its first 200,000 characters). `excerpts` does that always or never. With `model`, a
+    model scores how similar the meanings are.
 
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
     >>> score = nearly_same("She has two red cars.", "She has a red car.")
@@ -131,7 +138,7 @@ def semantic_similarity(
         fix = 'write against="expected" or against="baseline"'
         raise EvaluatorError(f"unknown reference {against!r}", where=where, fix=fix)
     if model is None:
-        method: Any = SimilarityScorer(TextEmbedder(embedder, where), threshold, excerpts, match)
+        method: Any = SimilarityScorer(EmbedderChoice(embedder, where), threshold, excerpts, match)
     else:
         method = QualityJudge(model, "similarity", threshold, reference_role="expected")
 
@@ -158,7 +165,7 @@ def coherence(threshold: float = 0.8, *, embedder: Embedding = None, model: Mode
     a word that refers back ("however"). Completeness: the last sentence does not end after an article, a conjunction, a
     preposition or a comma, nor without punctuation if others have it. A text of one sentence has no connection.
     Connection covers only the first 300 sentences; the details show this. Texts that are not prose (a number, a name, a
-    list of words, program code) are skipped, and so is every language but English, unless the embedder reads it.
+    list of words, program code) are skipped, and so is every language but English.
 
     It finds texts that are mixed up, shuffled, truncated or stuck in a loop. It does not notice
     sentences in a wrong order, contradictions or subtle leaps; with `model`, a model scores those
@@ -246,14 +253,23 @@ def hallucination_detection(
 def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Model = None) -> Evaluate:
     """Passes if the output addresses the input.
 
-    The value grows with the similarity of input and output in meaning, compared with unrelated texts: 0.7 separates
-    answers to this question from answers to other questions, 1 covers the full subject of the question. Long texts are
-    split into pieces of 150 words; the nearest of the first hundred pieces counts.
+    Whether it answers a question is scored by the cross-encoder `local:ms-marco`, if its weights are installed
+    (`proctor models pull ms-marco`) and no embedder is named. The value is a logistic function of its logit, with 0.7
+    for 0. Answers that need the question to be understood ("It is called a lintel.") and are rated below that are
+    skipped, and so are answers about other years than those of the question. Of long answers, the first piece of 150
+    words and the three with the most words of the question count.
 
-    It recognizes the subject of a text, not whether it answers: a right answer, a wrong answer and the question itself
-    are equally similar, and a refusal that does not mention the subject is not. Outputs of fewer than five words are
-    skipped, and so are program code and languages that the embedder does not read (the local embedder reads English).
-    With `model`, a model scores how well the output addresses the input. `embedder` as for `semantic_similarity`.
+    For other inputs (requests to write something, statements), or with an embedder, the value grows with the similarity
+    of input and output in meaning, compared with unrelated texts. It recognizes the subject of a text, not whether it
+    answers. Without the cross-encoder, outputs on the subject of a question are therefore skipped, unless they are very
+    close to it.
+
+    Outputs of fewer than five words are skipped, and so are program code and languages other than English, unless a
+    named embedder reads them. `embedder` as for `semantic_similarity`.
+
+    With `model`, a model scores how well the output addresses the input. `model="hf:…"` is a cross-encoder of the
+    Hugging Face Hub, or in a folder (`pip install "proctor[hf]"`): its highest logit over passages of 80 words counts,
+    and a low one is skipped if the input is not a question.
 
     >>> question = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
     >>> check = relevance(embedder="lexical")
@@ -263,7 +279,11 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
     where = "relevance"
     check_fraction(where, "threshold", threshold)
     if model is None:
-        method: Any = RelevanceScorer(TextEmbedder(embedder, where), threshold)
+        method: Any = RelevanceScorer(embedder, threshold)
+    elif is_hf_address(model):
+        from proctor.evaluators.hf_scorers import CrossEncoderRelevance
+
+        method = CrossEncoderRelevance(model, threshold, where)
     else:
         method = QualityJudge(model, "relevance", threshold, reference_role="input")
 

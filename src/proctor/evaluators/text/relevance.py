@@ -1,12 +1,22 @@
-"""Score how close in meaning a text is to the question it answers."""
+"""Score whether a text answers a question, or how close in meaning it is to another input."""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
+from proctor.evaluators.embeddings import LOCAL, UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
 from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.text.request_kind import classify_request
 from proctor.evaluators.tokenizer import collect_texts, split_sentences, split_words
+from proctor.models import weights
+from proctor.models.cross_encoder import NAME as MS_MARCO
+from proctor.models.cross_encoder import CrossEncoder
 from proctor.records.score import Score
 
 # Embedders read only the start of longer texts.
@@ -15,6 +25,22 @@ MAX_PIECE_WORDS = 150
 MAX_PIECES = 100
 # Answers have at least this similarity to the question, and get at least this value.
 ANSWER_SIMILARITY, ANSWER_VALUE = 0.28, 0.7
+# The same for questions and `local:minilm`: at most one in twenty answers to the most similar other question is closer.
+# Few answers are below the second similarity; an output between the two may or may not answer the question.
+QUESTION_SIMILARITY, MIN_RELATED_SIMILARITY = 0.55, 0.2
+PULL_HINT = "run proctor models pull ms-marco, or a model can judge it (model=…)"
+# The cross-encoder scores this many pieces of a long answer.
+MAX_SCORED_PIECES = 4
+# Between this logit and 0 were 9 of 600 right answers, and 15 of 892 to other questions (EVOUNA, NQ301).
+MIN_CERTAIN_LOGIT = -2.5
+# Shorter answers may leave out the subject of the question ("It is called a lintel.").
+MAX_ELLIPTICAL_WORDS = 25
+ELLIPTICAL_REASON = "the output needs the question to be understood; a judge can do it"
+# Four digits that are no decade ("1930s") and no part of a longer number.
+_YEAR = re.compile(r"(?<![\w,.])(?:1[0-9]{3}|20[0-9]{2})(?!\w|['’]s|[,.]\d)", re.ASCII)
+_START_WORDS, _ASKED_WORDS = 5, 5
+_BE = frozenset({"is", "are", "was", "were"})
+_PRONOUNS = frozenset({"it", "he", "she", "they", "this", "that", "these", "those", "there", "yes", "no", "because"})
 # At this similarity or higher, the value is 1.
 FULL_SIMILARITY = 0.8
 # An answer with fewer words is only a name, not a sentence.
@@ -27,38 +53,74 @@ class TopicMatch(NamedTuple):
     similarity: float
     piece: str
     left_out: int = 0
+    answer_similarity: float = ANSWER_SIMILARITY
 
     @property
     def value(self) -> float:
         """The value of the score: 0 for unrelated texts, 0.7 at the similarity of a typical answer, up to 1."""
-        if self.similarity < ANSWER_SIMILARITY:
-            return ANSWER_VALUE * self.similarity / ANSWER_SIMILARITY
-        share = min(1.0, (self.similarity - ANSWER_SIMILARITY) / (FULL_SIMILARITY - ANSWER_SIMILARITY))
+        if self.similarity < self.answer_similarity:
+            return ANSWER_VALUE * self.similarity / self.answer_similarity
+        share = min(1.0, (self.similarity - self.answer_similarity) / (FULL_SIMILARITY - self.answer_similarity))
         return ANSWER_VALUE + (1.0 - ANSWER_VALUE) * share
 
 
 class RelevanceScorer:
-    """Scores how close in meaning the output is to the input."""
+    """Scores whether the output answers a question, or how close in meaning it is to another input.
 
-    def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
-        self._embedder, self._threshold = embedder, threshold
-        self.options = embedder.options
+    Without a named embedder, questions are left to a cross-encoder if its weights are installed.
+    """
+
+    def __init__(self, embedder: Any, threshold: float) -> None:
+        self._embedder, self._threshold = TextEmbedder(embedder, "relevance"), threshold
+        self._is_named = embedder is not None
+        self.options = self._embedder.options
 
     async def score(self, output: Any, reference: Any = None) -> Score:
-        """Score the similarity of question and answer; skip very short outputs."""
+        """Score an answer; skip very short outputs."""
         answer, details = "\n".join(collect_texts(output)), self._embedder.details
         if not answer:
             return Score(0.0, False, "the output is empty", details)
         count = len(await run_off_loop(len(answer), split_words, answer))
-        if count < MIN_ANSWER_WORDS:
-            word_count_text = "1 word is" if count == 1 else f"{count} words are"
-            return Score.skipped(f"{word_count_text} too few to compare with the input; a judge can do it", details)
+        if problem := explain_short(count):
+            return Score.skipped(problem, details)
         question = "\n".join(collect_texts(reference))
         size = len(answer) + len(question)
         problem = await run_off_loop(size, self._embedder.explain_unreadable, [answer, question])
         if problem:
             return Score.skipped(problem, details)
+        is_question = classify_request(question) == "question"
+        cross_encoder = None if self._is_named or not is_question else find_cross_encoder()
+        if cross_encoder is not None:
+            return await self._score_answer(cross_encoder, question, answer)
+        return await self._score_similarity(question, answer, is_question=is_question)
+
+    async def _score_answer(self, encoder: CrossEncoder, question: str, answer: str) -> Score:
+        pieces = await run_off_loop(len(answer), split_pieces, answer)
+        likely = await run_off_loop(len(answer), select_likely_pieces, question, pieces)
+        logits = await encoder.score([(question, piece) for piece in likely])
+        logit, piece = max(zip(logits, likely, strict=True))
+        details = {"method": "cross-encoder", "model": encoder.name, "logit": logit}
+        if len(pieces) > len(likely):
+            details["pieces_left_out"] = len(pieces) - len(likely)
+        if logit < 0 and is_elliptical(question, answer):
+            return Score.skipped(ELLIPTICAL_REASON, details)
+        if MIN_CERTAIN_LOGIT < logit < 0:
+            return Score.skipped(f"{encoder.name} is undecided (logit {logit:.1f}); a judge can do it", details)
+        if logit >= 0 and (problem := explain_other_year(question, answer)):
+            return Score.skipped(problem, details)
+        value = to_value(logit)
+        verb = "answers" if logit >= 0 else "does not answer"
+        reason = f"it {verb} the question by {encoder.name} (logit {logit:.1f})"
+        if piece != answer:
+            reason += f", by {preview(piece)}"
+        return Score(value, value >= self._threshold, reason, details)
+
+    async def _score_similarity(self, question: str, answer: str, *, is_question: bool) -> Score:
+        details = self._embedder.details
         match = await match_topic(question, answer, self._embedder)
+        # The limit was measured for this embedder only.
+        if is_question and self._embedder.embedder.name == LOCAL:
+            match = match._replace(answer_similarity=QUESTION_SIMILARITY)
         details["nearness"] = match.similarity
         if match.left_out:
             details["pieces_left_out"] = match.left_out
@@ -66,7 +128,91 @@ class RelevanceScorer:
         reason = f"nearness {match.similarity:.2f} to the input{letters}"
         if match.piece != answer:
             reason += f", by {preview(match.piece)}"
+        if MIN_RELATED_SIMILARITY <= match.similarity < match.answer_similarity > ANSWER_SIMILARITY:
+            return Score.skipped(
+                f"{reason}: it is on the subject, but may not answer the question; {PULL_HINT}", details
+            )
         return Score(match.value, match.value >= self._threshold, reason, details)
+
+
+def explain_short(word_count: int) -> str:
+    """Return why an output with so few words cannot be scored; "" if it has enough."""
+    if word_count >= MIN_ANSWER_WORDS:
+        return ""
+    words = "1 word is" if word_count == 1 else f"{word_count} words are"
+    return f"{words} too few to compare with the input; a judge can do it"
+
+
+def find_cross_encoder() -> CrossEncoder | None:
+    """Return the local cross-encoder; None if it is not installed."""
+    path = weights.find(MS_MARCO)
+    return _open_cross_encoder(path) if path is not None and importlib.util.find_spec("numpy") is not None else None
+
+
+@functools.cache
+def _open_cross_encoder(path: Path) -> CrossEncoder:
+    # One model in memory for all evaluators.
+    return CrossEncoder(path)
+
+
+def to_value(logit: float) -> float:
+    """Return the logistic function of a logit, moved so that 0 has the value 0.7.
+
+    >>> to_value(0.0), round(to_value(5.0), 3), round(to_value(-5.0), 3)
+    (0.7, 0.997, 0.015)
+    """
+    return ANSWER_VALUE / (ANSWER_VALUE + (1.0 - ANSWER_VALUE) * math.exp(-logit))
+
+
+def select_likely_pieces(question: str, pieces: Sequence[str]) -> list[str]:
+    """Return the first piece of an answer, and those with the most words of the question."""
+    if len(pieces) <= MAX_SCORED_PIECES:
+        return list(pieces)
+    wanted = _list_content(question)
+    shared = [len(wanted & _list_content(piece)) for piece in pieces]
+    ranked = sorted(range(1, len(pieces)), key=lambda index: -shared[index])
+    return [pieces[index] for index in (0, *ranked[: MAX_SCORED_PIECES - 1])]
+
+
+def is_elliptical(question: str, answer: str) -> bool:
+    """Return True if a short answer leaves the subject to the question.
+
+    It starts with a pronoun ("It is called a lintel."), or with what the question asks for ("The song is …" after
+    "Which song …"), or it only lists names.
+    """
+    words = split_words(answer)
+    if not 0 < len(words) < MAX_ELLIPTICAL_WORDS:
+        return False
+    if words[0].text in _PRONOUNS:
+        return True
+    if all(word.kind in ("name", "number", "function") or word.original[0].isupper() for word in words):
+        return True
+    start = [word.text for word in words[:_START_WORDS]]
+    return not (_find_asked(question).isdisjoint(start) or _BE.isdisjoint(start))
+
+
+def explain_other_year(question: str, answer: str) -> str:
+    """Return why an answer may be about another event: it has years, but none of the question; "" if not.
+
+    Cross-encoders rate "The cup was held in Rome in 1989." high for "Where was the cup held in 1987?".
+    """
+    asked, answered = (set(_YEAR.findall(text)) for text in (question, answer))
+    if not asked or not answered or asked & answered:
+        return ""
+    years = [", ".join(sorted(years)) for years in (asked, answered)]
+    return f"the input is about {years[0]}, the output about {years[1]}; a judge can do it"
+
+
+def _find_asked(question: str) -> set[str]:
+    """Return the words after "which" or "what"."""
+    texts = [word.text for word in split_words(question)]
+    starts = [index for index, text in enumerate(texts) if text in ("which", "what")]
+    asked = {text for start in starts for text in texts[start + 1 : start + 1 + _ASKED_WORDS]}
+    return asked & _list_content(question)
+
+
+def _list_content(text: str) -> set[str]:
+    return {word.text for word in split_words(text) if word.kind in ("content", "name", "number")}
 
 
 async def match_topic(question: str, answer: str, embedder: TextEmbedder) -> TopicMatch:

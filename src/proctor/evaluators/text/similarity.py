@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import asyncio
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,9 +11,12 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.evaluators.embeddings import TextEmbedder, cosine, run_off_loop
-from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, find_symbols
+from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_unreadable, find_symbols
 from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.text.differences import Difference, find_difference, find_other_number
+from proctor.evaluators.text.embedder_choice import EmbedderChoice
+from proctor.evaluators.text.similarity_value import SimilarityValue, get_ngrams, measure_similarity
 from proctor.evaluators.tokenizer import collect_texts, fold_case, load_english, split_words
 from proctor.records import codec
 from proctor.records.score import Score
@@ -26,7 +29,6 @@ MIN_LENGTH_RATIO = 1.5
 MAX_CHARACTERS = 200_000
 # An excerpt may have this many words fewer or more than the reference.
 _FEWER_WORDS, _MORE_WORDS = 1, 2
-_NGRAM_SIZES = (2, 3, 4)
 # A negation denies this many words after it, in the same clause.
 _NEGATION_REACH = 4
 _CLAUSE_END = re.compile(r"[.!?;:,\n]+(?=\s|\Z)")
@@ -36,6 +38,10 @@ MAX_REFERENCES = 8
 # The maximum fraction of words unknown to the embedder: in both texts, or in only one.
 MAX_UNKNOWN, MAX_UNKNOWN_ON_ONE_SIDE = 0.05, 0.4
 SAME_VECTOR = 1 - 1e-6
+# A changed fact multiplies the value, so that it stays below the default threshold and pairs keep their order.
+CHANGED_FACT_FACTOR = 0.75
+# Changed facts are looked for in texts up to this length.
+MAX_FACT_CHARACTERS = 5_000
 NOTHING_EXPECTED = "there is nothing to compare with: the expected value is empty"
 
 Match = Literal["any"]
@@ -119,7 +125,7 @@ def _find_best_window(
     text_words: Sequence[str], reference_words: Sequence[str], negated: frozenset[int]
 ) -> tuple[float, str]:
     """Return the spelling similarity of the best excerpt to the reference, and the excerpt."""
-    ngrams = frozenset[str]().union(*map(_get_ngrams, reference_words))
+    ngrams = frozenset[str]().union(*map(get_ngrams, reference_words))
     best, excerpt = 0.0, ""
     # The most promising windows first, so that the loop can stop early.
     windows = sorted(_list_windows(text_words, ngrams, len(reference_words)))
@@ -129,7 +135,7 @@ def _find_best_window(
         if start in negated:
             continue
         window = text_words[start : start + size]
-        window_ngrams = frozenset[str]().union(*map(_get_ngrams, window))
+        window_ngrams = frozenset[str]().union(*map(get_ngrams, window))
         similarity = len(window_ngrams & ngrams) / math.sqrt(len(window_ngrams) * len(ngrams))
         if similarity > best:
             best, excerpt = similarity, " ".join(window)
@@ -140,7 +146,7 @@ def _list_windows(
     text_words: Sequence[str], ngrams: frozenset[str], reference_size: int
 ) -> Iterator[tuple[float, int, int]]:
     """Yield the windows to compare: minus the highest possible similarity, size, start."""
-    shared_by_word = {word: len(_get_ngrams(word) & ngrams) for word in set(text_words)}
+    shared_by_word = {word: len(get_ngrams(word) & ngrams) for word in set(text_words)}
     shared = [shared_by_word[word] for word in text_words]
     for size in range(max(1, reference_size - _FEWER_WORDS), reference_size + _MORE_WORDS + 1):
         for start in range(len(text_words) - size + 1):
@@ -151,16 +157,10 @@ def _list_windows(
                 yield -math.sqrt(bound / len(ngrams)), size, start
 
 
-@functools.lru_cache(maxsize=65536)
-def _get_ngrams(word: str) -> frozenset[str]:
-    framed = f" {word} "
-    return frozenset(framed[start : start + size] for size in _NGRAM_SIZES for start in range(len(framed) - size + 1))
-
-
 class SimilarityMatch(NamedTuple):
     """The nearest answer and reference by index, and the excerpt if it is nearer than the whole text."""
 
-    cosine: float
+    similarity: SimilarityValue
     answer: int
     reference: int
     excerpt: str = ""
@@ -170,11 +170,11 @@ class SimilarityScorer:
     """Compares the output with references by the cosine of their embeddings."""
 
     def __init__(
-        self, embedder: TextEmbedder, threshold: float, use_excerpts: bool | None, match: Match | None = None
+        self, choice: EmbedderChoice, threshold: float, use_excerpts: bool | None, match: Match | None = None
     ) -> None:
-        self._embedder, self._threshold, self._use_excerpts = embedder, threshold, use_excerpts
+        self._choice, self._threshold, self._use_excerpts = choice, threshold, use_excerpts
         self._match = match
-        self.options = embedder.options
+        self.options = choice.default.options
 
     async def score(self, output: Any, reference: Any = None) -> Score:
         """Score the cosine of the nearest two texts; lists of texts are compared item by item."""
@@ -186,10 +186,11 @@ class SimilarityScorer:
             return await self._score_nearest("\n".join(outputs), reference)
         if len(outputs) != len(references):
             reason = f"{len(outputs)} texts, expected {len(references)}"
-            return Score(0.0, False, reason, self._embedder.details)
+            return Score(0.0, False, reason, self._choice.default.details)
         if not references:
             return Score.skipped(NOTHING_EXPECTED)
-        scores = [await self._score_nearest(*pair) for pair in zip(outputs, references, strict=True)]
+        # Together, so that their texts share a batch.
+        scores = await asyncio.gather(*map(self._score_nearest, outputs, references))
         undecided_score = next((score for score in scores if not score.ok), None)
         # A failed item decides, even if other items could not be compared.
         if undecided_score is not None and all(score.passed for score in scores if score.ok):
@@ -199,24 +200,27 @@ class SimilarityScorer:
 
     async def _score_nearest(self, output: Any, reference: Any) -> Score:
         answers, references = index_texts(output), index_texts(reference)
-        details = self._embedder.details
         if not references:
             return Score.skipped(NOTHING_EXPECTED)
         if not answers:
-            return Score(0.0, False, "the output is empty", details)
+            return Score(0.0, False, "the output is empty", self._choice.default.details)
         if same := set(answers.values()) & set(references.values()):
-            details["cosine"] = 1.0
+            details = self._choice.default.details | {"cosine": 1.0}
             return Score(1.0, True, f"identical to {preview(min(same))}", details)
-        problem, partial_problem = self._drop_unreadable_texts(answers, references, output, reference)
+        size = sum(map(len, (*answers.values(), *references.values())))
+        contents = find_texts_in_data(output), find_texts_in_data(reference)
+        embedder = await run_off_loop(size, self._choice.select, *contents)
+        details = embedder.details
+        problem, partial_problem = self._drop_unreadable_texts(embedder, answers, references, output, reference)
         if problem:
             return Score.skipped(problem, details)
-        match = await find_nearest(answers, references, self._embedder, self._use_excerpts)
+        match = await find_nearest(answers, references, embedder, self._use_excerpts)
         answer, nearest = answers[match.answer], references[match.reference]
         self._describe(details, match, answers, references)
-        problem = self._explain_indistinct(match.cosine, match.excerpt or answer, nearest)
+        problem = self._explain_indistinct(embedder, match.similarity, match.excerpt or answer, nearest)
         if problem:
             return Score.skipped(problem, details)
-        score = self._make_score(match, nearest, details)
+        score = self._make_score(embedder, match, answer, nearest, details)
         if score.passed and is_negated(answer, nearest):
             return Score.skipped(f"the output has {preview(nearest)} only after a negation", details)
         # An unreadable text might have matched.
@@ -225,7 +229,9 @@ class SimilarityScorer:
     def _describe(
         self, details: dict[str, Any], match: SimilarityMatch, answers: Mapping[int, str], references: Mapping[int, str]
     ) -> None:
-        details["cosine"] = match.cosine
+        details["cosine"] = match.similarity.cosine
+        if match.similarity.words is not None:
+            details["words"] = match.similarity.words
         if len(answers) > 1:
             details["answer"] = match.answer
         longest = max(map(len, answers.values()))
@@ -234,18 +240,27 @@ class SimilarityScorer:
         if len(references) > 1:
             details["reference"] = match.reference
 
-    def _make_score(self, match: SimilarityMatch, reference: str, details: dict[str, Any]) -> Score:
+    def _make_score(
+        self, embedder: TextEmbedder, match: SimilarityMatch, answer: str, reference: str, details: dict[str, Any]
+    ) -> Score:
         excerpt = ""
         if match.excerpt:
             details["excerpt"] = match.excerpt
             excerpt = f" of {preview(match.excerpt)} in it"
-        method = "letters only: cosine" if self._embedder.method == "lexical" else "cosine"
-        value = max(0.0, match.cosine)
-        reason = f"{method} {match.cosine:.3f}{excerpt} with {preview(reference)}"
+        method = "letters only: cosine" if embedder.method == "lexical" else "cosine"
+        similarity = match.similarity
+        reason = f"{method} {similarity.cosine:.3f}{excerpt} with {preview(reference)}"
+        if similarity.words is not None:
+            reason += f", {similarity.words:.0%} of its words"
+        value = similarity.value
+        if value >= CHANGED_FACT_FACTOR * self._threshold and (change := _find_change(match, answer, reference)):
+            value *= CHANGED_FACT_FACTOR
+            details["difference"] = change._asdict()
+            reason = f"{change}; {reason}"
         return Score(value, value >= self._threshold, reason, details)
 
     def _drop_unreadable_texts(
-        self, answers: dict[int, str], references: dict[int, str], output: Any, reference: Any
+        self, embedder: TextEmbedder, answers: dict[int, str], references: dict[int, str], output: Any, reference: Any
     ) -> tuple[str, str]:
         """Remove texts that the embedder cannot read.
 
@@ -256,7 +271,7 @@ class SimilarityScorer:
             is_list = list_texts(value) is not None
             for index in list(texts):
                 contents = [texts[index]] if is_list else find_texts_in_data(value)
-                problem = self._embedder.explain_unreadable(contents, by_letters=True)
+                problem = self._choice.explain_unreadable(embedder, contents)
                 if problem:
                     first_problem = first_problem or problem
                     del texts[index]
@@ -264,20 +279,29 @@ class SimilarityScorer:
                 return first_problem, first_problem
         return "", first_problem
 
-    def _explain_indistinct(self, similarity: float, text: str, reference: str) -> str:
+    def _explain_indistinct(
+        self, embedder: TextEmbedder, similarity: SimilarityValue, text: str, reference: str
+    ) -> str:
         """Return why the embedder cannot distinguish two different texts; "" if it can."""
-        if similarity < self._threshold:
+        if similarity.value < self._threshold:
             return ""
-        name = self._embedder.embedder.name
-        left, right = map(self._embedder.unknown_words, (text, reference))
+        name = embedder.embedder.name
+        left, right = map(embedder.unknown_words, (text, reference))
         if left != right:
             share = max(_share_of_words(left, text), _share_of_words(right, reference))
             if share >= (MAX_UNKNOWN if left and right else MAX_UNKNOWN_ON_ONE_SIDE):
                 unknown_words = ", ".join(sorted(left ^ right)[:5])
                 return f"{name} does not know {unknown_words}; {EMBEDDER_OR_JUDGE_HINT}"
-        if similarity > SAME_VECTOR and _list_tokens(text) != _list_tokens(reference):
+        if similarity.cosine > SAME_VECTOR and _list_tokens(text) != _list_tokens(reference):
             return f"{name} gives these different texts the same vector; {EMBEDDER_OR_JUDGE_HINT}"
         return ""
+
+
+def _find_change(match: SimilarityMatch, answer: str, reference: str) -> Difference | None:
+    """Return the fact in which two English texts differ; an excerpt can only have other numbers."""
+    if max(len(answer), len(reference)) > MAX_FACT_CHARACTERS or explain_unreadable(f"{answer}\n{reference}"):
+        return None
+    return find_other_number(answer, reference) if match.excerpt else find_difference(answer, reference)
 
 
 def _share_of_words(unknown_words: Collection[str], text: str) -> float:
@@ -335,13 +359,14 @@ async def find_nearest(
         pairs += await run_off_loop(size, _list_pairs, index, text, references, use_excerpts)
     compared = {excerpt or answers[index] for index, excerpt, _ in pairs}
     vectors = await embedder.vectors([*compared, *(references[reference] for *_, reference in pairs)])
-    matches = (
-        SimilarityMatch(
-            cosine(vectors[excerpt or answers[index]], vectors[references[reference]]), index, reference, excerpt
-        )
-        for index, excerpt, reference in pairs
-    )
-    return max(matches, key=lambda match: match.cosine)
+    matches = []
+    for index, excerpt, reference in pairs:
+        text = references[reference]
+        similarity = cosine(vectors[excerpt or answers[index]], vectors[text])
+        value = measure_similarity(embedder.embedder.name, similarity, answers[index], text)
+        matches.append(SimilarityMatch(value, index, reference, excerpt))
+    # The cosine decides between pairs of the same value.
+    return max(matches, key=lambda match: match.similarity[:2])
 
 
 def _list_pairs(

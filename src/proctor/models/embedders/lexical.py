@@ -8,7 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 
-from proctor.core.threads import run_in_thread
+from proctor.core.threads import compute
 from proctor.errors import ModelError
 
 NAME = "lexical"
@@ -42,7 +42,7 @@ class Lexical:
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         if sum(map(len, texts)) < THREAD_MIN_CHARS:
             return list(map(letter_vector, texts))
-        vectors: list[Sequence[float]] = await run_in_thread(lambda: list(map(letter_vector, texts)))
+        vectors: list[Sequence[float]] = await compute(lambda: list(map(letter_vector, texts)))
         return vectors
 
 

@@ -16,8 +16,6 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
-from proctor.models import weights
-from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 
 # A larger number means that the file has a different format.
 MAX_HEADER_BYTES = 100_000_000
@@ -177,8 +175,8 @@ class Bert:
     def __init__(self, tensors: Mapping[str, Any], np: Any) -> None:
         self._np = np
         self._words = tensors["embeddings.word_embeddings.weight"]
-        token_type = tensors["embeddings.token_type_embeddings.weight"][0]
-        self._positions = tensors["embeddings.position_embeddings.weight"] + token_type
+        self._segments = tensors["embeddings.token_type_embeddings.weight"]
+        self._positions = tensors["embeddings.position_embeddings.weight"]
         self._norm = _weight_and_bias(tensors, "embeddings.LayerNorm")
         count = 0
         self._layers: list[_Layer] = []
@@ -187,20 +185,31 @@ class Bert:
             count += 1
 
     def vectors(self, batch: Sequence[Sequence[int]]) -> Any:
-        """Return one row for each text; batches of similar length need the least padding."""
+        """Return one row for each text; texts of similar length waste the least time."""
+        state, mask = self.states(batch)
+        means = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
+        return means / self._np.linalg.norm(means, axis=1, keepdims=True)
+
+    def states(self, batch: Sequence[Sequence[int]], first_lengths: Sequence[int] | None = None) -> tuple[Any, Any]:
+        """Return the state of each token of each text, and a mask that is 0 for padding.
+
+        For pairs of texts, `first_lengths` is the number of tokens of each first text.
+        """
         np = self._np
         width = max(map(len, batch))
         ids = np.zeros((len(batch), width), dtype=np.int64)
+        segments = np.zeros((len(batch), width), dtype=np.int64)
         mask = np.zeros((len(batch), width), dtype=np.float32)
         for row, pieces in enumerate(batch):
             ids[row, : len(pieces)] = pieces
             mask[row, : len(pieces)] = 1.0
-        state = self._normalize(self._words[ids] + self._positions[:width], self._norm)
+            if first_lengths is not None:
+                segments[row, first_lengths[row] : len(pieces)] = 1
+        state = self._normalize(self._words[ids] + self._positions[:width] + self._segments[segments], self._norm)
         padding = ((1.0 - mask) * np.float32(NO_ATTENTION))[:, None, None, :]
         for layer in self._layers:
             state = self._apply_layer(layer, state, padding)
-        means = (state * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
-        return means / np.linalg.norm(means, axis=1, keepdims=True)
+        return state, mask
 
     def _apply_layer(self, layer: _Layer, state: Any, padding: Any) -> Any:
         attention = _multiply(self._attend(layer, state, padding), layer.attention_output)
@@ -284,23 +293,9 @@ def _multiply(state: Any, matrix: tuple[Any, Any]) -> Any:
     return flat.reshape(*state.shape[:-1], -1)
 
 
-NAME = "minilm"
 MAX_PIECES = 256
 # The number of tokens in a batch: large enough to be fast, small enough to save memory.
 BATCH_TOKENS = 2048
-
-
-def connect(address: str) -> CachedEmbedder:
-    """Connect `local:minilm`; run `proctor models pull minilm` first."""
-    name = address.partition(":")[2]
-    if name != NAME:
-        raise ModelError(
-            f"unknown local embedder {name!r}", where=address, fix=f"write local:{NAME}, or pass your own function"
-        )
-    path = weights.path(NAME)
-    extras.require("numpy", extra="local", why="the local embedder")
-    # All users share one model in memory.
-    return shared_embedder((NAME, path), lambda: CachedEmbedder(MiniLM(path)))
 
 
 class MiniLM:
@@ -309,14 +304,15 @@ class MiniLM:
     `path` is the file of the weights, in the folder of the vocabulary; both are loaded on first use.
     """
 
-    name = f"local:{NAME}"
+    name = "local:minilm"
     method = "embeddings"
     # The vocabulary is English; other languages become single letters or unknown words.
     languages = ("en",)
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        # One computes at a time, to limit memory; the tokenizer needs no lock.
+        self._compute_lock, self._load_lock = threading.Lock(), threading.Lock()
         self._loaded: tuple[WordPiece, Any] | None = None
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
@@ -324,12 +320,11 @@ class MiniLM:
         return vectors
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """Return the words and symbols that are not in the vocabulary; they all have the same vector."""
-        with self._lock:
-            return self._load()[0].unknown_words(text)
+        """Return the words and signs outside of the vocabulary, which all have the same vector."""
+        return self._load()[0].unknown_words(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        with self._lock:
+        with self._compute_lock:
             tokenizer, model = self._load()
             ids = [tokenizer.token_ids(text, MAX_PIECES) for text in texts]
             # Batches of similar length need little padding.
@@ -344,8 +339,9 @@ class MiniLM:
             return vectors
 
     def _load(self) -> tuple[WordPiece, Any]:
-        if self._loaded is None:
-            np = extras.require("numpy", extra="local", why="the local embedder")
-            tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
-            self._loaded = tokenizer, Bert(read_tensors(self._path, np), np)
-        return self._loaded
+        with self._load_lock:
+            if self._loaded is None:
+                np = extras.require("numpy", extra="local", why="the local embedder")
+                tokenizer = WordPiece.load(self._path.with_name("vocab.txt"))
+                self._loaded = tokenizer, Bert(read_tensors(self._path, np), np)
+            return self._loaded

@@ -139,6 +139,31 @@ def count_bins(
     return {"edges": edges, "counts": counts}
 
 
+def slices_page(report: EvalReport, key: str, metric: str = "pass_rate") -> dict[str, Any]:
+    """Describe a metric by the values of a metadata key, for each configuration."""
+    slices = report.by(key)
+    return {
+        "key": key,
+        "metric": metric,
+        "configurations": list(report.configurations),
+        "slices": [
+            {
+                "value": each.label,
+                "n": each.samples,
+                "metrics": {
+                    name: msgspec.structs.asdict(table[metric])
+                    for name, table in each.metrics.items()
+                    if metric in table
+                },
+            }
+            for each in slices
+        ],
+        "overlapping": slices.overlapping,
+        "binned": slices.binned,
+        "notes": list(slices.notes),
+    }
+
+
 def trend_page(trend: Trend, runs: Sequence[RunMetadata], metrics: Sequence[str]) -> dict[str, Any]:
     """Describe a metric over runs, with what changed before each run."""
     by_id = {run.run_id: run for run in runs}

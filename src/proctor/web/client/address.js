@@ -5,7 +5,14 @@ const listeners = new Set();
 /** Split an address into its segments and parameters. */
 export function parseAddress(hash = location.hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { segments: path.split("/").filter(Boolean).map(decodeSafely), params: new URLSearchParams(query) };
+  const segments = path.split("/").filter(Boolean).map(decodeSafely);
+  const params = new URLSearchParams(query);
+  // The samples are a part of the page of their run.
+  if (segments[0] === "runs" && segments[2] === "samples") {
+    segments.length = 2;
+    if (!params.has("tab")) params.set("tab", "samples");
+  }
+  return { segments, params };
 }
 
 function decodeSafely(text) {

@@ -168,6 +168,15 @@ export function shorten(text, limit) {
 
 /** Return a readable name for a metric. */
 export function metricLabel(name) {
-  const words = { pass_rate: "pass rate", strict_pass_rate: "pass rate, errors counted as failures", mean_score: "mean score" };
+  const words = { pass_rate: "pass rate", strict_pass_rate: "pass rate, errors counted as failures", mean_score: "mean score", latency_ms: "latency" };
   return words[name] ?? name.replace(/^field\./, "").replace(/\.mean$/, "").replace(/_/g, " ").replace(/\./g, " · ");
+}
+
+/** Split the answer of a comparison: the claim, the first sentence with its figures, and the remaining sentences. */
+export function splitAnswer({ answer = "", a = "", b = "" }) {
+  const cut = answer.search(/\. (?=(?:Also|Better|Worse|Different|No relevant|Not enough|Not comparable)\b[^.]*:)/);
+  const first = cut < 0 ? answer : answer.slice(0, cut + 1);
+  const names = Math.max(answer.indexOf(a) + a.length, answer.indexOf(b) + b.length);
+  const colon = first.indexOf(": ", names);
+  return { claim: colon < 0 ? first : `${first.slice(0, colon)}.`, first, rest: cut < 0 ? "" : answer.slice(cut + 2) };
 }

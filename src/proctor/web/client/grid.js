@@ -10,6 +10,8 @@ import { buildToolbar } from "./gridtools.js";
 const OVERSCAN = 14;
 const LOAD_DELAY = 50;
 const NARROW = 620;
+const GROUP_HEIGHT = 34;
+const TOP_HEIGHT = 44;
 const TEXT_WIDTH = 150;
 const MARK_WIDTH = 78;
 const CARD_CONFIGURATIONS = 4;
@@ -35,7 +37,7 @@ export function readFilters(params) {
     sort: { key: key || "plan", configuration, descending: params.has("desc") },
     group: params.get("group") ?? "",
     lines: params.get("lines") === "3" ? 3 : 1,
-    show: (params.get("show") ?? "").split(",").filter(Boolean),
+    show: (params.get("show") ?? "").split(",").filter((text) => /^\d+$/.test(text)).map(Number),
   };
 }
 
@@ -48,6 +50,11 @@ function readRange(text) {
 /** Names of the parameters that filter rows. */
 export function filterNames(params) {
   return [...params.keys()].filter((name) => /^(o\..*|m\..*|outcome|differ|flaky|evaluator|text|range)$/s.test(name));
+}
+
+// The parameters that decide which rows there are and how they look.
+function listState(params) {
+  return JSON.stringify([...params].filter(([name]) => !["sample", "c", "epoch", "against", "by", "tab"].includes(name)));
 }
 
 /** A virtual grid over a model; `loader` brings the texts, `onRows` hears of the number of rows. */
@@ -69,6 +76,12 @@ export class SampleGrid {
     addEventListener("resize", this.onScroll);
     this.observer = new ResizeObserver(() => this.#layout());
     this.observer.observe(this.element);
+    // What is above the grid can change its height, too.
+    this.pageObserver = new ResizeObserver(() => {
+      this.bodyTop = null;
+      this.#renderRows();
+    });
+    this.pageObserver.observe(document.body);
   }
 
   #buildElements() {
@@ -86,23 +99,46 @@ export class SampleGrid {
     removeEventListener("scroll", this.onScroll);
     removeEventListener("resize", this.onScroll);
     this.observer.disconnect();
+    this.pageObserver.disconnect();
     this.search?.abort();
     clearTimeout(this.timer);
   }
 
   /** Apply the state of an address. */
   async update(params) {
+    const key = listState(params);
+    const isSame = key === this.stateKey && this.states && this.model === this.stateModel;
     this.params = params;
+    this.openSample = params.get("sample");
+    if (isSame) {
+      this.#markRows();
+      return;
+    }
+    this.stateKey = key;
+    this.stateModel = this.model;
     const filters = readFilters(params);
     this.filters = filters;
     this.evaluator = this.model.evaluators.includes(filters.evaluator) ? filters.evaluator : "";
     this.sort = filters.sort;
     this.group = filters.group;
     this.lines = params.has("lines") ? filters.lines : this.defaultLines;
-    this.openSample = params.get("sample");
     this.#startSearch(filters.text);
     await this.#loadColumns(filters);
-    if (this.params === params) this.#apply();
+    if (this.stateKey !== key) return;
+    const wasShown = Boolean(this.states);
+    this.#apply();
+    if (wasShown && !this.openSample) this.#scrollToStart();
+  }
+
+  // Other rows are read from the first one.
+  #scrollToStart() {
+    const top = this.element.getBoundingClientRect().top;
+    if (top < 0) scrollBy(0, top - TOP_HEIGHT);
+  }
+
+  /** Draw the tool bar again, for example when the metadata keys are known. */
+  redraw() {
+    if (this.states) this.#layout(true);
   }
 
   /** Replace the model, for a run in progress. */
@@ -185,6 +221,33 @@ export class SampleGrid {
     this.positions = null;
   }
 
+  // Groups are lower than rows: positions have offsets.
+  #measure() {
+    this.groupHeight = this.mode === "card" ? 36 + 26 * this.shown.length : GROUP_HEIGHT;
+    this.offsets = null;
+    if (!this.groups || this.groupHeight === this.rowHeight) return;
+    this.offsets = new Float64Array(this.items.length + 1);
+    for (let index = 0; index < this.items.length; index += 1) {
+      this.offsets[index + 1] = this.offsets[index] + (this.items[index] < 0 ? this.groupHeight : this.rowHeight);
+    }
+  }
+
+  #offset(position) {
+    return this.offsets ? this.offsets[position] : position * this.rowHeight;
+  }
+
+  // The last position that starts at or before a vertical place.
+  #positionAt(place) {
+    if (!this.offsets) return Math.floor(place / this.rowHeight);
+    let [low, high] = [0, this.items.length];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.offsets[middle] <= place) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
   toggleGroup(group) {
     if (this.closedGroups.has(group.value)) this.closedGroups.delete(group.value);
     else this.closedGroups.add(group.value);
@@ -220,23 +283,28 @@ export class SampleGrid {
     const heights = { card: 54 + 26 * chosen.length, marks: this.lines === 3 ? 64 : 30, wide: this.lines === 3 ? 72 : 30 };
     this.rowHeight = heights[this.mode];
     this.table.style.setProperty("--row-height", `${this.rowHeight}px`);
-    this.body.style.height = `${this.items.length * this.rowHeight}px`;
+    this.#measure();
+    this.body.style.height = `${this.#offset(this.items.length)}px`;
     this.table.setAttribute("aria-rowcount", String(this.items.length + 1));
     this.#renderFrame();
+    this.bodyTop = null;
+    const hadFocus = this.body.contains(document.activeElement);
     this.#clearRows();
     this.#renderRows();
+    if (hadFocus) this.rendered.get(this.position(this.selected))?.focus({ preventScroll: true });
   }
 
   #chooseColumns(width) {
-    const wanted = this.filters.show.length ? this.filters.show.map((name) => this.model.configurations.indexOf(name)).filter((index) => index >= 0) : [...this.model.configurations.keys()];
+    const wanted = this.filters.show.filter((index) => index < this.model.width);
     const all = wanted.length ? wanted : [...this.model.configurations.keys()];
+    this.wanted = all;
     let limit = all.length;
     if (width < NARROW) {
       this.mode = "card";
       limit = CARD_CONFIGURATIONS;
     } else {
       this.mode = (width - 280) / all.length >= TEXT_WIDTH ? "wide" : "marks";
-      if (this.mode === "marks") limit = Math.max(1, Math.floor((width - 260) / MARK_WIDTH));
+      if (this.mode === "marks") limit = Math.max(1, Math.floor((width - 260) / (MARK_WIDTH + 12)));
     }
     this.shown = all.slice(0, limit);
     this.hiddenColumns = all.length - this.shown.length;
@@ -245,6 +313,7 @@ export class SampleGrid {
 
   #renderFrame() {
     buildToolbar(this);
+    this.element.style.setProperty("--tools-height", `${this.tools.offsetHeight}px`);
     const none = this.items.length === 0;
     this.table.hidden = none;
     replaceContent(this.empty, none && this.#emptyContent());
@@ -266,9 +335,11 @@ export class SampleGrid {
   }
 
   #visibleRange() {
-    const top = this.body.getBoundingClientRect().top;
-    const first = Math.floor(-top / this.rowHeight) - OVERSCAN;
-    const last = Math.ceil((innerHeight - top) / this.rowHeight) + OVERSCAN;
+    // Measured once: reading it while scrolling would force a layout.
+    this.bodyTop ??= this.body.getBoundingClientRect().top + scrollY;
+    const top = this.bodyTop - scrollY;
+    const first = this.#positionAt(-top) - OVERSCAN;
+    const last = this.#positionAt(innerHeight - top) + 1 + OVERSCAN;
     return [Math.max(0, Math.min(first, this.items.length)), Math.max(0, Math.min(last, this.items.length))];
   }
 
@@ -282,6 +353,7 @@ export class SampleGrid {
       }
     }
     const fresh = document.createDocumentFragment();
+    this.sampleLink = linkWith({ sample: "" });
     for (let position = first; position < last; position += 1) {
       if (!this.rendered.has(position)) fresh.append(this.#renderItem(position));
     }
@@ -293,7 +365,8 @@ export class SampleGrid {
     const item = this.items[position];
     const isGroup = item < 0;
     const element = isGroup ? buildGroup(this, this.groups[-1 - item], position) : buildRow(this, item, this.loader.cached(item));
-    element.style.transform = `translateY(${position * this.rowHeight}px)`;
+    element.style.transform = `translateY(${this.#offset(position)}px)`;
+    if (isGroup) element.style.height = `${this.groupHeight}px`;
     if (!isGroup) this.#markSelection(element, item);
     this.rendered.set(position, element);
     return element;
@@ -305,6 +378,10 @@ export class SampleGrid {
     element.classList.toggle("selected", row === this.selected);
     element.setAttribute("aria-selected", String(row === this.selected || isOpen));
     element.tabIndex = row === this.selected || (this.selected < 0 && row === this.items[0]) ? 0 : -1;
+  }
+
+  #markRows() {
+    for (const [at, element] of this.rendered) if (this.items[at] >= 0) this.#markSelection(element, this.items[at]);
   }
 
   // One request at a time, for the rows that are visible when it starts.
@@ -365,13 +442,13 @@ export class SampleGrid {
     const position = this.position(row);
     if (position >= 0) this.#scrollTo(position);
     this.#renderRows();
-    for (const [at, element] of this.rendered) if (this.items[at] >= 0) this.#markSelection(element, this.items[at]);
+    this.#markRows();
     if (focus) this.rendered.get(position)?.focus({ preventScroll: true });
   }
 
   #scrollTo(position) {
     const margin = 60 + this.head.offsetHeight + this.tools.offsetHeight;
-    const top = this.body.getBoundingClientRect().top + position * this.rowHeight;
+    const top = this.body.getBoundingClientRect().top + this.#offset(position);
     if (top < margin) scrollBy(0, top - margin);
     else if (top + this.rowHeight > innerHeight - 24) scrollBy(0, top + this.rowHeight - innerHeight + 24);
   }
@@ -424,7 +501,3 @@ function navigateToSample(id, configuration, replace) {
   updateParams(changes, { replace });
 }
 
-/** Return the address of the grid with a filter, for plots and tables that open samples. */
-export function filterLink(changes) {
-  return linkWith(changes);
-}

@@ -1,6 +1,5 @@
 // The elements of one row of the sample grid.
 
-import { linkWith } from "./address.js";
 import { append, button, h, outcomeMark, outcomeName } from "./dom.js";
 import { formatCost, formatInteger, formatMilliseconds, formatScore } from "./format.js";
 
@@ -8,7 +7,7 @@ import { formatCost, formatInteger, formatMilliseconds, formatScore } from "./fo
 export function buildRow(view, row, texts) {
   const { model } = view;
   const id = model.ids[row];
-  const link = h("a", { href: linkWith({ sample: id }), tabindex: "-1", dir: "auto" }, id);
+  const link = h("a", { href: `${view.sampleLink}${view.sampleLink.includes("?") ? "&" : "?"}sample=${encodeURIComponent(id)}`, tabindex: "-1", dir: "auto" }, id);
   const element = h("div", { class: "row", role: "row", "aria-rowindex": view.position(row) + 2, "data-row": row, tabindex: "-1" },
     h("div", { role: "rowheader", class: "cell id", title: id }, link),
     h("div", { role: "gridcell", class: "cell input", dir: "auto" }, texts ? texts.input : h("span", { class: "pending", "aria-hidden": "true" })));

@@ -1,7 +1,7 @@
 // The tool bar and the column headings of the sample grid.
 
 import { updateParams } from "./address.js";
-import { append, button, h, OUTCOMES, outcomeMark, replaceContent, select } from "./dom.js";
+import { append, button, foldout, h, OUTCOMES, outcomeMark, replaceContent, select } from "./dom.js";
 import { copyText, downloadText, gridToCsv, gridToMarkdown } from "./export.js";
 import { formatCount, formatInteger, formatPlain } from "./format.js";
 
@@ -31,9 +31,10 @@ export function buildToolbar(view) {
 
 function buildFilters(view) {
   const { model, filters } = view;
-  const parts = [searchBox(view), outcomeChips(view)];
-  if (model.width > 1) parts.push(toggle("differ", "configurations differ", filters.differ, "Samples whose outcome is not the same in all configurations (d)"));
-  if (model.epochs > 1) parts.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
+  const first = [searchBox(view), outcomeChips(view)];
+  const parts = [];
+  if (model.width > 1) first.push(toggle("differ", "configurations differ", filters.differ, "Samples whose outcome is not the same in all configurations (d)"));
+  if (model.epochs > 1) first.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
   if (model.evaluators.length > 1) {
     const options = [["", "all evaluators"], ...model.evaluators];
     parts.push(select("Judged by", options, view.evaluator, (evaluator) => updateParams({ evaluator }), { "data-key": "evaluator" }));
@@ -43,9 +44,11 @@ function buildFilters(view) {
     const options = [["", "no groups"], ...view.keys.map(({ key }) => key)];
     parts.push(select("Group", options, view.group, (group) => updateParams({ group }), { "data-key": "group" }));
   }
+  if (model.width > 2) parts.push(columnMenu(view));
   const lines = view.lines === 3 ? "1" : "3";
-  parts.push(button(view.lines === 3 ? "One line per row" : "Three lines per row", () => updateParams({ lines }, { replace: true }), { class: "quiet-button", "data-key": "lines" }));
-  return h("div", { class: "filters", role: "toolbar", "aria-label": "Filters" }, parts);
+  if (view.mode !== "card") parts.push(button(view.lines === 3 ? "One line per row" : "Three lines per row", () => updateParams({ lines }, { replace: true }), { class: "quiet-button", "data-key": "lines" }));
+  const rest = view.mode === "card" ? foldout("Sort, group and more filters", h("div", { class: "filters" }, parts), { open: view.moreOpen, ontoggle: (event) => { view.moreOpen = event.target.open; } }) : parts;
+  return h("div", { class: "filters", role: "toolbar", "aria-label": "Filters" }, first, rest);
 }
 
 function searchBox(view) {
@@ -112,6 +115,25 @@ function sortSelect(view) {
   return h("div", { class: "joined" }, select("Sort", options, current, choose, { "data-key": "sort" }), order);
 }
 
+function columnMenu(view) {
+  const { model } = view;
+  const change = (index, on) => {
+    const next = on ? [...view.wanted, index].sort((a, b) => a - b) : view.wanted.filter((other) => other !== index);
+    if (next.length) updateParams({ show: next.length === model.width ? "" : next.join(",") }, { replace: true });
+  };
+  const boxes = model.configurations.map((name, index) => h("label", null, h("input", { type: "checkbox", checked: view.wanted.includes(index), "data-key": `show-${index}`, onchange: (event) => change(index, event.target.checked) }), " ", h("bdi", null, name)));
+  return h("details", { class: "menu", open: view.menuOpen, ontoggle: (event) => { view.menuOpen = event.target.open; } }, h("summary", { "data-key": "show" }, "Columns"), h("div", { class: "menu-content" }, boxes));
+}
+
+/** Leave out what all names have in common, for narrow columns. */
+export function shortenNames(names) {
+  if (names.length < 2) return names;
+  let start = 0;
+  while (names.every((name) => name[start] !== undefined && name[start] === names[0][start])) start += 1;
+  while (start > 0 && /[\p{L}\p{N}.]/u.test(names[0][start - 1])) start -= 1;
+  return start > 3 ? names.map((name) => `…${name.slice(start)}`) : names;
+}
+
 function hasNumbers(column) {
   return Boolean(column) && column.some((value) => value === value);
 }
@@ -170,6 +192,7 @@ function buildHeadings(view) {
     return h("div", { role: "columnheader", class: "cell", "aria-sort": active && key !== "plan" ? (sort.descending ? "descending" : "ascending") : "none" },
       button([h("span", { dir: "auto", class: "heading-text" }, text), arrow], change, { class: "heading", "data-tip": tip, "data-key": `head-${key}` }), extra);
   };
+  view.shortNames = view.mode === "marks" ? shortenNames(model.configurations) : model.configurations;
   replaceContent(view.head);
   append(view.head, [
     heading("Sample", "id", "Sort by sample id"),
@@ -181,7 +204,7 @@ function buildHeadings(view) {
 
 function configurationHeading(view, column, heading) {
   const name = view.model.configurations[column];
-  const options = [["", "any outcome"], ["passed", "passed"], ["notpassed", "not passed"], ...OUTCOMES.slice(1)];
+  const options = [["", view.mode === "marks" ? "any" : "any outcome"], ["passed", "passed"], ["notpassed", "not passed"], ...OUTCOMES.slice(1)];
   const value = view.filters.byConfiguration[name] ?? "";
   const filter = h("select", { class: "outcome-filter", "aria-label": `Outcome in ${name}`, "data-key": `o.${name}`, onchange: (event) => updateParams({ [`o.${name}`]: event.target.value }) },
     options.map((option) => {
@@ -189,5 +212,5 @@ function configurationHeading(view, column, heading) {
       return h("option", { value: key, selected: key === value }, text);
     }));
   if (value) filter.classList.add("active");
-  return heading(name, `score~${name}`, `${name}\nSort by score`, filter);
+  return heading(view.shortNames[column], `score~${name}`, `${name}\nSort by score`, filter);
 }

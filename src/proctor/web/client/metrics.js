@@ -7,7 +7,7 @@ import { chooseDomain, intervalTable } from "./plots.js";
 const COSTS = [["latency_ms.mean", "mean latency"], ["latency", "mean latency"], ["latency_ms.p50", "median latency"], ["latency.p50", "median latency"], ["latency_ms.p95", "95th percentile of latency"], ["latency.p95", "95th percentile of latency"], ["tokens.mean", "tokens per result"], ["tokens", "tokens per result"], ["tokens.total", "tokens in total"], ["cost.mean", "cost per result"], ["cost", "cost per result"], ["cost.total", "cost in total"], ["judges.tokens", "tokens of judges"], ["judges.cost", "cost of judges"]];
 
 function sameNumbers(a, b) {
-  return a && b && a.value === b.value && a.n === b.n && String(a.interval) === String(b.interval);
+  return a && b && a.n === b.n && (a.value === b.value || Math.abs(a.value - b.value) < 1e-9);
 }
 
 /** List the metrics of quality worth a row: [name, label, what a failure filter needs]. */
@@ -50,7 +50,7 @@ export function renderQuality({ metrics, summary, run }, open) {
       return { label: shown, metric, domain: [0, 1], reference, tip: `${name}, ${label}: ${describeMetric(metric ?? {})}`, cells: metricCells(metric) };
     })];
   });
-  return intervalTable({ caption: "Metrics of quality with 95% intervals", headings: [several ? "Configuration" : "Metric", "Value", "95% interval", "n", "Not counted"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } });
+  return intervalTable({ caption: "Metrics of quality with 95% intervals", headings: [several ? "Configuration" : "Metric", "Value", "95% interval", "n", "Not counted"], optional: ["n", "Not counted"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } });
 }
 
 function metricCells(metric) {
@@ -68,11 +68,11 @@ export function renderCosts({ metrics, summary }) {
     const domain = chooseDomain(known.map((name) => metrics[name][metricName]));
     return [{ heading: label }, ...known.map((name) => {
       const metric = metrics[name][metricName];
-      return { label: name, metric, domain, tip: `${name}, ${label}: ${describeMetric(metric)}`, cells: [h("strong", null, formatValue(metric.value, metric)), formatInterval(metric.interval, metric) || "", formatInteger(metric.n)] };
+      return { label: name, metric, domain, ticks: [0], tip: `${name}, ${label}: ${describeMetric(metric)}`, cells: [h("strong", null, formatValue(metric.value, metric)), formatInterval(metric.interval, metric) || "", formatInteger(metric.n)] };
     })];
   });
   if (!rows.length) return h("p", { class: "quiet" }, "No times, tokens or costs were recorded.");
-  return intervalTable({ caption: "Latency, tokens and cost", headings: ["Configuration", "Value", "95% interval", "n"], rows });
+  return intervalTable({ caption: "Latency, tokens and cost", headings: ["Configuration", "Value", "95% interval", "n"], optional: ["95% interval", "n"], rows });
 }
 
 /** Show every metric in a table. */

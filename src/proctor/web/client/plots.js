@@ -16,13 +16,14 @@ export function niceTicks(low, high, count = 5) {
 
 /** Make a table for screen readers, or inside a foldout. */
 export function dataTable(caption, headings, rows, { hidden = true } = {}) {
-  return h(
+  const table = h(
     "table",
-    { class: hidden ? "visually-hidden" : "data" },
+    { class: "data" },
     h("caption", null, caption),
     h("thead", null, h("tr", null, headings.map((text) => h("th", { scope: "col" }, text)))),
     h("tbody", null, rows.map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell))))),
   );
+  return hidden ? h("div", { class: "visually-hidden" }, table) : table;
 }
 
 /** Return the share of a domain as a percentage for SVG attributes. */
@@ -46,14 +47,15 @@ export function chooseDomain(metrics) {
  * Interval dots: a table with one row per metric; each row has a dot, its 95% interval, and the numbers in words.
  * Rows: {label, href, metric, domain, reference, band, outcome, tip, heading}.
  */
-export function intervalTable({ caption, headings, rows, axis }) {
-  const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row)));
-  const foot = axis && h("tfoot", null, h("tr", null, h("td"), h("td", null, axisLine(axis)), headings.slice(1).map(() => h("td"))));
+export function intervalTable({ caption, headings, rows, axis, optional = [] }) {
+  const kind = (index) => (optional.includes(headings[index + 1]) ? "number optional" : "number");
+  const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row, kind)));
+  const foot = axis && h("tfoot", null, h("tr", null, h("td"), h("td", { class: "plot-cell" }, axisLine(axis)), headings.slice(1).map((_, index) => h("td", { class: kind(index) }))));
   return h(
     "table",
     { class: "intervals" },
     h("caption", { class: "visually-hidden" }, caption),
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, headings[0]), h("th", { scope: "col", class: "plot-cell" }, h("span", { class: "visually-hidden" }, "Plot")), headings.slice(1).map((text) => h("th", { scope: "col", class: "number" }, text)))),
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, headings[0]), h("th", { scope: "col", class: "plot-cell" }, h("span", { class: "visually-hidden" }, "Plot")), headings.slice(1).map((text, index) => h("th", { scope: "col", class: kind(index) }, text)))),
     h("tbody", null, body),
     foot,
   );
@@ -63,14 +65,14 @@ function headingRow({ heading, note }, columns) {
   return h("tr", { class: "group" }, h("th", { colspan: columns, scope: "colgroup" }, heading, note && h("span", { class: "quiet" }, ` ${note}`)));
 }
 
-function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape }) {
+function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }, kind) {
   const name = href ? h("a", { href, dir: "auto" }, label) : h("span", { dir: "auto" }, label);
   return h(
     "tr",
     null,
     h("th", { scope: "row" }, name),
-    h("td", { class: "plot-cell", "data-tip": tip }, intervalBar({ metric, domain, reference, band, shape })),
-    cells.map((cell) => h("td", { class: "number" }, cell)),
+    h("td", { class: "plot-cell", "data-tip": tip }, intervalBar({ metric, domain, reference, band, shape, ticks })),
+    cells.map((cell, index) => h("td", { class: kind(index) }, cell)),
   );
 }
 
@@ -100,7 +102,7 @@ export function axisLine({ domain, format, ticks }) {
   const x = percentOf(domain);
   const list = ticks ?? niceTicks(...domain, 4);
   const labels = list.map((tick, index) =>
-    svg("text", { x: x(tick), y: 12, class: "tick", "text-anchor": index === 0 ? "start" : index === list.length - 1 ? "end" : "middle" }, format(tick)));
+    svg("text", { x: x(tick), y: 12, class: index % 2 ? "tick odd" : "tick", "text-anchor": index === 0 ? "start" : index === list.length - 1 ? "end" : "middle" }, format(tick)));
   return svg("svg", { class: "axis", height: 16, width: "100%", "aria-hidden": "true" }, labels);
 }
 
@@ -142,9 +144,9 @@ export function flipTable({ counts, a, b, onCell, selected }) {
     const label = `${formatCount(counts[key], "sample")} ${text} (${(100 * share).toFixed(1)}% of ${formatInteger(total)})`;
     const area = h("span", { class: `flip-area ${mark}`, "aria-hidden": "true" });
     // The side of the square, so that areas are proportional.
-    area.style.width = area.style.height = `${Math.max(2, 64 * Math.sqrt(share))}px`;
+    area.style.width = area.style.height = `${Math.max(2, 56 * Math.sqrt(share))}px`;
     return h("td", null, h("button", { type: "button", class: `flip-cell ${key}`, "aria-label": label, "aria-pressed": String(selected === key), "data-tip": label, disabled: counts[key] === 0, onclick: () => onCell(key) },
-      area, h("span", { class: "flip-count" }, formatInteger(counts[key])), h("span", { class: "flip-name" }, { both: "pass in both", lost: "lost", won: "won", neither: "pass in neither" }[key])));
+      h("span", { class: "flip-square" }, area), h("span", { class: "flip-count" }, formatInteger(counts[key])), h("span", { class: "flip-name" }, { both: "both pass", lost: "lost", won: "won", neither: "neither" }[key])));
   };
   return h("table", { class: "flips" },
     h("caption", { class: "visually-hidden" }, `Samples that pass in ${b} and in ${a}`),

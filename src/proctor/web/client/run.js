@@ -2,9 +2,10 @@
 
 import { linkWith, makeLink, parseAddress, updateParams } from "./address.js";
 import { append, button, emptyState, errorState, foldout, h, loadingState, outcomeMark, replaceContent, section, select } from "./dom.js";
-import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber } from "./format.js";
+import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber, splitAnswer } from "./format.js";
 import { SampleGrid } from "./grid.js";
 import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
+import { gridKeys } from "./gridkeys.js";
 import { RunLoader } from "./loader.js";
 import { renderAllMetrics, renderCosts, renderQuality } from "./metrics.js";
 import { flipTable, histogram } from "./plots.js";
@@ -30,10 +31,12 @@ class RunPage {
   constructor(runId, payload, gridRequest) {
     this.runId = runId;
     this.payload = payload;
+    this.params = parseAddress().params;
     this.gridRequest = gridRequest;
-    this.summary = h("div");
+    this.lead = h("div");
+    this.overview = h("div", { class: "overview" });
     this.samples = h("section", { id: "samples", "aria-label": "Samples" }, loadingState("Loading samples…"));
-    this.element = h("div", { class: "page" }, this.summary, this.samples);
+    this.element = h("div", { class: "page" }, this.lead, this.overview, this.samples);
     this.title = payload.summary.name;
     this.trail = [{ text: payload.summary.name, href: makeLink(["runs"], { name: payload.summary.name }) }, { text: formatTime(payload.summary.started_at) }];
     this.#renderSummary();
@@ -41,6 +44,7 @@ class RunPage {
 
   /** Load the samples after the summary is on the page. */
   async ready() {
+    this.#showTab();
     try {
       await this.#startGrid();
     } catch (error) {
@@ -63,57 +67,54 @@ class RunPage {
     this.grid = new SampleGrid({ model, loader, name: `samples of ${this.title}` });
     this.grid.fileName = `${this.title}-${this.runId}`;
     this.panel = new SamplePanel(this.grid);
-    replaceContent(this.samples, h("h2", null, "Samples"), this.grid.element);
+    replaceContent(this.samples, this.grid.element);
     this.element.append(this.panel.element);
-    this.#setKeys();
+    Object.assign(this.keys, gridKeys(this.grid, this.panel, () => this.params, () => this.#showSamples()));
     this.#renderSummary();
     await this.update(parseAddress());
     this.grid.keys = await loader.listKeys();
     if (this.destroyed) return;
     if (this.grid.keys.length) this.#renderSummary();
-    await this.grid.update(this.params);
+    this.grid.redraw();
     if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
-    else if (hasFilter(this.params)) this.#scrollToSamples();
-  }
-
-  #setKeys() {
-    const { grid, panel } = this;
-    Object.assign(this.keys, {
-      j: () => grid.move(1), k: () => grid.move(-1), ArrowDown: (event) => event.target.closest(".grid-body") ? grid.move(1) : false, ArrowUp: (event) => event.target.closest(".grid-body") ? grid.move(-1) : false,
-      Enter: () => (grid.selected >= 0 ? grid.open(grid.selected) : false),
-      Escape: () => (this.params.get("sample") ? this.#closePanel() : false),
-      n: () => grid.moveToFailure(1), p: () => grid.moveToFailure(-1),
-      "[": () => panel.changeConfiguration(-1), "]": () => panel.changeConfiguration(1),
-      f: () => this.#toggleFilter({ outcome: this.params.get("outcome") === "failed,error,unscored" ? "" : "failed,error,unscored" }),
-      d: () => this.#toggleFilter({ differ: !this.params.has("differ") }),
-      c: () => grid.clearFilters(),
-      "/": () => { this.#scrollToSamples(); grid.tools.querySelector("input[type=search]").focus({ preventScroll: true }); },
-    });
   }
 
   keys = {};
 
-  #closePanel() {
-    const row = this.grid.model.findRow(this.params.get("sample"));
-    this.panel.close();
-    this.grid.select(row, { focus: true });
+  #showSamples() {
+    if (readTab(this.params) !== "samples") updateParams({ tab: "samples" });
   }
 
-  #toggleFilter(changes) {
-    updateParams(changes);
-    this.#scrollToSamples();
+  #showTab() {
+    const tab = readTab(this.params);
+    this.overview.hidden = tab !== "overview";
+    this.samples.hidden = tab !== "samples";
+    this.lead.classList.toggle("short", tab === "samples");
+    replaceContent(this.tabs, this.#renderTabs(tab));
   }
 
-  #scrollToSamples() {
-    const top = this.samples.getBoundingClientRect().top;
-    if (top > 120 || top < 0) scrollBy(0, top - 56);
+  #renderTabs(tab) {
+    const { payload } = this;
+    const { summary } = payload;
+    const count = this.grid ? this.grid.model.rows : summary.dataset.length;
+    const entry = (name, text, href) => h("a", { href, class: "page-tab", "aria-current": tab === name ? "page" : null }, text);
+    const own = makeLink(["runs", this.runId]);
+    return [
+      entry("overview", "Overview", tab === "overview" ? own : linkWith({ tab: "overview", sample: "" })),
+      entry("samples", ["Samples ", h("span", { class: "quiet" }, isNumber(count) ? formatInteger(count) : "")], tab === "samples" ? linkWith({}) : linkWith({ tab: "samples" })),
+      payload.evaluators.some((one) => one.judges?.length) && source.has(`${joinPath("runs", this.runId)}/judges`) && entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
+      hasRubrics(payload) && source.has(`${joinPath("runs", this.runId)}/rubrics`) && entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
+      source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name })),
+    ];
   }
 
   /** Follow the address: filters for the grid, the open sample, the key of the slices. */
   async update({ params }) {
     const before = this.params;
     this.params = params;
+    this.#showTab();
     if (!this.grid) return;
+    if (readTab(before) !== readTab(params)) scrollTo(0, 0);
     const panel = this.panel.update(params);
     if (before?.get("by") !== params.get("by")) this.#renderSlicesSection();
     this.#markFlips();
@@ -150,9 +151,11 @@ class RunPage {
   #renderSummary() {
     const { payload } = this;
     const { summary } = payload;
-    replaceContent(this.summary);
-    append(this.summary, [
-      this.#renderLead(),
+    this.tabs = h("nav", { class: "page-tabs", "aria-label": "Parts of the run" });
+    replaceContent(this.lead, this.#renderLead(), this.tabs);
+    this.#showTab();
+    replaceContent(this.overview);
+    append(this.overview, [
       warningList(payload.warnings),
       summary.finished === 0 && emptyState("No results yet.", payload.status_text),
       summary.finished > 0 && h("div", { class: "columns" }, section("Metrics", renderQuality(payload, this.#open)), this.#renderComparisons()),
@@ -167,24 +170,23 @@ class RunPage {
   // Opens the samples behind a number.
   #open = (changes) => {
     const cleared = Object.fromEntries([...this.params.keys()].filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|sample)/.test(name)).map((name) => [name, ""]));
-    updateParams({ ...cleared, ...changes });
-    this.#scrollToSamples();
+    updateParams({ ...cleared, ...changes, tab: "samples" });
   };
 
   #renderLead() {
     const { summary, sentences, status_text: statusText } = this.payload;
-    const links = [this.payload.evaluators.some((one) => one.judges?.length) && h("a", { href: makeLink(["runs", this.runId, "judges"]) }, "Judges"), hasRubrics(this.payload) && h("a", { href: makeLink(["runs", this.runId, "rubrics"]) }, "Rubrics"), source.home === "server" && h("a", { href: makeLink(["trends"], { name: summary.name }) }, "Trend")];
     const facts = [formatTime(summary.started_at), isNumber(summary.duration_seconds) && summary.duration_seconds > 0 && formatSeconds(summary.duration_seconds), `${summary.dataset.name}${isNumber(summary.dataset.length) ? `, ${formatCount(summary.dataset.length, "sample")}` : ""}`, summary.target && `target ${summary.target}`, summary.code].filter(Boolean);
     return h("div", { class: "lead" },
       h("h1", null, sentences.length === 1 ? sentences[0] : this.#headline(sentences)),
       sentences.length > 1 && h("ul", { class: "sentences" }, sentences.slice(0, 12).map((text) => h("li", { dir: "auto" }, text))),
-      h("p", { class: "facts quiet" }, runStatus(summary), facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)]), links.filter(Boolean).map((link) => [" · ", link])),
+      h("p", { class: "facts quiet" }, runStatus(summary), summary.status !== "completed" && " · ", facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)])),
       statusText && h("p", { class: "status-text" }, statusText));
   }
 
   #headline(sentences) {
-    const [comparison] = this.payload.comparisons ?? [];
-    if (comparison?.answer) return comparison.answer;
+    const answers = (this.payload.comparisons ?? []).filter((one) => one.answer).map(splitAnswer);
+    if (answers.length === 1) return answers[0].first;
+    if (answers.length > 1 && answers.length < 5) return answers.map(({ claim }) => claim).join(" ");
     const { summary } = this.payload;
     const rated = summary.configurations.filter((name) => isNumber(summary.metrics[name]?.pass_rate?.value)).sort((a, b) => summary.metrics[b].pass_rate.value - summary.metrics[a].pass_rate.value);
     if (rated.length < 2) return sentences[0] ?? describeCounts(summary.counts);
@@ -211,10 +213,11 @@ class RunPage {
     replaceContent(this.flips, this.compared.map(([a, b]) => {
       const [column, baseColumn] = [a, b].map((name) => model.configurations.indexOf(name));
       if (column < 0 || baseColumn < 0) return null;
+      const counts = countPairs(model, column, baseColumn);
       const selected = selectedPair(this.params ?? new URLSearchParams(), a, b);
       const answer = (this.payload.comparisons ?? []).find((one) => one.a === a && one.b === b)?.answer;
       return h("div", { class: "flip-block" },
-        flipTable({ counts: countPairs(model, column, baseColumn), a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
+        flipTable({ counts, a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
         h("p", { class: "flip-note" }, answer && h("span", { dir: "auto" }, `${answer} `), h("a", { href: makeLink(["compare"], { a: `${this.runId}@${a}`, b: `${this.runId}@${b}` }) }, "Compare in detail")));
     }));
   }
@@ -229,7 +232,7 @@ class RunPage {
 
   #renderSlicesSection() {
     const keys = this.grid?.keys ?? [];
-    if (!this.slices || !keys.length) return;
+    if (!this.slices || !keys.length || !source.has(`${joinPath("runs", this.runId)}/slices`)) return;
     const usable = keys.filter((key) => key.values > 1 && key.values <= 40);
     if (!usable.length) return;
     const by = this.params?.get("by") ?? "";
@@ -248,8 +251,11 @@ class RunPage {
   }
 }
 
-function hasFilter(params) {
-  return [...params.keys()].some((name) => /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|sort|group)/.test(name));
+/** An address with filters or an open sample shows the samples. */
+function readTab(params) {
+  const tab = params?.get("tab");
+  if (tab === "overview" || tab === "samples") return tab;
+  return [...(params?.keys() ?? [])].some((name) => /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|sort|group|sample)/.test(name)) ? "samples" : "overview";
 }
 
 function hasRubrics(payload) {

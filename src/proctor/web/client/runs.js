@@ -126,8 +126,8 @@ class RunsPage {
     const link = makeLink(["runs", run.run_id]);
     const tags = Object.entries(run.tags).map(([key, value]) => button(`${key}=${value}`, () => updateParams({ tag: `${key}=${value}` }), { class: "tag", "aria-label": `Only runs with ${key}=${value}` }));
     const first = h("td", { ...shared, class: "run-name" }, h("a", { href: link, class: "strong", dir: "auto" }, run.name), " ", runStatus(run), run.baselines?.map((name) => h("span", { class: "tag static" }, `baseline ${name}`)), h("div", { class: "run-tags" }, tags));
-    const before = [first, h("td", { ...shared, class: "nowrap", "data-tip": formatTime(run.started_at), "data-label": "Started" }, formatAge(run.started_at)), h("td", { ...shared, class: "dataset", dir: "auto", "data-label": "Dataset" }, run.dataset.name, h("div", { class: "quiet" }, isNumber(run.dataset.length) ? formatCount(run.dataset.length, "sample") : ""))];
-    const after = [h("td", { ...shared, class: "number nowrap", "data-label": "Time" }, formatSeconds(run.duration_seconds)), columns.hasCode && h("td", { ...shared, class: "code", "data-label": "Code" }, run.code)];
+    const before = [first, h("td", { ...shared, class: "nowrap", "data-tip": formatTime(run.started_at), "data-label": "Started" }, formatAge(run.started_at)), h("td", { ...shared, class: "dataset", "data-label": "Dataset", "data-tip": run.dataset.name }, h("bdi", null, run.dataset.name), isNumber(run.dataset.length) && h("div", { class: "quiet" }, formatCount(run.dataset.length, "sample")))];
+    const after = [h("td", { ...shared, class: "number nowrap", "data-label": "Time" }, formatSeconds(run.duration_seconds)), columns.hasCode && h("td", { ...shared, class: "code", "data-label": "Code", "data-tip": run.code }, run.code)];
     const rows = names.map((name, index) => h("tr", null, index === 0 && before, this.#renderConfiguration(run, name, columns), index === 0 && after));
     if (rest) rows.push(h("tr", null, h("td", { colspan: 4 + Number(columns.hasCost) + Number(columns.hasTokens) }, h("a", { href: link, class: "quiet" }, `${formatCount(rest, "more configuration")}`))));
     return h("tbody", null, rows);
@@ -138,7 +138,7 @@ class RunsPage {
     const rate = metrics.pass_rate;
     const side = `${run.run_id}@${name}`;
     const box = h("input", { type: "checkbox", checked: this.selected.includes(side), "aria-label": `Compare ${name} of ${run.name}, ${formatTime(run.started_at)}`, onchange: (event) => this.#toggle(side, event.target.checked) });
-    const numeric = (metric) => h("td", { class: "number", "data-tip": metric ? describeMetric(metric) : null }, isNumber(metric?.value) ? formatValue(metric.value, metric) : "");
+    const numeric = (metric) => h("td", { class: "number", "data-tip": metric ? describeMetric(metric) : null }, isNumber(metric?.value) ? formatValue(metric.value, { ...metric, unit: metric.unit === "tokens" ? "" : metric.unit, kind: metric.unit === "tokens" ? "count" : metric.kind }) : "");
     return [
       h("td", { class: "configuration" }, source.home === "server" ? h("label", null, box, " ", h("bdi", null, name)) : h("bdi", null, name)),
       h("td", { class: "rate", "data-tip": rate ? describeMetric(rate) : null }, renderRate(rate, run)),

@@ -150,7 +150,7 @@ export class SamplePanel {
     const other = readOther(against, sample, results, current);
     const chooser = choices.length > 1 && select("Difference from", choices, against, (value) => updateParams({ against: value }, { replace: true }));
     const output = current.error ? errorBox(current.error) : null;
-    return h("section", null, h("div", { class: "section-head" }, h("h3", null, "Output"), chooser), output ?? renderDifference(other, toText(current.output)), !output && other && h("p", { class: "quiet diff-key" }, h("del", null, `− ${other.name} only`), " ", h("ins", null, "+ this output only")));
+    return h("section", null, h("div", { class: "section-head" }, h("h3", null, "Output"), chooser), output ?? renderDifference(other, toText(current.output)));
   }
 }
 
@@ -171,7 +171,8 @@ export function renderDifference(other, text) {
   const same = parts ? parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.trim().length, 0) : 0;
   if (!parts || same < 0.25 * Math.min(other.text.length, text.length)) return renderSideBySide(other, text);
   const content = parts.map(({ kind, text: words }) => (kind === "same" ? words : h(kind === "added" ? "ins" : "del", { "aria-label": `${kind}: ${words}` }, words)));
-  return quotation(other.text.length > text.length ? other.text : text, { content, label: `difference from ${other.name}` });
+  const key = h("p", { class: "quiet diff-key" }, h("del", null, `− ${other.name} only`), " ", h("ins", null, "+ this output only"));
+  return [quotation(other.text.length > text.length ? other.text : text, { content, label: `difference from ${other.name}` }), key];
 }
 
 function renderSideBySide(other, text) {

@@ -17,18 +17,23 @@ export async function renderSlices(holder, runId, key, open, configurations) {
   }
 }
 
-function drawSlices({ key, configurations, slices, notes = [] }, open, wanted) {
-  const names = (wanted ?? configurations).filter((name) => configurations.includes(name));
-  const rows = slices.flatMap(({ value, n, metrics }) => [
-    { heading: h("bdi", null, value ?? `no ${key}`), note: formatCount(n, "sample") },
+function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }, open, wanted) {
+  const known = [...new Set(slices.flatMap((slice) => Object.keys(slice.metrics ?? {})))];
+  const names = (wanted ?? known).filter((name) => known.includes(name));
+  const rateOf = (table) => (table && "pass_rate" in table ? table.pass_rate : table);
+  const filterOf = (value) => (key === "tags" ? { [`m.tags.${value}`]: "yes" } : { [`m.${key}`]: value });
+  const rows = slices.flatMap(({ value, n, metrics = {} }) => [
+    { heading: h("bdi", null, value), note: formatCount(n, "sample") },
     ...names.map((name) => {
-      const metric = metrics[name];
-      const label = button(name, () => open({ [`m.${key}`]: value, [`o.${name}`]: "notpassed" }), { class: "link plain", "aria-label": `${name}, ${key} ${value}: show the samples that did not pass` });
-      return { label, metric, domain: [0, 1], tip: `${key} ${value}, ${name}: ${describeMetric(metric ?? {})}`, cells: [h("strong", null, formatValue(metric?.value, metric)), formatInterval(metric?.interval, metric) || "", formatInteger(metric?.n ?? 0)] };
+      const metric = rateOf(metrics[name]);
+      const reference = rateOf(total?.[name])?.value;
+      const label = binned ? name : button(name, () => open({ ...filterOf(value), [`o.${name}`]: "notpassed" }), { class: "link plain", "aria-label": `${name}, ${key} ${value}: show the samples that did not pass` });
+      return { label, metric, domain: [0, 1], reference, tip: `${key} ${value}, ${name}: ${describeMetric(metric ?? {})}`, cells: [h("strong", null, formatValue(metric?.value, metric)), formatInterval(metric?.interval, metric) || "", formatInteger(metric?.n ?? 0)] };
     }),
   ]);
   return [
+    h("p", { class: "quiet" }, `${total ? "The dashed line is the pass rate of all samples." : ""}${overlapping ? " A sample can be in several slices." : ""} With many slices, some lie apart by chance.`),
     notes.length > 0 && h("ul", { class: "notes" }, notes.map((text) => h("li", { dir: "auto" }, text))),
-    intervalTable({ caption: `Pass rate by ${key}`, headings: ["Configuration", "Pass rate", "95% interval", "n"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } }),
+    intervalTable({ caption: `Pass rate by ${key}`, headings: ["Configuration", "Pass rate", "95% interval", "n"], optional: ["n"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } }),
   ];
 }

@@ -29,6 +29,11 @@ function addQuery(path, params, encode) {
 class ServerSource {
   home = "server";
 
+  /** A server answers every path. */
+  has() {
+    return true;
+  }
+
   async get(path, params, { signal } = {}) {
     let response;
     try {
@@ -55,6 +60,11 @@ class FileSource {
 
   constructor(scripts) {
     for (const script of scripts) this.#scripts.set(script.dataset.path, script);
+  }
+
+  /** True if the report holds a path. */
+  has(path) {
+    return this.#scripts.has(decodeURIComponent(path));
   }
 
   async get(path, params) {

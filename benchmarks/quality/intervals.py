@@ -1,0 +1,72 @@
+"""Correlations and bootstrap intervals of the quality benchmark."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from proctor.core.stats.intervals import wilson_interval
+
+RESAMPLES = 400
+Statistic = Callable[[Sequence[float], Sequence[float]], float]
+
+
+class Interval(NamedTuple):
+    """A 95% interval, and the number of rows it was computed from."""
+
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"95% {self.low:.3f} to {self.high:.3f}, n = {self.n}"
+
+
+def pearson(left: Sequence[float], right: Sequence[float]) -> float:
+    """Return the correlation; 0 if one side does not vary."""
+    try:
+        return statistics.correlation(left, right)
+    except statistics.StatisticsError:
+        return 0.0
+
+
+def spearman(left: Sequence[float], right: Sequence[float]) -> float:
+    """Return the rank correlation."""
+    try:
+        return statistics.correlation(_rank(left), _rank(right))
+    except statistics.StatisticsError:
+        return 0.0
+
+
+def bootstrap(statistic: Statistic, left: Sequence[float], right: Sequence[float], seed: int = 1) -> Interval:
+    """Return the interval of a statistic over resampled pairs."""
+    chance, size = random.Random(seed), len(left)
+    values = []
+    for _ in range(RESAMPLES):
+        places = chance.choices(range(size), k=size)
+        values.append(statistic([left[place] for place in places], [right[place] for place in places]))
+    values.sort()
+    return Interval(values[RESAMPLES // 40], values[-RESAMPLES // 40 - 1], size)
+
+
+def rate(outcomes: Sequence[bool]) -> tuple[float, Interval]:
+    """Return the share of true outcomes, with its Wilson interval."""
+    low, high = wilson_interval(sum(outcomes), len(outcomes)) or (0.0, 1.0)
+    return sum(outcomes) / len(outcomes), Interval(low, high, len(outcomes))
+
+
+def _rank(values: Sequence[float]) -> list[float]:
+    """Return ranks; equal values share the mean of theirs."""
+    order = sorted(range(len(values)), key=lambda place: values[place])
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and values[order[end]] == values[order[start]]:
+            end += 1
+        for place in order[start:end]:
+            ranks[place] = (start + end - 1) / 2
+        start = end
+    return ranks

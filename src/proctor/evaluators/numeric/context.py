@@ -1,0 +1,214 @@
+"""Decide whether the words beside a number may change it: a bound, or a word of a language that is not read.
+
+English texts are read as they are. In another language, or if the language cannot be told, a number counts only beside
+words that are known to leave it as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, NamedTuple
+
+from proctor.evaluators.data_files import load_data, load_patterns
+from proctor.evaluators.language import explain_foreign, is_english_word, load_english_only_words, load_function_words
+from proctor.evaluators.numeric.other_languages import follows_range_word
+from proctor.evaluators.numeric.parse import ParsedNumber
+
+_PHRASES = load_patterns("numeric", "phrases.yaml")
+# The start of a text shows its language.
+_MAX_CHARACTERS = 2_000
+# The share of English function words that needs no further check.
+_CLEARLY_ENGLISH = 0.2
+# The share of unknown words that an English text of more than a few words may have.
+_FEW_WORDS, _MAX_UNKNOWN = 3, 0.34
+_WORD = re.compile(r"[^\W\d_]+")
+_BESIDE = " \\t\\u00a0\\u202f*_$€£¥₹~`'’\\\"“”„«»()\\[\\]°%"
+_LETTERS = r"[^\W\d_][^\s\d.,;:!?=<>()\"*$|/\\+،؛。、，；：！？।؟—…]*"
+_WORD_BEFORE = re.compile(rf"({_LETTERS})[{_BESIDE}]*\Z")
+_WORD_AFTER = re.compile(rf"[{_BESIDE}-]*({_LETTERS})")
+_ADJECTIVE = re.compile(r"\s[a-z]{4,}\s[a-z]{3,}s\b")
+# Kilograms, or thousands.
+_KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
+_ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
+
+
+class _Words(NamedTuple):
+    plain_before: frozenset[str]
+    plain_after: frozenset[str]
+    plain_parts_before: re.Pattern[str]
+    plain_parts_after: re.Pattern[str]
+    bound_before: re.Pattern[str]
+    bound_after: re.Pattern[str]
+    percent_before: re.Pattern[str]
+    answer_after: re.Pattern[str]
+    difference: re.Pattern[str]
+    long_scales: dict[str, int]
+    no_plurals: frozenset[str]
+    shared_with_english: frozenset[str]
+
+
+@functools.cache
+def _load_words() -> _Words:
+    data: dict[str, Any] = load_data("numeric", "other_languages.yaml")
+    text = {name: re.sub(r"\s+(?=\|)", "", value.strip()) for name, value in data.items() if isinstance(value, str)}
+    # Another word may follow the bound: "mindestens etwa 42".
+    before = rf"(?:(?<!\w)(?:{text['bound_before']})(?!\w)(?:\s[^\W\d_]+)?|{text['bound_parts_before']})[{_BESIDE}]*\Z"
+    after = (
+        rf"[{_BESIDE}-]*(?:[^\W\d_][^\s\d.,;:!?]{{0,15}}[\s*_)]+)?(?<!\w)(?:{text['bound_after']})(?!\w)"
+        rf"|['’]?(?:den|dan|ten|tan) (?:fazla|az|çok|büyük|küçük)\b"
+        rf"|\s?[^\W\d]{{0,3}}?\s?(?:{text['bound_parts_after']})"
+    )
+    return _Words(
+        frozenset(data["plain_before"].split()),
+        frozenset(data["plain_after"].split()),
+        re.compile(text["plain_parts_before"]),
+        re.compile(text["plain_parts_after"]),
+        re.compile(before, re.IGNORECASE),
+        re.compile(after, re.IGNORECASE),
+        re.compile(text["percent_before"], re.IGNORECASE),
+        re.compile(text["answer_after"], re.IGNORECASE),
+        re.compile(text["difference"], re.IGNORECASE),
+        data["long_scales"],
+        frozenset(data["no_plurals"].split()),
+        frozenset(data["shared_with_english"].split()),
+    )
+
+
+def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
+    """Return the number as the words beside it make it: a bound, a percentage, unclear, or unchanged."""
+    if number.category != "number" or not (number.before or number.after or _WORD.search(number.text)):
+        return number
+    if _KILO.match(number.after):
+        number = number._replace(alternatives=(*number.alternatives, number.value * 1000))
+    bound = _PHRASES["bound_before"].search(number.before)
+    # "5 min 42 sec" is no bound.
+    if (bound and not re.search(r"\d\W*\Z", number.before[: bound.start()])) or _PHRASES["bound_after"].match(
+        number.after
+    ):
+        return number._replace(category="bound")
+    if _PHRASES["term_before"].search(number.before) or _PHRASES["term_after"].match(number.after):
+        return number._replace(category="expression")
+    return _check_words(number, text)
+
+
+def _check_words(number: ParsedNumber, text: str) -> ParsedNumber:
+    """Check the words beside a number that English phrases do not cover."""
+    words = _load_words()
+    if words.percent_before.search(number.before):
+        return number._replace(is_percent=True)
+    scale = _ENGLISH_SCALE.search(number.text)
+    if words.difference.search(f"{number.before}{number.text}{number.after}"):
+        return number
+    is_bound = _is_foreign_bound(number)
+    before, after = _find_word_before(number.before), _find_word_after(number.after)
+    unknown = [word for word in (before, after) if word and word.lower() not in load_english_only_words()]
+    if not (unknown or scale or is_bound):
+        return number
+    if _is_english(text):
+        is_unclear = before is not None and _may_change_english(before, number.before, is_bound=is_bound)
+        return number._replace(category="unclear") if is_unclear else number
+    if is_bound:
+        return number._replace(category="bound")
+    is_foreign = bool(explain_foreign(text[:_MAX_CHARACTERS]))
+    if unknown and (is_foreign or not _are_harmless(before, after, number.after, text)):
+        return number._replace(category="unclear")
+    return _apply_long_scale(number, scale[0].lower(), text, is_foreign=is_foreign) if scale else number
+
+
+def _are_harmless(before: str | None, after: str | None, rest: str, text: str) -> bool:
+    """Return whether the words beside a number are English in a text whose language cannot be told."""
+    if before is not None and not _is_known(before):
+        return False
+    if after is None or _is_known(after):
+        return _may_be_english(text)
+    # "42 cubic inches": an adjective before a plural noun.
+    is_adjective = _ADJECTIVE.match(rest) is not None
+    return is_adjective and _may_be_english(text.replace(after, " "))
+
+
+def _may_change_english(word: str, before: str, *, is_bound: bool) -> bool:
+    """Return whether a word before a number in an English text may be a foreign minus or bound: "is mindestens 42"."""
+    if _is_known(word):
+        return False
+    starts_clause = re.search(rf"(?:\A|[:=]|\b(?:is|are|was|be))[{_BESIDE}]*\Z", before[: before.rindex(word)])
+    return is_bound or not word.isascii() or (word.islower() and len(word) > 1 and starts_clause is not None)
+
+
+def _is_known(word: str) -> bool:
+    # Without its accent, a foreign word may look English: "âm".
+    # A longer word in -ed is a verb: "earned".
+    return word.isascii() and ((len(word) > 4 and word.endswith("ed")) or is_english_word(word.lower()))
+
+
+def _find_word_before(before: str) -> str | None:
+    """Return the word directly before a number, unless it is known to leave the number as it is."""
+    words = _load_words()
+    match = _WORD_BEFORE.search(before)
+    if match is None or match[1].lower() in words.plain_before:
+        return None
+    if words.plain_parts_before.search(before[: match.end(1)]):
+        return None
+    # "C'est": the word after the apostrophe.
+    last = re.split(r"['’-]", match[1])[-1].lower()
+    return None if last in words.plain_before or follows_range_word(before) else match[1]
+
+
+def _find_word_after(after: str) -> str | None:
+    """Return the word directly after a number, unless it is known to leave the number as it is."""
+    words = _load_words()
+    match = _WORD_AFTER.match(after)
+    if match is None or words.plain_parts_after.match(match[1]) or words.answer_after.match(after):
+        return None
+    word = match[1].lower()
+    is_plural = word.endswith("s") and len(word) > 3 and word not in words.no_plurals
+    return None if is_plural or word in words.plain_after else match[1]
+
+
+def _is_foreign_bound(number: ParsedNumber) -> bool:
+    words = _load_words()
+    if words.bound_after.match(number.after):
+        return True
+    match = words.bound_before.search(number.before)
+    # "3 bis 5" is a range.
+    return match is not None and not re.search(r"\d\W*\Z", number.before[: match.start()])
+
+
+def _is_english(text: str) -> bool:
+    """Return whether a text has English function words and does not read as another language."""
+    words, shared = _find_words(text), _load_words().shared_with_english
+    count = sum(word in load_english_only_words() and word not in shared for word in words)
+    if count and text.isascii() and count >= _CLEARLY_ENGLISH * len(words):
+        return True
+    return count > 0 and not explain_foreign(text[:_MAX_CHARACTERS])
+
+
+def _may_be_english(text: str) -> bool:
+    """Return whether a text without words that are only English reads as English.
+
+    Nearly all of four or more words are known, or all words, or there are names beside two longer known words.
+    """
+    words = [word for word in _WORD.findall(text[:_MAX_CHARACTERS]) if len(word) > 1]
+    plain = _load_words().plain_before | _load_words().plain_after
+    unknown = [word for word in words if not _is_known(word) and word.lower() not in plain]
+    has_function_word = any(word.lower() in load_function_words() for word in words)
+    if has_function_word and len(words) > _FEW_WORDS and len(unknown) <= _MAX_UNKNOWN * len(words):
+        return True
+    if any(not word.istitle() for word in unknown):
+        return False
+    return not unknown or sum(word.islower() and len(word) > 3 and word not in unknown for word in words) > 1
+
+
+def _find_words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text[:_MAX_CHARACTERS])]
+
+
+def _apply_long_scale(number: ParsedNumber, scale: str, text: str, *, is_foreign: bool) -> ParsedNumber:
+    """Read "billion" as 10^12 in another language; a plural without other words may be either."""
+    factor = _load_words().long_scales.get(scale)
+    if factor is None:
+        return number
+    if not is_foreign:
+        is_unclear = scale.endswith("s") or not all(map(_is_known, _find_words(text)))
+        return number._replace(category="unclear") if is_unclear else number
+    return number._replace(value=number.value * factor, alternatives=())

@@ -1,0 +1,375 @@
+"""Find the fact in which two English texts of nearly the same words differ.
+
+Sentence embeddings hardly notice a changed number, date, name or unit, a negation, an opposite, or
+persons who change roles. Only sentences that share most of their words are compared, because other
+words may express the same fact in another way.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from proctor.evaluators.data_files import load_data
+from proctor.evaluators.grounding.contradictions import find_opposites, find_replaced_words
+from proctor.evaluators.language import is_english_word
+from proctor.evaluators.tokenizer import Word, are_related, load_english, split_sentences, split_words
+
+# The share of the content words of the shorter sentence that both have: for a pair of sentences, and to find the
+# counterpart of a sentence in a longer text.
+MIN_SHARED, MIN_SHARED_IN_TEXTS = 0.5, 0.6
+MIN_SHARED_FOR_DENIALS = 0.75
+# Longer texts are compared by their first sentences.
+MAX_SENTENCES = 30
+# Longer sentences are tables or lists.
+MAX_WORDS = 80
+# Shorter references, and those of much longer outputs, are phrases.
+_MIN_SENTENCE, _MAX_RATIO = 3, 2.5
+# A number after "about" may differ this much.
+_ROUNDING = 0.1
+_ABOUT = frozenset({"about", "around", "roughly", "approximately", "nearly", "almost", "circa", "over", "some"})
+_MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
+# Words that deny as much as "not" does.
+_DENIALS = frozenset({
+    "fail", "fails", "failed", "failing", "refuse", "refuses", "refused", "deny", "denies", "denied", "unable",
+    "prevent", "prevents", "prevented", "lack", "lacks", "lacked", "lacking",
+})  # fmt: skip
+_LISTING = frozenset({"and", "or", "nor", "with"})
+_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
+_TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
+# A name of this many letters may be the start of another form of it ("Rob" and "Robert").
+_MIN_PREFIX = 3
+# Names of countries that are not like the names of their people.
+_PEOPLES = {
+    "french": "france", "dutch": "netherlands", "british": "britain", "english": "england", "danish": "denmark",
+    "spanish": "spain", "polish": "poland", "turkish": "turkey", "swiss": "switzerland", "welsh": "wales",
+    "greek": "greece", "thai": "thailand", "american": "america", "chinese": "china", "irish": "ireland",
+    "swedish": "sweden", "finnish": "finland", "scottish": "scotland", "norwegian": "norway",
+}  # fmt: skip
+_PERIODS = frozenset({"hour", "day", "week", "month", "quarter", "year", "decade", "century"})
+_BEFORE_PERIODS = frozenset({"a", "an", "per", "every", "each", "last", "next", "this"})
+# Units of the same dimension, each with its size in the first.
+_SIZES: dict[str, tuple[str, float]] = {
+    "mm": ("m", 1e-3), "millimeter": ("m", 1e-3), "cm": ("m", 1e-2), "centimeter": ("m", 1e-2),
+    "m": ("m", 1.0), "meter": ("m", 1.0), "metre": ("m", 1.0), "km": ("m", 1e3), "kilometer": ("m", 1e3),
+    "kilometre": ("m", 1e3), "mg": ("g", 1e-3), "milligram": ("g", 1e-3), "g": ("g", 1.0), "gram": ("g", 1.0),
+    "kg": ("g", 1e3), "kilogram": ("g", 1e3), "kilo": ("g", 1e3), "ton": ("g", 1e6), "tonne": ("g", 1e6),
+    "ml": ("l", 1e-3), "milliliter": ("l", 1e-3), "l": ("l", 1.0), "liter": ("l", 1.0), "litre": ("l", 1.0),
+    "second": ("s", 1.0), "minute": ("s", 60.0), "min": ("s", 60.0), "hour": ("s", 3600.0), "day": ("s", 86400.0),
+    "week": ("s", 604800.0), "month": ("months", 1.0), "year": ("months", 12.0), "decade": ("months", 120.0),
+    "century": ("months", 1200.0), "cent": ("dollars", 0.01), "dollar": ("dollars", 1.0),
+}  # fmt: skip
+
+
+class Difference(NamedTuple):
+    """What differs: the kind, and the words of the output and of the reference."""
+
+    kind: str
+    output: str
+    reference: str
+
+    def __str__(self) -> str:
+        if self.kind in ("negation", "roles"):
+            return {"negation": "only one of the texts is negated", "roles": "the roles are exchanged"}[self.kind]
+        return f"another {self.kind}: {self.output!r}, not {self.reference!r}"
+
+
+class _Quantity(NamedTuple):
+    value: float
+    dimension: str
+    is_rounded: bool
+    text: str
+
+
+def find_difference(output: str, reference: str) -> Difference | None:
+    """Return the first difference between two English texts that have most of their words in common."""
+    if fold(output) == fold(reference):
+        return None
+    outputs, references = _split(output), _split(reference)
+    # A few words in a longer text are compared as an excerpt.
+    if not references or (len(references) == 1 and _is_phrase(references[0], outputs)):
+        return None
+    if len(outputs) == len(references) == 1:
+        return _compare(outputs[0], references[0], MIN_SHARED)
+    contents = [frozenset(word.text for word in _list_content(sentence)) for sentence in outputs]
+    for sentence in references:
+        content = frozenset(word.text for word in _list_content(sentence))
+        # Equal words only, because each sentence is compared with all others.
+        shared, index = max(
+            ((_count_shared(content, other), index) for index, other in enumerate(contents)), default=(0, 0)
+        )
+        if shared >= MIN_SHARED_IN_TEXTS and outputs[index] != sentence:
+            difference = _compare(outputs[index], sentence, MIN_SHARED_IN_TEXTS)
+            if difference:
+                return difference
+    return None
+
+
+def _count_shared(left: frozenset[str], right: frozenset[str]) -> float:
+    return len(left & right) / (min(len(left), len(right)) or 1)
+
+
+def find_other_number(output: str, reference: str) -> Difference | None:
+    """Return a number of an output that has none of the numbers of a short reference."""
+    outputs, references = ([*_find_quantities(split_words(text))] for text in (output, reference))
+    if not outputs or not references or any(_are_equal(item, other) for item in outputs for other in references):
+        return None
+    return Difference("number", outputs[0].text, references[0].text)
+
+
+def fold(text: str) -> list[str]:
+    """Return the normalized words of a text."""
+    return [word.text for word in split_words(text)]
+
+
+def _split(text: str) -> list[list[Word]]:
+    sentences = split_sentences(text) if re.search(r"[.!?]\s|\n", text.strip()) else [text]
+    words = (split_words(sentence) for sentence in sentences[:MAX_SENTENCES])
+    return [_mark_first_name(sentence) for sentence in words if 0 < len(sentence) <= MAX_WORDS]
+
+
+def _is_phrase(reference: Sequence[Word], outputs: Sequence[Sequence[Word]]) -> bool:
+    return len(reference) < _MIN_SENTENCE or sum(map(len, outputs)) > _MAX_RATIO * len(reference)
+
+
+def _mark_first_name(sentence: list[Word]) -> list[Word]:
+    """Mark a first word as a name if it is not an ordinary English word."""
+    first = sentence[0]
+    is_name = first.kind == "content" and first.original[0].isupper() and not _is_ordinary(first.text)
+    return [first._replace(kind="name"), *sentence[1:]] if is_name else sentence
+
+
+@functools.lru_cache(maxsize=16384)
+def _is_ordinary(word: str) -> bool:
+    return word not in load_english().proper_names and is_english_word(word)
+
+
+def _measure_shared(left: Sequence[Word], right: Sequence[Word]) -> float:
+    """Return the share of the content words of the shorter sentence that the other has."""
+    shorter, longer = sorted((_list_content(left), _list_content(right)), key=len)
+    if not shorter:
+        return 0.0
+    return sum(_has(word, longer) for word in shorter) / len(shorter)
+
+
+def _list_content(sentence: Sequence[Word]) -> list[Word]:
+    return [word for word in sentence if word.kind in ("content", "name", "number")]
+
+
+def _has(word: Word, others: Sequence[Word]) -> bool:
+    return any(word.text == other.text or are_related(word.text.lower(), other.text.lower()) for other in others)
+
+
+def _compare(output: Sequence[Word], reference: Sequence[Word], min_shared: float) -> Difference | None:
+    # Numbers and names that differ are no reason to believe that the sentences are about something else.
+    frames = [[word for word in side if word.kind not in ("number", "name")] for side in (output, reference)]
+    shared = max(_measure_shared(output, reference), _measure_shared(*frames))
+    if shared < min_shared:
+        return None
+    return (
+        _find_other_number(output, reference)
+        or _find_other_name(output, reference)
+        or _find_polarity(output, reference)
+        or _find_exchanged_roles(output, reference)
+    )
+
+
+def _find_other_number(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
+    """Return a number that only the output has, if the reference has another one instead."""
+    outputs, references = list(_find_quantities(output)), list(_find_quantities(reference))
+    extra = [item for item in outputs if not any(_are_equal(item, other) for other in references)]
+    missing = [item for item in references if not any(_are_equal(item, other) for other in outputs)]
+    if not extra and not missing:
+        halves = [{word.text for word in side if word.text in ("a.m.", "p.m.")} for side in (output, reference)]
+        return Difference("time", *halves[0], *halves[1]) if len(halves[0] ^ halves[1]) > 1 else None
+    if extra and missing:
+        kind = "unit" if extra[0].value == missing[0].value else "number"
+        return Difference(kind, extra[0].text, missing[0].text)
+    return None
+
+
+def _find_quantities(sentence: Sequence[Word]) -> Iterator[_Quantity]:
+    index = 0
+    while index < len(sentence):
+        word = sentence[index]
+        start, index = index, index + 1
+        if word.kind != "number" or not re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", word.text):
+            continue
+        value = float(word.text)
+        while index < len(sentence) and sentence[index].text in _MAGNITUDES:
+            value *= _MAGNITUDES[sentence[index].text]
+            index += 1
+        unit = sentence[index].text.lower() if index < len(sentence) else ""
+        before = sentence[start - 1].text.lower() if start else ""
+        if before in ("dollars", "euros", "pounds", "yen", "rupees"):
+            unit = before
+        dimension, size = _SIZES.get(unit) or _SIZES.get(unit.removesuffix("s")) or ("", 1.0)
+        # "One" is also a pronoun.
+        if word.text != "1" or dimension or word.original.isdigit():
+            text = " ".join(item.original for item in sentence[start : index + (1 if dimension else 0)])
+            is_rounded = before in _ABOUT or (start > 1 and sentence[start - 2].text in _ABOUT)
+            yield _Quantity(value * size, dimension, is_rounded, text)
+
+
+def _are_equal(left: _Quantity, right: _Quantity) -> bool:
+    if left.dimension and right.dimension and left.dimension != right.dimension:
+        return False
+    tolerance = _ROUNDING if left.is_rounded or right.is_rounded else 1e-9
+    return abs(left.value - right.value) <= tolerance * max(abs(left.value), abs(right.value))
+
+
+def _find_other_name(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
+    """Return a name that only the output has, if the reference has another one instead."""
+    extra, missing = _find_unmatched_names(output, reference), _find_unmatched_names(reference, output)
+    if not extra or not missing or _is_abbreviation(extra, missing):
+        return None
+    # "The capital, Oslo" and "Oslo": a longer name has more words, but no other ones.
+    return Difference("name", extra[0].original, missing[0].original)
+
+
+def _find_unmatched_names(sentence: Sequence[Word], other: Sequence[Word]) -> list[Word]:
+    groups = {word for pair in find_replaced_words(sentence, other) for word in pair}
+    names = [word for word in sentence if word.kind == "name" and word not in groups and word.text not in _TITLES]
+    return [word for word in names if not _has(word, other) and not any(_is_variant(word, item) for item in other)]
+
+
+def _is_variant(name: Word, other: Word) -> bool:
+    left, right = name.text.lower(), other.text.lower()
+    if _PEOPLES.get(left) == right or _PEOPLES.get(right) == left:
+        return True
+    shorter, longer = sorted((left, right), key=len)
+    return len(shorter) >= _MIN_PREFIX and longer.startswith(shorter)
+
+
+def _is_abbreviation(left: Sequence[Word], right: Sequence[Word]) -> bool:
+    """Return True if one side is the acronym of the other ("EU" and "European Union")."""
+    for short, long in ((left, right), (right, left)):
+        initials = "".join(word.original[0] for word in long).lower()
+        acronym = "".join(word.text for word in short if word.original.isupper()).lower()
+        if acronym and (acronym in initials or initials in acronym):
+            return True
+    return False
+
+
+def _find_polarity(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
+    """Return a negation or an opposite, unless both together keep the meaning ("not safe", "dangerous")."""
+    opposites = _find_antonyms(output, reference)
+    denials, other_denials = _count_denials(output), _count_denials(reference)
+    is_denied = (_count_negations(output) + denials) % 2 != (_count_negations(reference) + other_denials) % 2
+    if is_denied and not opposites:
+        # A weaker word of denial may replace the negation ("rarely"), and a stronger one needs more evidence.
+        sides = [{word.text for word in side} for side in (output, reference)]
+        is_excused = any(word in load_english().denial_verbs - _DENIALS for word in sides[0] ^ sides[1])
+        is_certain = denials == other_denials or _measure_shared(output, reference) >= MIN_SHARED_FOR_DENIALS
+        return None if is_excused or not is_certain else Difference("negation", "", "")
+    # "A is taller than B" and "B is shorter than A".
+    if opposites and not is_denied and not _are_turned(output, reference):
+        ours, theirs = opposites[0]
+        return Difference("word", ours.original, theirs.original)
+    return None
+
+
+def _are_turned(output: Sequence[Word], reference: Sequence[Word]) -> bool:
+    """Return True if each sentence starts with the content word with which the other ends."""
+    ours, theirs = _list_content(output), _list_content(reference)
+    return bool(ours and theirs) and _has(ours[0], theirs[-1:]) and _has(theirs[0], ours[-1:])
+
+
+def _count_denials(sentence: Sequence[Word]) -> int:
+    """Return how many words deny what follows: "failed to", "kept her from"."""
+    texts = [word.text for word in sentence]
+    is_kept_from = "from" in texts and any(text in ("keep", "keeps", "kept") for text in texts[: texts.index("from")])
+    return sum(text in _DENIALS for text in texts) + is_kept_from
+
+
+def _count_negations(sentence: Sequence[Word]) -> int:
+    allowed = load_english().not_a_negation_before
+    return sum(
+        word.kind == "negation" and not (index + 1 < len(sentence) and sentence[index + 1].text in allowed)
+        for index, word in enumerate(sentence)
+    )
+
+
+def _find_antonyms(output: Sequence[Word], reference: Sequence[Word]) -> list[tuple[Word, Word]]:
+    pairs = [*find_replaced_words(output, reference), *find_opposites(output, reference)]
+    # Quantities in other units are compared as numbers.
+    pairs = [pair for pair in pairs if not all(_is_unit(word) for word in pair)]
+    ours, theirs = ({word.text.lower(): word for word in side} for side in (output, reference))
+    for text, word in ours.items():
+        if text not in theirs:
+            others = [
+                theirs[other] for other in _load_antonyms().get(text, ()) if other in theirs and other not in ours
+            ]
+            # "Nobody" and "refuses" are already counted as negations.
+            pairs += [(word, other) for other in others if not any(map(_is_negative, (word, other)))]
+    periods, other_periods = _find_periods(output), _find_periods(reference)
+    if periods and other_periods and not periods.keys() & other_periods.keys():
+        pairs.append((next(iter(periods.values())), next(iter(other_periods.values()))))
+    return pairs
+
+
+def _is_negative(word: Word) -> bool:
+    return word.kind == "negation" or word.text in _DENIALS
+
+
+def _is_unit(word: Word) -> bool:
+    return word.text in _SIZES or word.text.removesuffix("s") in _SIZES
+
+
+def _find_periods(sentence: Sequence[Word]) -> dict[str, Word]:
+    """Return the periods after an article or the like: "a week", "every year", "last month"."""
+    following = pairwise(sentence)
+    return {word.text: word for before, word in following if before.text in _BEFORE_PERIODS and word.text in _PERIODS}
+
+
+@functools.cache
+def _load_antonyms() -> dict[str, frozenset[str]]:
+    antonyms: dict[str, frozenset[str]] = {}
+    for line in load_data("text", "antonyms.yaml"):
+        pair = line.split()
+        for word, other in (pair, reversed(pair)):
+            antonyms[word] = antonyms.get(word, frozenset()) | {other}
+    return antonyms
+
+
+def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:
+    """Return a difference if the same words stand in exchanged places ("A paid B", "B paid A")."""
+    ours, theirs = ([word.text.lower() for word in side] for side in (output, reference))
+    if sorted(ours) == sorted(theirs):
+        # A list of names has no roles.
+        if all(word.kind in ("name", "number") for word in output[1:]):
+            return None
+        changed = [index for index, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]]
+        # The frame of function words is the same, and two words are exchanged in it.
+        kinds = {output[index].kind for index in changed} | {reference[index].kind for index in changed}
+        is_exchange = bool(changed) and kinds <= {"content", "name", "number"}
+        if is_exchange and not _is_list(ours[changed[0] : changed[-1] + 1]):
+            return Difference("roles", "", "")
+        return None
+    return _find_exchanged_agent(output, reference) or _find_exchanged_agent(reference, output)
+
+
+def _is_list(words: Sequence[str]) -> bool:
+    return not _LISTING.isdisjoint(words)
+
+
+def _find_exchanged_agent(passive: Sequence[Word], active: Sequence[Word]) -> Difference | None:
+    """Compare "the dog was chased by the cat" with "the dog chased the cat"."""
+    texts, others = ([word.text.lower() for word in side] for side in (passive, active))
+    if "by" not in texts or "by" in others or _BE.isdisjoint(texts[: texts.index("by")]):
+        return None
+    by = texts.index("by")
+    be = max(index for index, text in enumerate(texts[:by]) if text in _BE)
+    verb, agent = (
+        next((w for w in part if w.kind in ("content", "name")), None) for part in (passive[be:], passive[by:])
+    )
+    subject = next((word for word in passive[:be] if word.kind in ("content", "name")), None)
+    places = [_find_place(word, active) for word in (subject, verb, agent)]
+    return Difference("roles", "", "") if -1 not in places and sorted(places) == places else None
+
+
+def _find_place(word: Word | None, sentence: Sequence[Word]) -> int:
+    return next((index for index, other in enumerate(sentence) if word and _has(word, [other])), -1)

@@ -1,0 +1,96 @@
+"""Changed facts in English sentences of nearly the same words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from benchmarks.quality import similarity_near_misses
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.evaluators.text.differences import find_difference, find_other_number
+from proctor.evaluators.text.quality import semantic_similarity
+
+ROWS: list[dict[str, Any]] = yaml.safe_load(Path(similarity_near_misses.FILE).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "explanation"),
+    [
+        ("It took 12 days.", "It took 21 days.", "another number: '12 days', not '21 days'"),
+        ("She paid 5 dollars for it.", "She paid 5 euros for it.", "another word: 'dollars', not 'euros'"),
+        ("The wall is 3 km long.", "The wall is 3 m long.", "another number: '3 km', not '3 m'"),
+        ("Bob met Carla in Rome.", "Bob met Carla in Paris.", "another name: 'Rome', not 'Paris'"),
+        ("It is not raining today.", "It is raining today.", "only one of the texts is negated"),
+        ("It failed to confirm the theory.", "It confirmed the theory.", "only one of the texts is negated"),
+        ("Nobody knows the story.", "Everyone knows the story.", "only one of the texts is negated"),
+        ("The shop is open today.", "The shop is closed today.", "another word: 'open', not 'closed'"),
+        ("The dog bit the man.", "The man bit the dog.", "the roles are exchanged"),
+        ("The dog was chased by the cat.", "The dog chased the cat.", "the roles are exchanged"),
+        ("We meet at 3 pm today.", "We meet at 3 am today.", "another time: 'p.m.', not 'a.m.'"),
+    ],
+)
+def test_a_changed_fact_is_named(output: str, reference: str, explanation: str) -> None:
+    assert str(find_difference(output, reference)) == explanation
+
+
+@pytest.mark.parametrize(
+    ("output", "reference"),
+    [
+        ("The road is 2 km long.", "The road is 2,000 metres long."),
+        ("It lasted two years.", "It lasted 24 months."),
+        ("It cost about 3.1 million dollars.", "It cost 3.14 million dollars."),
+        ("The cat was chased by the dog.", "The dog chased the cat."),
+        ("Cats and dogs are animals.", "Dogs and cats are animals."),
+        ("It is not safe to swim here.", "It is dangerous to swim here."),
+        ("Anna is taller than Tom.", "Tom is shorter than Anna."),
+        ("He did not pass the exam.", "He failed the exam."),
+        ("The EU agreed to the plan.", "The European Union agreed to the plan."),
+        ("The French president spoke.", "The president of France spoke."),
+        ("She couldn't attend because she was ill.", "Illness kept her from attending."),
+        ("Penguins eat fish.", "The stock market fell by 3 percent."),
+        ("", "Paris"),
+    ],
+)
+def test_other_words_for_the_same_fact_are_no_difference(output: str, reference: str) -> None:
+    assert find_difference(output, reference) is None
+
+
+def test_sentences_of_longer_texts_are_compared_with_their_counterparts() -> None:
+    reference = "The bridge opened in 1932. It crosses the harbour of the city."
+    same = "It crosses the harbour of the city. The bridge opened in 1932."
+    assert find_difference(same, reference) is None
+    assert str(find_difference(same.replace("1932", "1923"), reference)) == "another number: '1923', not '1932'"
+
+
+def test_an_output_with_other_numbers_than_a_short_reference_is_wrong() -> None:
+    assert find_other_number("It has 40 rooms on 3 floors.", "45 rooms") is not None
+    assert find_other_number("It has 45 rooms on 3 floors.", "45 rooms") is None
+    assert find_other_number("It has many rooms.", "45 rooms") is None
+
+
+def test_the_rules_find_most_changes_and_leave_paraphrases_alone() -> None:
+    changed = [find_difference(text, row["text"]) for row in ROWS for text in row["changed"].values()]
+    same = [find_difference(text, row["text"]) for row in ROWS for text in row["same"]]
+    assert len(changed) > 200
+    assert sum(item is not None for item in changed) >= 0.9 * len(changed)
+    assert sum(item is not None for item in same) <= 0.05 * len(same)
+
+
+def test_a_changed_fact_lowers_the_value_below_the_default() -> None:
+    def constant(texts: list[str]) -> list[list[float]]:
+        return [[1.0, len(text) / 500] for text in texts]
+
+    score = semantic_similarity(constant)("The weather is not nice.", "The weather is nice.")
+    assert (score.value, score.passed) == (pytest.approx(0.75, abs=1e-4), False)
+    assert score.reason.startswith("only one of the texts is negated; cosine")
+    assert score.details["difference"]["kind"] == "negation"
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_two_texts_can_be_compared(output: str, reference: str) -> None:
+    find_difference(output, reference)
+    assert find_difference(output, output) is None

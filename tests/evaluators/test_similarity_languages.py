@@ -1,0 +1,121 @@
+"""semantic_similarity chooses the embedder by language, and leaves alone what none of them reads."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from benchmarks.quality.languages import UNREADABLE, choose_mark, read, score_all
+
+from proctor.evaluators.readable_languages import explain_unread, identify_language
+from proctor.evaluators.text.quality import semantic_similarity
+from proctor.evaluators.text.similarity_value import MULTILINGUAL_MARK, measure_similarity
+from proctor.models import weights
+from proctor.records.score import Score
+
+GERMAN = ("Der Zug kam wegen des Schnees zu spät.", "Wegen des Schnees hatte der Zug Verspätung.")
+
+
+def _need(*names: str) -> None:
+    pytest.importorskip("numpy", reason="the extra `local` is not installed")
+    missing = [name for name in names if weights.find(name) is None]
+    if missing:
+        pytest.skip(f"the weights are not installed: proctor models pull {' '.join(missing)}")
+
+
+def _score(output: str, expected: str | list[str]) -> Score:
+    score: Score = semantic_similarity()(output, expected)
+    return score
+
+
+def test_the_language_of_the_texts_chooses_the_embedder() -> None:
+    _need("minilm", "multilingual", "languages")
+    english = _score("The train was late because of the snow.", "Because of the snow, the train was late.")
+    assert (english.details["embedder"], english.passed) == ("local:minilm", True)
+    german = _score(*GERMAN)
+    assert (german.details["embedder"], german.passed) == ("local:multilingual", True)
+    mixed = _score(GERMAN[0], "The train was late because of the snow.")
+    assert (mixed.details["embedder"], mixed.passed) == ("local:multilingual", True)
+
+
+def test_an_english_reference_among_others_is_enough_for_an_english_output() -> None:
+    _need("minilm", "multilingual", "languages")
+    score = _score("The capital of Russia is Moscow.", ["Москва", "Moscow"])
+    assert (score.details["embedder"], score.passed) == ("local:minilm", True)
+
+
+def test_texts_that_no_embedder_reads_get_no_verdict() -> None:
+    _need("minilm", "multilingual", "languages")
+    for name, texts in UNREADABLE.items():
+        assert _score(*texts).status == "skipped", name
+        assert _score(texts[0], "The bridge was built in spring.").status == "skipped", name
+
+
+def test_without_the_weights_of_a_language_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
+    score = _score(*GERMAN)
+    assert score.status == "skipped"
+    assert "run proctor models pull multilingual" in score.reason
+
+
+def test_a_named_embedder_reads_only_the_languages_that_it_declares() -> None:
+    _need("multilingual", "languages")
+    evaluate = semantic_similarity("local:multilingual")
+    assert evaluate(*GERMAN).ok
+    assert evaluate(*UNREADABLE["Greek"]).status == "skipped"
+    assert evaluate(*UNREADABLE["code"]).status == "skipped"
+
+
+def test_scripts_and_function_words_identify_languages_without_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
+    assert identify_language(GERMAN[0]) == "de"
+    assert identify_language("橋は春に建てられた。") in ("ja", "zh")
+    assert identify_language("The bridge was built in spring.") == "en"
+    # Cyrillic letters are those of several languages.
+    assert identify_language("Мост был построен весной.") == ""
+    assert "proctor models pull languages" in explain_unread(["Мост был построен весной."], ("ru",))
+
+
+def test_paraphrases_rank_above_other_pairs_in_each_language() -> None:
+    _need("minilm", "multilingual", "languages")
+    for language, pairs in read().items():
+        scores = asyncio.run(score_all(pairs))
+        means = [
+            sum(score.value or 0.0 for score, pair in zip(scores, pairs, strict=True) if pair.grade == grade)
+            / sum(pair.grade == grade for pair in pairs)
+            for grade in (0, 1, 2)
+        ]
+        assert means[0] + 0.2 < means[1] < means[2] - 0.1, (language, means)
+
+
+def test_the_pass_mark_lets_one_related_pair_in_a_hundred_pass() -> None:
+    rows = [(number / 100, 1) for number in range(100)] + [(0.99, 2)] * 10
+    assert choose_mark(rows) == 0.99
+
+
+@pytest.mark.parametrize(
+    ("embedder", "cosine", "value"),
+    [
+        ("local:multilingual", MULTILINGUAL_MARK, 0.8),
+        ("local:multilingual", 0.36, 0.4),
+        ("local:multilingual", 1.0, 1.0),
+        ("another", 0.72, 0.72),
+        ("another", -0.3, 0.0),
+    ],
+)
+def test_the_mark_of_an_embedder_has_the_value_of_the_default_threshold(
+    embedder: str, cosine: float, value: float
+) -> None:
+    """By hand: 0.36 is half of the mark."""
+    assert measure_similarity(embedder, cosine, "ein Satz", "ein Text").value == pytest.approx(value)
+
+
+def test_with_minilm_the_words_of_a_phrase_count_half_and_those_of_a_sentence_a_quarter() -> None:
+    """By hand: (0.5 + 1) / 2 = 0.75 is 0.1 of 0.35 above the mark; 0.75 * 0.5 + 0.25 = 0.625 of 0.7."""
+    phrase = measure_similarity("local:minilm", 0.5, "It was Jane Austen.", "Jane Austen")
+    assert phrase.value == pytest.approx(0.8 + 0.2 * 0.1 / 0.35)
+    sentence = measure_similarity("local:minilm", 0.5, "Jane Austen wrote it.", "Jane Austen wrote it.")
+    assert sentence.value == pytest.approx(0.8 * 0.625 / 0.7)

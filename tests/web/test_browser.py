@@ -1,0 +1,155 @@
+"""The viewer in a real browser: every page, the keyboard, narrow screens, and the one-file report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.history.sqlite import SQLiteHistory
+from proctor.reports.html import HTMLReporter
+from tests.web.browser import Window, open_browser, serving
+from tests.web.rich_history import HEBREW, make_history
+
+SAMPLES = "/#/runs/run-03?tab=samples"
+CONTROLS = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "tab"}
+PAGES = {
+    "runs": "/#/",
+    "run": "/#/runs/run-03",
+    "samples": "/#/runs/run-03?tab=samples",
+    "sample": "/#/runs/run-03?tab=samples&sample=planets-1",
+    "sample with an image": "/#/runs/run-03?sample=moons-0",
+    "epochs": "/#/runs/run-04?tab=samples",
+    "rubrics": "/#/runs/run-05/rubrics",
+    "judges": "/#/runs/run-03/judges",
+    "only errors": "/#/runs/run-06",
+    "interrupted": "/#/runs/run-07",
+    "compare": "/#/compare?a=run-03%40medium&b=run-03%40small",
+    "compare two runs": "/#/compare?a=run-09%40small&b=run-08%40small",
+    "trends": "/#/trends?name=observatory",
+    "evaluators": "/#/evaluators",
+}
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> SQLiteHistory:
+    return make_history(tmp_path_factory.mktemp("browser") / "h.db")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def shared_window(browser: Any, history: SQLiteHistory) -> Iterator[Window]:
+    with serving(history) as address:
+        yield Window(browser, address)
+
+
+@pytest.fixture
+def window(shared_window: Window) -> Iterator[Window]:
+    """A window in which a test may cause no error."""
+    shared_window.problems.clear()
+    yield shared_window
+    assert shared_window.problems == []
+
+
+@pytest.fixture(scope="module")
+def report_file(history: SQLiteHistory, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the one-file report of the run with three configurations."""
+    path = tmp_path_factory.mktemp("file") / "report.html"
+    HTMLReporter().save(history.report("run-03"), path)
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_every_page_opens_and_fits(window: Window, path: str) -> None:
+    """On a desk and on a phone, in light and dark; every control has a name for screen readers."""
+    for width, scheme in ((1440, "light"), (390, "dark")):
+        page = window.open(path, width=width, scheme=scheme)
+        assert page.locator("main").inner_text().strip()
+        assert page.locator(".state-error").count() == 0
+        overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert (width, overflow) == (width, 0)
+        assert find_unnamed_controls(page) == []
+
+
+def find_unnamed_controls(page: Any) -> list[str]:
+    nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    return [
+        node["role"]["value"]
+        for node in nodes
+        if not node.get("ignored") and node.get("role", {}).get("value") in CONTROLS
+        if not node.get("name", {}).get("value", "").strip()
+    ]
+
+
+def test_which_questions_does_medium_solve_that_small_fails_in_three_clicks(window: Window) -> None:
+    """The run, the cell of the won samples, and a sample with what each configuration said."""
+    page = window.open("/")
+    page.get_by_role("link", name="observatory").first.click()
+    page.get_by_role("button", name="pass in medium only").click()
+    row = page.get_by_role("row").filter(has_text="million kilometres").first
+    assert "light years" in row.inner_text()
+    row.click()
+    text = page.get_by_role("complementary").inner_text()
+    assert [word for word in ("small", "medium", "Question", "million kilometres") if word not in text] == []
+
+
+def test_texts_are_found_and_the_address_keeps_the_search(window: Window) -> None:
+    """A colleague who opens the link sees the same."""
+    page = window.open(SAMPLES)
+    page.get_by_placeholder("Search texts").fill("about comets")
+    page.get_by_text("50 of 200 samples").first.wait_for()
+    link = page.url.removeprefix(window.address)
+    assert "comets" in link
+    page = window.open(link)
+    page.get_by_text("50 of 200 samples").first.wait_for()
+
+
+def test_right_to_left_text_keeps_its_direction(window: Window) -> None:
+    """A text decides about its own direction."""
+    page = window.open("/#/runs/run-03?tab=samples&sample=probes-7")
+    box = page.get_by_role("complementary").get_by_text(HEBREW).first
+    box.wait_for()
+    assert box.evaluate("node => getComputedStyle(node).direction") == "rtl"
+
+
+def test_the_keyboard_is_enough(window: Window) -> None:
+    """j and Enter open a sample, Escape closes it, ? lists the keys."""
+    page = window.open(SAMPLES)
+    page.get_by_role("row").nth(3).wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.get_by_role("complementary").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("complementary").wait_for(state="hidden")
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
+
+
+def test_the_one_file_report_opens_from_disk(browser: Any, report_file: str) -> None:
+    """With samples, a search and a comparison, and without asking anybody."""
+    window = Window(browser, report_file)
+    page = window.open("")
+    page.get_by_role("button", name="pass in medium only").click()
+    page.get_by_role("row").filter(has_text="million kilometres").first.click()
+    assert "Question" in page.get_by_role("complementary").inner_text()
+    page = window.open(SAMPLES.removeprefix("/"))
+    page.get_by_placeholder("Search texts").fill("about comets")
+    page.get_by_text("50 of 200 samples").first.wait_for()
+    page = window.open(PAGES["compare"].removeprefix("/"))
+    assert "medium" in page.locator("h1").first.inner_text()
+    assert window.problems == []
+
+
+def test_an_empty_history_says_what_to_type(browser: Any, tmp_path: Path) -> None:
+    """The one command that fills it."""
+    with serving(SQLiteHistory(tmp_path / "none.db")) as address:
+        window = Window(browser, address)
+        assert "proctor demo" in window.open("/").locator("main").inner_text()
+        assert window.problems == []
