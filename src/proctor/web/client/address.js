@@ -26,7 +26,9 @@ function decodeSafely(text) {
 /** Make the address of a page; empty parameters are left out. */
 export function makeLink(segments, params = {}) {
   const entries = params instanceof URLSearchParams ? [...params] : Object.entries(params);
-  const query = new URLSearchParams(entries.filter(([, value]) => value !== "" && value !== null && value !== undefined));
+  const query = new URLSearchParams(
+    entries.filter(([, value]) => value !== "" && value !== null && value !== undefined),
+  );
   const text = query.toString();
   return `#/${segments.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }

@@ -34,15 +34,48 @@ const ROUTES = [
 ];
 
 function buildFrame() {
-  const links = [["Runs", ["runs"]], ["Compare", ["compare"]], ["Trends", ["trends"]], ["Evaluators", ["evaluators"]]];
+  const links = [
+    ["Runs", ["runs"]],
+    ["Compare", ["compare"]],
+    ["Trends", ["trends"]],
+    ["Evaluators", ["evaluators"]],
+  ];
   const shown = source.home === "file" ? [] : links;
-  const header = h("header", { class: "top" },
+  const header = h(
+    "header",
+    { class: "top" },
     h("a", { class: "brand", href: "#/" }, "Proctor"),
     trail,
-    h("nav", { class: "pages", "aria-label": "Pages" }, shown.map(([text, segments]) => h("a", { href: makeLink(segments), "data-page": segments[0] }, text))),
-    h("div", { class: "top-buttons" }, themeButton, button("?", showKeys, { class: "icon", "aria-label": "Keys", "data-tip": "keys (?)" })));
-  const skip = h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); main.focus(); } }, "Skip to the content");
-  append(document.body, [skip, header, main, h("div", { id: "announcer", class: "visually-hidden", role: "status", "aria-live": "polite" })]);
+    h(
+      "nav",
+      { class: "pages", "aria-label": "Pages" },
+      shown.map(([text, segments]) => h("a", { href: makeLink(segments), "data-page": segments[0] }, text)),
+    ),
+    h(
+      "div",
+      { class: "top-buttons" },
+      themeButton,
+      button("?", showKeys, { class: "icon", "aria-label": "Keys", "data-tip": "keys (?)" }),
+    ),
+  );
+  const skip = h(
+    "a",
+    {
+      class: "skip",
+      href: "#main",
+      onclick: (event) => {
+        event.preventDefault();
+        main.focus();
+      },
+    },
+    "Skip to the content",
+  );
+  append(document.body, [
+    skip,
+    header,
+    main,
+    h("div", { id: "announcer", class: "visually-hidden", role: "status", "aria-live": "polite" }),
+  ]);
 }
 
 function readTheme() {
@@ -77,7 +110,10 @@ function toggleTheme() {
 /** Show the page of the address; a page that is already open only receives the new parameters. */
 async function showPage() {
   const address = parseAddress();
-  const path = JSON.stringify([address.segments, address.segments[0] === "compare" ? [address.params.get("a"), address.params.get("b")] : null]);
+  const path = JSON.stringify([
+    address.segments,
+    address.segments[0] === "compare" ? [address.params.get("a"), address.params.get("b")] : null,
+  ]);
   if (page && path === pagePath && page.update) {
     page.update(address);
     return;
@@ -116,18 +152,37 @@ function leavePage() {
 
 function findPage({ segments }) {
   const route = ROUTES.find(([matches]) => matches(segments));
-  return route ? route[1] : async () => ({ title: "Unknown page", element: emptyState("There is no such page.", "", h("a", { href: "#/" }, "All runs")) });
+  return route
+    ? route[1]
+    : async () => ({
+        title: "Unknown page",
+        element: emptyState("There is no such page.", "", h("a", { href: "#/" }, "All runs")),
+      });
 }
 
 function showError(error) {
   setTitle("Error", []);
-  replaceContent(main, errorState(error, () => { pagePath = null; showPage(); }));
+  replaceContent(
+    main,
+    errorState(error, () => {
+      pagePath = null;
+      showPage();
+    }),
+  );
   if (!(error.status >= 0)) throw error;
 }
 
 function setTitle(title, steps) {
   document.title = title ? `${title} – Proctor` : "Proctor";
-  replaceContent(trail, steps.map((step) => [h("span", { class: "separator", "aria-hidden": "true" }, "›"), step.href ? h("a", { href: step.href, dir: "auto" }, step.text) : h("span", { dir: "auto", "aria-current": "page" }, step.text)]));
+  replaceContent(
+    trail,
+    steps.map((step) => [
+      h("span", { class: "separator", "aria-hidden": "true" }, "›"),
+      step.href
+        ? h("a", { href: step.href, dir: "auto" }, step.text)
+        : h("span", { dir: "auto", "aria-current": "page" }, step.text),
+    ]),
+  );
 }
 
 async function start() {

@@ -1,8 +1,30 @@
 // Compare two configurations: the answer first, then differences with intervals, flips, slices, and the samples.
 
 import { makeLink, parseAddress, updateParams } from "./address.js";
-import { append, emptyState, errorState, h, loadingState, outcomeMark, replaceContent, section, select } from "./dom.js";
-import { DASH, formatChange, formatChanges, formatCount, formatInteger, formatProbability, formatTime, formatValue, isNumber, metricLabel, splitAnswer } from "./format.js";
+import {
+  append,
+  emptyState,
+  errorState,
+  h,
+  loadingState,
+  outcomeMark,
+  replaceContent,
+  section,
+  select,
+} from "./dom.js";
+import {
+  DASH,
+  formatChange,
+  formatChanges,
+  formatCount,
+  formatInteger,
+  formatProbability,
+  formatTime,
+  formatValue,
+  isNumber,
+  metricLabel,
+  splitAnswer,
+} from "./format.js";
 import { SampleGrid, filterNames } from "./grid.js";
 import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
@@ -21,16 +43,44 @@ export async function renderComparePage(address) {
 }
 
 function choosePage(runs, a, b) {
-  const element = h("div", { class: "page" },
-    h("div", { class: "lead" }, h("h1", null, "Choose two configurations to compare."), h("p", { class: "quiet" }, "They can be two configurations of one run, or the same configuration in two runs.")),
-    runs.length ? renderPickers(runs, a, b) : emptyState("There are no runs yet.", "", h("pre", { class: "command" }, "proctor demo")));
+  const element = h(
+    "div",
+    { class: "page" },
+    h(
+      "div",
+      { class: "lead" },
+      h("h1", null, "Choose two configurations to compare."),
+      h("p", { class: "quiet" }, "They can be two configurations of one run, or the same configuration in two runs."),
+    ),
+    runs.length
+      ? renderPickers(runs, a, b)
+      : emptyState("There are no runs yet.", "", h("pre", { class: "command" }, "proctor demo")),
+  );
   return { title: "Compare", trail: [{ text: "compare" }], element };
 }
 
 function renderPickers(runs, a, b) {
-  const sides = runs.flatMap((run) => run.configurations.map((name) => [`${run.run_id}@${name}`, `${run.name} · ${name} · ${formatTime(run.started_at)}`]));
-  const choose = (side) => (value) => updateParams(Object.fromEntries([[side, value], ...filterNames(parseAddress().params).map((name) => [name, ""]), ["sample", ""]]));
-  const picker = (label, side, value) => select(label, [["", "choose"], ...(value && !sides.some(([key]) => key === value) ? [[value, value]] : []), ...sides], value, choose(side));
+  const sides = runs.flatMap((run) =>
+    run.configurations.map((name) => [
+      `${run.run_id}@${name}`,
+      `${run.name} · ${name} · ${formatTime(run.started_at)}`,
+    ]),
+  );
+  const choose = (side) => (value) =>
+    updateParams(
+      Object.fromEntries([
+        [side, value],
+        ...filterNames(parseAddress().params).map((name) => [name, ""]),
+        ["sample", ""],
+      ]),
+    );
+  const picker = (label, side, value) =>
+    select(
+      label,
+      [["", "choose"], ...(value && !sides.some(([key]) => key === value) ? [[value, value]] : []), ...sides],
+      value,
+      choose(side),
+    );
   const swap = a && b && h("a", { href: makeLink(["compare"], { a: b, b: a }), class: "quiet" }, "Swap");
   return h("div", { class: "pickers" }, picker("Old", "b", b), picker("New", "a", a), swap);
 }
@@ -47,25 +97,46 @@ class ComparePage {
     this.flips = h("div");
     this.slices = h("div");
     this.samples = h("section", { "aria-label": "Samples" }, loadingState("Loading samples…"));
-    this.element = h("div", { class: "page" },
-      h("div", { class: "lead" }, h("h1", { dir: "auto" }, splitAnswer(comparison).first || "These sides cannot be compared."), h("p", { dir: "auto" }, splitAnswer(comparison).rest, " ", this.#describeFlips()), renderChanges(payload.changes), renderPickers(runs, a, b)),
+    this.element = h(
+      "div",
+      { class: "page" },
+      h(
+        "div",
+        { class: "lead" },
+        h("h1", { dir: "auto" }, splitAnswer(comparison).first || "These sides cannot be compared."),
+        h("p", { dir: "auto" }, splitAnswer(comparison).rest, " ", this.#describeFlips()),
+        renderChanges(payload.changes),
+        renderPickers(runs, a, b),
+      ),
       noteList([...(comparison.notes ?? []), ...(comparison.unlike ?? []), ...(comparison.uneven ?? [])]),
-      h("div", { class: "columns compare-columns" }, section("Differences", renderDeltas(payload.deltas ?? [], this.names)), h("section", { "aria-label": "Flips" }, h("h2", null, "Samples"), this.flips)),
-      this.slices, this.samples);
+      h(
+        "div",
+        { class: "columns compare-columns" },
+        section("Differences", renderDeltas(payload.deltas ?? [], this.names)),
+        h("section", { "aria-label": "Flips" }, h("h2", null, "Samples"), this.flips),
+      ),
+      this.slices,
+      this.samples,
+    );
   }
 
   #buildTrail() {
     const { a, b } = this.payload;
     const run = this.runs.find((one) => one.run_id === a.run_id);
     const text = `${this.names[0]} vs ${this.names[1]}`;
-    return a.run_id === b.run_id && run ? [{ text: run.name, href: makeLink(["runs", run.run_id]) }, { text }] : [{ text: "compare", href: makeLink(["compare"]) }, { text }];
+    return a.run_id === b.run_id && run
+      ? [{ text: run.name, href: makeLink(["runs", run.run_id]) }, { text }]
+      : [{ text: "compare", href: makeLink(["compare"]) }, { text }];
   }
 
   #describeFlips() {
     const flips = this.payload.comparison.flips ?? [];
     const lost = flips.filter((flip) => flip.lost).length;
     const only = [this.payload.comparison.only_a, this.payload.comparison.only_b].map((ids) => ids?.length ?? 0);
-    const rest = only[0] + only[1] ? ` ${formatCount(only[0], "sample")} only in ${this.names[0]} and ${formatInteger(only[1])} only in ${this.names[1]} are left out.` : "";
+    const rest =
+      only[0] + only[1]
+        ? ` ${formatCount(only[0], "sample")} only in ${this.names[0]} and ${formatInteger(only[1])} only in ${this.names[1]} are left out.`
+        : "";
     return `${formatCount(flips.length - lost, "sample")} won, ${formatInteger(lost)} lost.${rest}`;
   }
 
@@ -83,10 +154,21 @@ class ComparePage {
     const ids = [...new Set([b.run_id, a.run_id])];
     const grids = await Promise.all(ids.map((id) => source.get(`${joinPath("runs", id)}/grid`)));
     if (this.destroyed) return;
-    const parts = new Map(ids.map((id, index) => [id, { model: new GridModel(grids[index]), loader: new RunLoader(id) }]));
-    const sides = [[b, this.names[1]], [a, this.names[0]]].map(([side, label]) => {
+    const parts = new Map(
+      ids.map((id, index) => [id, { model: new GridModel(grids[index]), loader: new RunLoader(id) }]),
+    );
+    const sides = [
+      [b, this.names[1]],
+      [a, this.names[0]],
+    ].map(([side, label]) => {
       const { model, loader } = parts.get(side.run_id);
-      return { model, loader, label, configuration: side.configuration, column: model.configurations.indexOf(side.configuration) };
+      return {
+        model,
+        loader,
+        label,
+        configuration: side.configuration,
+        column: model.configurations.indexOf(side.configuration),
+      };
     });
     const model = pairModels(sides);
     this.model = model;
@@ -96,8 +178,12 @@ class ComparePage {
     this.panel = new SamplePanel(this.grid);
     replaceContent(this.samples, this.grid.element);
     this.element.append(this.panel.element);
-    Object.assign(this.keys, gridKeys(this.grid, this.panel, () => this.params));
-    if (!filterNames(this.params).length && !this.params.get("sample")) updateParams({ differ: true }, { replace: true });
+    Object.assign(
+      this.keys,
+      gridKeys(this.grid, this.panel, () => this.params),
+    );
+    if (!filterNames(this.params).length && !this.params.get("sample"))
+      updateParams({ differ: true }, { replace: true });
     else await this.update(parseAddress());
     this.grid.keys = await loader.listKeys();
     if (this.destroyed) return;
@@ -127,11 +213,23 @@ class ComparePage {
     const [a, b] = this.names;
     const selected = selectedPair(this.params, a, b);
     const counts = this.payload.counts ?? countPairs(this.model, 1, 0);
-    replaceContent(this.flips, flipTable({ counts, a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }), h("p", { class: "quiet flip-note" }, "A sample passes if more than half of its results pass. Choose a cell to see its samples."));
+    replaceContent(
+      this.flips,
+      flipTable({ counts, a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
+      h(
+        "p",
+        { class: "quiet flip-note" },
+        "A sample passes if more than half of its results pass. Choose a cell to see its samples.",
+      ),
+    );
   }
 
   #open = (changes) => {
-    const cleared = Object.fromEntries(filterNames(this.params).filter((name) => !name.startsWith("m.")).map((name) => [name, ""]));
+    const cleared = Object.fromEntries(
+      filterNames(this.params)
+        .filter((name) => !name.startsWith("m."))
+        .map((name) => [name, ""]),
+    );
     updateParams({ ...cleared, ...changes });
     const top = this.samples.getBoundingClientRect().top;
     if (top > innerHeight * 0.5) scrollBy(0, top - 60);
@@ -143,10 +241,13 @@ class ComparePage {
     const usable = (this.grid?.keys ?? []).filter((key) => key.values > 1 && key.values <= 40);
     if (!usable.length || a.run_id !== b.run_id || !source.has(`${joinPath("runs", a.run_id)}/slices`)) return;
     const by = this.params.get("by") ?? "";
-    const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) => updateParams({ by: value }, { replace: true }));
+    const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) =>
+      updateParams({ by: value }, { replace: true }),
+    );
     const content = h("div");
     replaceContent(this.slices, section("Slices", chooser, content));
-    const open = (changes) => this.#open(Object.fromEntries(Object.entries(changes).map(([name, value]) => [this.#renameFilter(name), value])));
+    const open = (changes) =>
+      this.#open(Object.fromEntries(Object.entries(changes).map(([name, value]) => [this.#renameFilter(name), value])));
     if (by) renderSlices(content, a.run_id, by, open, [b.configuration, a.configuration]);
   }
 
@@ -164,20 +265,41 @@ function uniqueLabels(a, b) {
 
 function noteList(notes) {
   if (!notes.length) return null;
-  return h("ul", { class: "notes" }, notes.map((text) => h("li", { dir: "auto" }, text)));
+  return h(
+    "ul",
+    { class: "notes" },
+    notes.map((text) => h("li", { dir: "auto" }, text)),
+  );
 }
 
 function renderChanges(changes = []) {
   if (!changes.length) return null;
-  return h("ul", { class: "changes", "aria-label": "What changed" }, changes.map(({ what, same, text }) =>
-    h("li", { class: same ? "same" : "changed" }, same === null ? `${what}: unknown` : [same ? `same ${what}` : h("strong", null, `${what} changed`), !same && text ? [": ", h("bdi", null, text)] : ""])));
+  return h(
+    "ul",
+    { class: "changes", "aria-label": "What changed" },
+    changes.map(({ what, same, text }) =>
+      h(
+        "li",
+        { class: same ? "same" : "changed" },
+        same === null
+          ? `${what}: unknown`
+          : [
+              same ? `same ${what}` : h("strong", null, `${what} changed`),
+              !same && text ? [": ", h("bdi", null, text)] : "",
+            ],
+      ),
+    ),
+  );
 }
 
 /** Guess the unit of a delta from its name. */
 function deltaMetric(delta) {
   const { name } = delta;
   const unit = /latency|duration/.test(name) ? "ms" : /cost/.test(name) ? "USD" : /tokens/.test(name) ? "tokens" : "";
-  return { kind: delta.kind ?? "number", unit: delta.kind === "rate" || delta.kind === "score" ? "" : delta.unit ?? unit };
+  return {
+    kind: delta.kind ?? "number",
+    unit: delta.kind === "rate" || delta.kind === "score" ? "" : (delta.unit ?? unit),
+  };
 }
 
 function deltaShape(delta) {
@@ -188,23 +310,50 @@ function renderDeltas(deltas, [a, b]) {
   const shown = deltas.filter((delta) => isNumber(delta.absolute));
   if (!shown.length) return h("p", { class: "quiet" }, "There is no common number to compare.");
   const isShare = (delta) => delta.kind === "rate" || delta.kind === "score";
-  const reach = (list) => Math.max(...list.flatMap((delta) => [delta.absolute, ...(delta.interval ?? [])]).filter(isNumber).map(Math.abs), 1e-9) * 1.05;
+  const reach = (list) =>
+    Math.max(
+      ...list
+        .flatMap((delta) => [delta.absolute, ...(delta.interval ?? [])])
+        .filter(isNumber)
+        .map(Math.abs),
+      1e-9,
+    ) * 1.05;
   const common = shown.some(isShare) ? reach(shown.filter(isShare)) : 1;
   const rows = shown.map((delta) => {
     const metric = deltaMetric(delta);
     const limit = isShare(delta) ? common : reach([delta]);
     const unit = delta.kind === "rate" ? " points" : "";
     const tip = `${delta.name}: ${formatValue(delta.b, metric)} in ${b}, ${formatValue(delta.a, metric)} in ${a}\ndifference ${formatChange(delta.absolute, metric)}${unit}, 95% ${formatChanges(delta.interval, metric)}, p = ${formatProbability(delta.p_adjusted)}, n = ${formatInteger(delta.n)}`;
-    return { label: metricLabel(delta.name), metric: { value: delta.absolute, interval: delta.interval }, domain: [-limit, limit], reference: 0, shape: deltaShape(delta), tip, cells: [
-      h("span", { class: "nowrap" }, formatValue(delta.b, metric), " → ", formatValue(delta.a, metric)),
-      h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`), h("span", { class: "nowrap" }, delta.interval ? formatChanges(delta.interval, metric) : DASH), formatInteger(delta.n), renderVerdict(delta),
-    ] };
+    return {
+      label: metricLabel(delta.name),
+      metric: { value: delta.absolute, interval: delta.interval },
+      domain: [-limit, limit],
+      reference: 0,
+      shape: deltaShape(delta),
+      tip,
+      cells: [
+        h("span", { class: "nowrap" }, formatValue(delta.b, metric), " → ", formatValue(delta.a, metric)),
+        h("strong", { class: "nowrap" }, `${formatChange(delta.absolute, metric)}${unit}`),
+        h("span", { class: "nowrap" }, delta.interval ? formatChanges(delta.interval, metric) : DASH),
+        formatInteger(delta.n),
+        renderVerdict(delta),
+      ],
+    };
   });
-  return intervalTable({ caption: `Differences between ${b} and ${a} with 95% intervals`, headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"], optional: ["Old → new", "95% interval", "n"], rows });
+  return intervalTable({
+    caption: `Differences between ${b} and ${a} with 95% intervals`,
+    headings: ["Metric", "Old → new", "Difference", "95% interval", "n", "Verdict"],
+    optional: ["Old → new", "95% interval", "n"],
+    rows,
+  });
 }
 
 function renderVerdict(delta) {
   const more = delta.more_samples ? ` (about ${formatInteger(delta.more_samples)} more samples would decide)` : "";
   const shape = { better: "passed", worse: "failed" }[delta.verdict];
-  return append(h("span", { class: "verdict-cell", "data-tip": more ? `${delta.verdict}${more}` : null }), [shape && outcomeMark(shape, { label: false }), shape && " ", delta.verdict ?? "not enough evidence"]);
+  return append(h("span", { class: "verdict-cell", "data-tip": more ? `${delta.verdict}${more}` : null }), [
+    shape && outcomeMark(shape, { label: false }),
+    shape && " ",
+    delta.verdict ?? "not enough evidence",
+  ]);
 }

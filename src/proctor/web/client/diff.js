@@ -5,7 +5,11 @@ const MAX_EDITS = 1_500;
 
 /** Split a text into words, spaces and punctuation; scripts without spaces are split into characters. */
 export function splitWords(text) {
-  return text.match(/\n|[^\S\n]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{M}\p{N}_]+|[^]/gu) ?? [];
+  return (
+    text.match(
+      /\n|[^\S\n]+|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{M}\p{N}_]+|[^]/gu,
+    ) ?? []
+  );
 }
 
 /**
@@ -47,7 +51,9 @@ function findEdits(a, b) {
   for (let edits = 0; edits <= limit; edits += 1) {
     trace.push(frontier.slice(offset - edits - 1, offset + edits + 2));
     for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
-      const down = diagonal === -edits || (diagonal !== edits && frontier[offset + diagonal - 1] < frontier[offset + diagonal + 1]);
+      const down =
+        diagonal === -edits ||
+        (diagonal !== edits && frontier[offset + diagonal - 1] < frontier[offset + diagonal + 1]);
       let x = down ? frontier[offset + diagonal + 1] : frontier[offset + diagonal - 1] + 1;
       while (x < a.length && x - diagonal < b.length && a[x] === b[x - diagonal]) x += 1;
       frontier[offset + diagonal] = x;
@@ -69,7 +75,7 @@ function walkBack(a, b, trace, edits) {
     const previous = down ? diagonal + 1 : diagonal - 1;
     const beforeX = at(previous);
     const beforeY = beforeX - previous;
-    while (x > beforeX && y > beforeY) path.push(["same", a[(x -= 1, y -= 1, x)]]);
+    while (x > beforeX && y > beforeY) path.push(["same", a[((x -= 1), (y -= 1), x)]]);
     path.push(down ? ["added", b[(y -= 1)]] : ["removed", a[(x -= 1)]]);
   }
   while (x > 0) path.push(["same", a[(x -= 1)]]);
@@ -87,7 +93,8 @@ function groupChanges(parts) {
     removed = added = "";
   };
   parts.forEach((part, index) => {
-    const isGap = part.kind === "same" && /^[^\S\n]+$/.test(part.text) && (removed || added) && index < parts.length - 1;
+    const isGap =
+      part.kind === "same" && /^[^\S\n]+$/.test(part.text) && (removed || added) && index < parts.length - 1;
     if (part.kind === "removed") removed += part.text;
     else if (part.kind === "added") added += part.text;
     else if (isGap) {

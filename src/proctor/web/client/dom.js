@@ -121,11 +121,15 @@ export function quotation(text, { label, content, kind = "" } = {}) {
   if (!text && !content) box.append(h("span", { class: "quiet" }, "(empty)"));
   if (lines <= FOLD_LINES + 2) return box;
   box.classList.add("folded");
-  const unfold = button(`Show all of about ${lines.toLocaleString("en")} lines`, () => {
-    const folded = box.classList.toggle("folded");
-    unfold.textContent = folded ? `Show all of about ${lines.toLocaleString("en")} lines` : "Fold";
-    unfold.setAttribute("aria-expanded", String(!folded));
-  }, { class: "link", "aria-expanded": "false" });
+  const unfold = button(
+    `Show all of about ${lines.toLocaleString("en")} lines`,
+    () => {
+      const folded = box.classList.toggle("folded");
+      unfold.textContent = folded ? `Show all of about ${lines.toLocaleString("en")} lines` : "Fold";
+      unfold.setAttribute("aria-expanded", String(!folded));
+    },
+    { class: "link", "aria-expanded": "false" },
+  );
   return h("div", { class: "foldable" }, box, unfold);
 }
 
@@ -186,7 +190,9 @@ export function drawResponsive(element, draw) {
 export function installTooltips() {
   const tip = h("div", { id: "tooltip", "aria-hidden": "true", hidden: true });
   document.body.append(tip);
-  const hide = () => { tip.hidden = true; };
+  const hide = () => {
+    tip.hidden = true;
+  };
   const show = (event) => {
     const owner = event.target instanceof Element ? event.target.closest("[data-tip]") : null;
     if (!owner) return hide();
@@ -198,13 +204,18 @@ export function installTooltips() {
   document.addEventListener("focusin", show);
   document.addEventListener("focusout", hide);
   document.addEventListener("scroll", hide, { passive: true, capture: true });
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hide();
+  });
 }
 
 function placeTooltip(tip, owner, pointer) {
   const box = owner.getBoundingClientRect();
   const x = pointer ? pointer.clientX : box.left + box.width / 2;
-  const left = Math.max(8, Math.min(x - tip.offsetWidth / 2, document.documentElement.clientWidth - tip.offsetWidth - 8));
+  const left = Math.max(
+    8,
+    Math.min(x - tip.offsetWidth / 2, document.documentElement.clientWidth - tip.offsetWidth - 8),
+  );
   const above = box.top - tip.offsetHeight - 6;
   const top = above > 48 ? above : Math.min(box.bottom + 6, window.innerHeight - tip.offsetHeight - 8);
   tip.style.left = `${Math.round(left)}px`;

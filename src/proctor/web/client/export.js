@@ -21,7 +21,17 @@ export async function gridToCsv(view, onProgress) {
   const { model, loader } = view;
   const rows = view.visibleRows();
   const withTexts = rows.length <= MAX_TEXT_ROWS;
-  const head = ["sample_id", "configuration", "epoch", "outcome", "score", ...model.evaluators, "latency_ms", "tokens", "cost"];
+  const head = [
+    "sample_id",
+    "configuration",
+    "epoch",
+    "outcome",
+    "score",
+    ...model.evaluators,
+    "latency_ms",
+    "tokens",
+    "cost",
+  ];
   const lines = [[...head, ...(withTexts ? ["input", "expected", "output", "error", "evaluator", "reason"] : [])]];
   for (let start = 0; start < rows.length; start += BLOCK) {
     const block = Array.from(rows.slice(start, start + BLOCK));
@@ -41,7 +51,15 @@ function csvRows(view, row, texts) {
       if (model.outcomes[cell] === 255) continue;
       const marks = model.evaluators.map((name) => outcomeName(model.marksOf(name)[cell]).replace("waiting", ""));
       const numbers = ["latency", "tokens", "cost"].map((name) => roundNumber(model.columns[name]?.[cell]));
-      const line = [model.ids[row], model.configurations[column], epoch, outcomeName(model.outcomes[cell]), roundNumber(model.values[cell]), ...marks, ...numbers];
+      const line = [
+        model.ids[row],
+        model.configurations[column],
+        epoch,
+        outcomeName(model.outcomes[cell]),
+        roundNumber(model.values[cell]),
+        ...marks,
+        ...numbers,
+      ];
       const text = texts?.cells.find((one) => one.cell === cell);
       if (texts) line.push(texts.input, texts.expected, text?.output, text?.error, text?.evaluator, text?.reason);
       lines.push(line);
@@ -57,7 +75,9 @@ function roundNumber(value) {
 /** Escape a text for a cell of a Markdown table. */
 export function markdownCell(value) {
   const text = toText(value).replace(/\s+/g, " ").trim().slice(0, 300);
-  return text.replace(/[\\`*_{}[\]<>#|~&!:@]/g, (mark) => (mark === "&" ? "&amp;" : mark === "<" ? "&lt;" : mark === ">" ? "&gt;" : `\\${mark}`));
+  return text.replace(/[\\`*_{}[\]<>#|~&!:@]/g, (mark) =>
+    mark === "&" ? "&amp;" : mark === "<" ? "&lt;" : mark === ">" ? "&gt;" : `\\${mark}`,
+  );
 }
 
 /** Return a Markdown table. */
@@ -74,11 +94,15 @@ export async function gridToMarkdown(view, limit = 50) {
   const names = view.shown.map((column) => model.configurations[column]);
   const table = rows.map((row) => {
     const texts = loader.cached(row);
-    return [model.ids[row], texts?.input ?? "", ...view.shown.map((column) => {
-      const first = model.cell(row, column);
-      const cell = texts?.cells.find((one) => one.cell === first);
-      return `${outcomeName(view.states[row * model.width + column])}: ${cell?.error ?? cell?.output ?? ""}`;
-    })];
+    return [
+      model.ids[row],
+      texts?.input ?? "",
+      ...view.shown.map((column) => {
+        const first = model.cell(row, column);
+        const cell = texts?.cells.find((one) => one.cell === first);
+        return `${outcomeName(view.states[row * model.width + column])}: ${cell?.error ?? cell?.output ?? ""}`;
+      }),
+    ];
   });
   const total = view.visibleRows().length;
   const note = total > rows.length ? `\n\n${rows.length} of ${total} samples.` : "";

@@ -4,12 +4,14 @@ export const DASH = "–";
 
 /** Format a number with the singular or plural of a noun. */
 export function formatCount(number, noun, plural) {
-  return `${formatInteger(number)} ${number === 1 ? noun : plural ?? `${noun}s`}`;
+  return `${formatInteger(number)} ${number === 1 ? noun : (plural ?? `${noun}s`)}`;
 }
 
 /** Format an integer with separators of thousands. */
 export function formatInteger(number) {
-  return number === null || number === undefined || Number.isNaN(number) ? DASH : Math.round(number).toLocaleString("en");
+  return number === null || number === undefined || Number.isNaN(number)
+    ? DASH
+    : Math.round(number).toLocaleString("en");
 }
 
 /** True for a number that can be shown. */
@@ -118,7 +120,7 @@ export function describeMissing({ errors = 0, skipped = 0 }) {
   const parts = [];
   if (errors) parts.push(formatCount(errors, "error"));
   if (skipped) parts.push(`${formatInteger(skipped)} skipped`);
-  return parts.length ? `${parts.join(" and ")} not counted` : "";
+  return parts.length ? `${parts.join(", ")} not counted` : "";
 }
 
 /** Format a time as a date and a time of day in the reader's time zone. */
@@ -135,7 +137,13 @@ export function formatAge(iso, now = Date.now()) {
   const seconds = (now - new Date(iso).getTime()) / 1000;
   if (!Number.isFinite(seconds)) return DASH;
   if (seconds < 60) return "just now";
-  const units = [["minute", 60], ["hour", 3600], ["day", 86_400], ["month", 2_629_800], ["year", 31_557_600]];
+  const units = [
+    ["minute", 60],
+    ["hour", 3600],
+    ["day", 86_400],
+    ["month", 2_629_800],
+    ["year", 31_557_600],
+  ];
   const [name, size] = units.filter(([, length]) => seconds >= length).at(-1);
   return `${formatCount(Math.floor(seconds / size), name)} ago`;
 }
@@ -149,7 +157,10 @@ export function toText(value) {
 /** Turn any value into a single line of limited length. */
 export function toLine(value, limit = 300) {
   const text = typeof value === "string" ? value : value === null || value === undefined ? "" : JSON.stringify(value);
-  const line = text.slice(0, limit * 2).replace(/\s+/g, " ").trim();
+  const line = text
+    .slice(0, limit * 2)
+    .replace(/\s+/g, " ")
+    .trim();
   return line.length > limit ? `${line.slice(0, limit - 1)}…` : line;
 }
 
@@ -168,8 +179,16 @@ export function shorten(text, limit) {
 
 /** Return a readable name for a metric. */
 export function metricLabel(name) {
-  const words = { pass_rate: "pass rate", strict_pass_rate: "pass rate, errors counted as failures", mean_score: "mean score", latency_ms: "latency" };
-  return words[name] ?? name.replace(/^field\./, "").replace(/\.mean$/, "").replace(/_/g, " ").replace(/\./g, " · ");
+  const words = { pass_rate: "pass rate", strict_pass_rate: "strict pass rate", mean_score: "mean score" };
+  return (
+    words[name] ??
+    name
+      .replace(/^field\./, "")
+      .replace(/\.mean$/, "")
+      .replace(/_/g, " ")
+      .replace(/\./g, " · ")
+      .replace(/^latency ms/, "latency")
+  );
 }
 
 /** Split the answer of a comparison: the claim, the first sentence with its figures, and the remaining sentences. */

@@ -24,7 +24,9 @@ export function readFilters(params) {
     if (name.startsWith("o.")) byConfiguration[name.slice(2)] = value;
     if (name.startsWith("m.")) metadata.push([name.slice(2), value]);
   }
-  const [key = "plan", configuration = ""] = (params.get("sort") ?? "").split(/~(.*)/s).filter((part) => part !== undefined);
+  const [key = "plan", configuration = ""] = (params.get("sort") ?? "")
+    .split(/~(.*)/s)
+    .filter((part) => part !== undefined);
   return {
     outcomes: (params.get("outcome") ?? "").split(",").filter(Boolean),
     byConfiguration,
@@ -37,7 +39,10 @@ export function readFilters(params) {
     sort: { key: key || "plan", configuration, descending: params.has("desc") },
     group: params.get("group") ?? "",
     lines: params.get("lines") === "3" ? 3 : 1,
-    show: (params.get("show") ?? "").split(",").filter((text) => /^\d+$/.test(text)).map(Number),
+    show: (params.get("show") ?? "")
+      .split(",")
+      .filter((text) => /^\d+$/.test(text))
+      .map(Number),
   };
 }
 
@@ -54,7 +59,9 @@ export function filterNames(params) {
 
 // The parameters that decide which rows there are and how they look.
 function listState(params) {
-  return JSON.stringify([...params].filter(([name]) => !["sample", "c", "epoch", "against", "by", "tab"].includes(name)));
+  return JSON.stringify(
+    [...params].filter(([name]) => !["sample", "c", "epoch", "against", "by", "tab"].includes(name)),
+  );
 }
 
 /** A virtual grid over a model; `loader` brings the texts, `onRows` hears of the number of rows. */
@@ -89,8 +96,12 @@ export class SampleGrid {
     this.head = h("div", { class: "row grid-head", role: "row", "aria-rowindex": "1" });
     this.body = h("div", { class: "grid-body", role: "rowgroup" });
     this.body.addEventListener("click", (event) => this.#onClick(event));
-    this.table = h("div", { class: "grid-table", role: "grid", "aria-label": this.name, "aria-multiselectable": "false" },
-      h("div", { class: "grid-head-holder", role: "rowgroup" }, this.head), this.body);
+    this.table = h(
+      "div",
+      { class: "grid-table", role: "grid", "aria-label": this.name, "aria-multiselectable": "false" },
+      h("div", { class: "grid-head-holder", role: "rowgroup" }, this.head),
+      this.body,
+    );
     this.empty = h("div");
     this.element = h("div", { class: "grid" }, this.tools, this.table, this.empty);
   }
@@ -143,14 +154,17 @@ export class SampleGrid {
 
   /** Replace the model, for a run in progress. */
   replaceModel(model, loader) {
-    for (const [key, column] of this.model.metadata) if (model.rows === this.model.rows) model.metadata.set(key, column);
+    for (const [key, column] of this.model.metadata)
+      if (model.rows === this.model.rows) model.metadata.set(key, column);
     this.model = model;
     this.loader = loader;
     this.update(this.params);
   }
 
   async #loadColumns({ evaluator, metadata, group, range }) {
-    const scores = [evaluator, range?.column].filter((name) => this.model.evaluators.includes(name) && !this.model.scores.has(name));
+    const scores = [evaluator, range?.column].filter(
+      (name) => this.model.evaluators.includes(name) && !this.model.scores.has(name),
+    );
     const keys = [...metadata.map(([key]) => key), group].filter((key) => key && !this.model.metadata.has(key));
     try {
       await Promise.all([
@@ -171,7 +185,9 @@ export class SampleGrid {
     if (!text) return;
     const needle = text.toLowerCase();
     this.matches = new Set();
-    this.model.ids.forEach((id, row) => { if (id.toLowerCase().includes(needle)) this.matches.add(row); });
+    this.model.ids.forEach((id, row) => {
+      if (id.toLowerCase().includes(needle)) this.matches.add(row);
+    });
     this.searchShare = 0;
     this.search = new AbortController();
     const { signal } = this.search;
@@ -206,7 +222,8 @@ export class SampleGrid {
 
   // Items are rows, and groups as negative numbers.
   #arrange() {
-    this.groups = this.group && this.model.metadata.has(this.group) ? groupRows(this.model, this.rows, this.group) : null;
+    this.groups =
+      this.group && this.model.metadata.has(this.group) ? groupRows(this.model, this.rows, this.group) : null;
     if (!this.groups) {
       this.items = this.rows;
     } else {
@@ -257,7 +274,7 @@ export class SampleGrid {
 
   /** Return the rows in their order, without groups. */
   visibleRows() {
-    return this.groups ? Int32Array.from(this.groups.flatMap((group) => group.rows)) : this.rows ?? new Int32Array();
+    return this.groups ? Int32Array.from(this.groups.flatMap((group) => group.rows)) : (this.rows ?? new Int32Array());
   }
 
   /** Return the position of a row in the list, or -1. */
@@ -277,10 +294,18 @@ export class SampleGrid {
     const chosen = this.#chooseColumns(width);
     this.element.dataset.mode = this.mode;
     this.element.dataset.lines = String(this.lines);
-    const cells = this.mode === "marks" ? `repeat(${chosen.length}, ${MARK_WIDTH}px)` : `repeat(${chosen.length}, minmax(0, 1fr))`;
+    const cells =
+      this.mode === "marks" ? `repeat(${chosen.length}, ${MARK_WIDTH}px)` : `repeat(${chosen.length}, minmax(0, 1fr))`;
     const idWidth = Math.round(Math.min(170, Math.max(96, width * 0.13)));
-    this.table.style.setProperty("--grid-columns", this.mode === "card" ? "1fr" : `${idWidth}px minmax(${width < 900 ? 80 : 140}px, 1.1fr) ${cells}`);
-    const heights = { card: 54 + 26 * chosen.length, marks: this.lines === 3 ? 64 : 30, wide: this.lines === 3 ? 72 : 30 };
+    this.table.style.setProperty(
+      "--grid-columns",
+      this.mode === "card" ? "1fr" : `${idWidth}px minmax(${width < 900 ? 80 : 140}px, 1.1fr) ${cells}`,
+    );
+    const heights = {
+      card: 54 + 26 * chosen.length,
+      marks: this.lines === 3 ? 64 : 30,
+      wide: this.lines === 3 ? 72 : 30,
+    };
     this.rowHeight = heights[this.mode];
     this.table.style.setProperty("--row-height", `${this.rowHeight}px`);
     this.#measure();
@@ -321,8 +346,16 @@ export class SampleGrid {
 
   #emptyContent() {
     if (!this.model.rows) return emptyState("No results yet.", "Samples appear here as soon as they finish.");
-    if (this.searchText && this.searchShare < 1) return emptyState("Searching…", `${Math.round(100 * this.searchShare)}% of the texts searched, nothing found yet.`);
-    return emptyState("No sample matches these filters.", "", button(`Show all ${formatInteger(this.model.rows)} samples`, () => this.clearFilters()));
+    if (this.searchText && this.searchShare < 1)
+      return emptyState(
+        "Searching…",
+        `${Math.round(100 * this.searchShare)}% of the texts searched, nothing found yet.`,
+      );
+    return emptyState(
+      "No sample matches these filters.",
+      "",
+      button(`Show all ${formatInteger(this.model.rows)} samples`, () => this.clearFilters()),
+    );
   }
 
   clearFilters() {
@@ -364,7 +397,9 @@ export class SampleGrid {
   #renderItem(position) {
     const item = this.items[position];
     const isGroup = item < 0;
-    const element = isGroup ? buildGroup(this, this.groups[-1 - item], position) : buildRow(this, item, this.loader.cached(item));
+    const element = isGroup
+      ? buildGroup(this, this.groups[-1 - item], position)
+      : buildRow(this, item, this.loader.cached(item));
     element.style.transform = `translateY(${this.#offset(position)}px)`;
     if (isGroup) element.style.height = `${this.groupHeight}px`;
     if (!isGroup) this.#markSelection(element, item);
@@ -394,7 +429,9 @@ export class SampleGrid {
   }
 
   async #loadTexts() {
-    const missing = [...this.rendered.keys()].map((position) => this.items[position]).filter((item) => item >= 0 && !this.loader.cached(item));
+    const missing = [...this.rendered.keys()]
+      .map((position) => this.items[position])
+      .filter((item) => item >= 0 && !this.loader.cached(item));
     if (!missing.length) return;
     this.loading = true;
     const { loader } = this;
@@ -500,4 +537,3 @@ function navigateToSample(id, configuration, replace) {
   if (configuration) changes.c = configuration;
   updateParams(changes, { replace });
 }
-

@@ -23,12 +23,24 @@ export function gridKeys(grid, panel, readParams, show = () => {}) {
       panel.close();
       return grid.select(grid.model.findRow(id), { focus: true });
     },
-    n: () => { show(); grid.moveToFailure(1); },
-    p: () => { show(); grid.moveToFailure(-1); },
+    n: () => {
+      show();
+      grid.moveToFailure(1);
+    },
+    p: () => {
+      show();
+      grid.moveToFailure(-1);
+    },
     "[": () => panel.changeConfiguration(-1),
     "]": () => panel.changeConfiguration(1),
-    f: () => { show(); updateParams({ outcome: readParams().get("outcome") === FAILURES ? "" : FAILURES }); },
-    d: () => { show(); updateParams({ differ: !readParams().has("differ") }); },
+    f: () => {
+      show();
+      updateParams({ outcome: readParams().get("outcome") === FAILURES ? "" : FAILURES });
+    },
+    d: () => {
+      show();
+      updateParams({ differ: !readParams().has("differ") });
+    },
     c: () => grid.clearFilters(),
     "/": () => {
       show();

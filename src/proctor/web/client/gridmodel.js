@@ -47,7 +47,7 @@ export class GridModel {
 
   /** Return the values of an evaluator if they have been loaded, or of the results. */
   valuesOf(evaluator) {
-    return evaluator ? this.scores.get(evaluator) ?? null : this.values;
+    return evaluator ? (this.scores.get(evaluator) ?? null) : this.values;
   }
 
   /** Store the scores of an evaluator. */
@@ -181,7 +181,8 @@ function listTests(model, states, filters) {
 }
 
 function testColumn(states, width, column, outcome) {
-  if (outcome === "notpassed") return (row) => states[row * width + column] !== 0 && states[row * width + column] !== NO_RESULT;
+  if (outcome === "notpassed")
+    return (row) => states[row * width + column] !== 0 && states[row * width + column] !== NO_RESULT;
   const wanted = OUTCOMES.indexOf(outcome);
   return (row) => states[row * width + column] === wanted;
 }
@@ -272,11 +273,20 @@ export function countPairs(model, a, b) {
 
 /** Return the filters that select one cell of the table of passes. */
 export function pairFilter(key, a, b) {
-  const passes = { both: ["passed", "passed"], lost: ["notpassed", "passed"], won: ["passed", "notpassed"], neither: ["notpassed", "notpassed"] }[key];
+  const passes = {
+    both: ["passed", "passed"],
+    lost: ["notpassed", "passed"],
+    won: ["passed", "notpassed"],
+    neither: ["notpassed", "notpassed"],
+  }[key];
   return { [`o.${a}`]: passes[0], [`o.${b}`]: passes[1] };
 }
 
 /** Name the cell of the table of passes that filters select, or "". */
 export function selectedPair(params, a, b) {
-  return ["both", "lost", "won", "neither"].find((key) => Object.entries(pairFilter(key, a, b)).every(([name, value]) => params.get(name) === value)) ?? "";
+  return (
+    ["both", "lost", "won", "neither"].find((key) =>
+      Object.entries(pairFilter(key, a, b)).every(([name, value]) => params.get(name) === value),
+    ) ?? ""
+  );
 }

@@ -7,10 +7,25 @@ import { formatCost, formatInteger, formatMilliseconds, formatScore } from "./fo
 export function buildRow(view, row, texts) {
   const { model } = view;
   const id = model.ids[row];
-  const link = h("a", { href: `${view.sampleLink}${view.sampleLink.includes("?") ? "&" : "?"}sample=${encodeURIComponent(id)}`, tabindex: "-1", dir: "auto" }, id);
-  const element = h("div", { class: "row", role: "row", "aria-rowindex": view.position(row) + 2, "data-row": row, tabindex: "-1" },
+  const link = h(
+    "a",
+    {
+      href: `${view.sampleLink}${view.sampleLink.includes("?") ? "&" : "?"}sample=${encodeURIComponent(id)}`,
+      tabindex: "-1",
+      dir: "auto",
+    },
+    id,
+  );
+  const element = h(
+    "div",
+    { class: "row", role: "row", "aria-rowindex": view.position(row) + 2, "data-row": row, tabindex: "-1" },
     h("div", { role: "rowheader", class: "cell id", title: id }, link),
-    h("div", { role: "gridcell", class: "cell input", dir: "auto" }, texts ? texts.input : h("span", { class: "pending", "aria-hidden": "true" })));
+    h(
+      "div",
+      { role: "gridcell", class: "cell input", dir: "auto" },
+      texts ? texts.input : h("span", { class: "pending", "aria-hidden": "true" }),
+    ),
+  );
   for (const column of view.shown) element.append(buildCell(view, row, column, texts));
   return element;
 }
@@ -22,16 +37,27 @@ function buildCell(view, row, column, texts) {
   const state = view.states[index];
   const preview = texts ? choosePreview(texts, first, model, view.marks) : undefined;
   const tip = describeCell(view, row, column, preview);
-  const element = h("div", { role: "gridcell", class: `cell result ${outcomeName(state)}`, "data-column": column, "data-tip": tip });
+  const element = h("div", {
+    role: "gridcell",
+    class: `cell result ${outcomeName(state)}`,
+    "data-column": column,
+    "data-tip": tip,
+  });
   const number = h("span", { class: "score" }, formatShown(view, index));
   append(element, [model.epochs > 1 ? epochStrip(model, view.marks, first) : outcomeMark(state), number]);
   if (view.mode === "marks") return element;
-  if (view.mode === "card") element.prepend(h("span", { class: "cell-name", dir: "auto" }, model.configurations[column]));
+  if (view.mode === "card")
+    element.prepend(h("span", { class: "cell-name", dir: "auto" }, model.configurations[column]));
   if (texts === undefined) {
     element.append(h("span", { class: "text" }, h("span", { class: "pending", "aria-hidden": "true" })));
   } else if (preview) {
-    const text = h("span", { class: preview.error ? "text error-text" : "text", dir: "auto" }, preview.error ?? preview.output ?? "");
-    if (view.lines > 1 && preview.reason) text.append(h("span", { class: "reason" }, preview.evaluator ? `${preview.evaluator}: ` : "", preview.reason));
+    const text = h(
+      "span",
+      { class: preview.error ? "text error-text" : "text", dir: "auto" },
+      preview.error ?? preview.output ?? "",
+    );
+    if (view.lines > 1 && preview.reason)
+      text.append(h("span", { class: "reason" }, preview.evaluator ? `${preview.evaluator}: ` : "", preview.reason));
     element.append(text);
   }
   return element;
@@ -46,7 +72,10 @@ function choosePreview(texts, first, model, marks) {
 function formatShown(view, index) {
   const value = view.shownValues?.[index];
   if (value === undefined || Number.isNaN(value)) return "";
-  return { latency: formatMilliseconds, tokens: formatInteger, cost: formatCost }[view.sort.key]?.(value) ?? formatScore(value);
+  return (
+    { latency: formatMilliseconds, tokens: formatInteger, cost: formatCost }[view.sort.key]?.(value) ??
+    formatScore(value)
+  );
 }
 
 function describeCell(view, row, column, preview) {
@@ -77,10 +106,23 @@ export function epochStrip(model, marks, first) {
 export function buildGroup(view, group, position) {
   const { model } = view;
   const value = group.value ?? `no ${view.group}`;
-  const toggle = button([h("span", { class: "caret", "aria-hidden": "true" }, group.closed ? "▸" : "▾"), h("bdi", null, value), h("span", { class: "quiet" }, ` ${formatInteger(group.rows.length)}`)], () => view.toggleGroup(group), {
-    class: "group-toggle", "aria-expanded": String(!group.closed),
-  });
-  const element = h("div", { class: "row group-row", role: "row", "aria-rowindex": position + 2 }, h("div", { role: "rowheader", class: "cell group-name" }, toggle));
+  const toggle = button(
+    [
+      h("span", { class: "caret", "aria-hidden": "true" }, group.closed ? "▸" : "▾"),
+      h("bdi", null, value),
+      h("span", { class: "quiet" }, ` ${formatInteger(group.rows.length)}`),
+    ],
+    () => view.toggleGroup(group),
+    {
+      class: "group-toggle",
+      "aria-expanded": String(!group.closed),
+    },
+  );
+  const element = h(
+    "div",
+    { class: "row group-row", role: "row", "aria-rowindex": position + 2 },
+    h("div", { role: "rowheader", class: "cell group-name" }, toggle),
+  );
   for (const column of view.shown) {
     let passed = 0;
     let judged = 0;
@@ -89,8 +131,10 @@ export function buildGroup(view, group, position) {
       if (state < 2) judged += 1;
       if (state === 0) passed += 1;
     }
-    const text = view.mode === "marks" ? `${passed}/${judged}` : `${formatInteger(passed)} of ${formatInteger(judged)} passed`;
-    const name = view.mode === "card" ? h("span", { class: "cell-name", dir: "auto" }, model.configurations[column]) : null;
+    const text =
+      view.mode === "marks" ? `${passed}/${judged}` : `${formatInteger(passed)} of ${formatInteger(judged)} passed`;
+    const name =
+      view.mode === "card" ? h("span", { class: "cell-name", dir: "auto" }, model.configurations[column]) : null;
     element.append(h("div", { role: "gridcell", class: "cell result" }, name, h("span", { class: "quiet" }, text)));
   }
   return element;

@@ -15,7 +15,9 @@ const OUTCOME_TIPS = {
 
 /** Draw the tool bar and the column headings again, keeping the focus and the text being typed. */
 export function buildToolbar(view) {
-  const focused = document.activeElement?.closest?.(".grid-tools, .grid-head") ? document.activeElement.dataset.key : null;
+  const focused = document.activeElement?.closest?.(".grid-tools, .grid-head")
+    ? document.activeElement.dataset.key
+    : null;
   const typed = view.tools.querySelector("input[type=search]");
   const caret = typed && document.activeElement === typed ? [typed.value, typed.selectionStart] : null;
   replaceContent(view.tools, buildFilters(view), buildStatus(view));
@@ -33,11 +35,24 @@ function buildFilters(view) {
   const { model, filters } = view;
   const first = [searchBox(view), outcomeChips(view)];
   const parts = [];
-  if (model.width > 1) first.push(toggle("differ", "configurations differ", filters.differ, "Samples whose outcome is not the same in all configurations (d)"));
-  if (model.epochs > 1) first.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
+  if (model.width > 1)
+    first.push(
+      toggle(
+        "differ",
+        "configurations differ",
+        filters.differ,
+        "Samples whose outcome is not the same in all configurations (d)",
+      ),
+    );
+  if (model.epochs > 1)
+    first.push(toggle("flaky", "epochs differ", filters.flaky, "Samples whose outcome is not the same in all epochs"));
   if (model.evaluators.length > 1) {
     const options = [["", "all evaluators"], ...model.evaluators];
-    parts.push(select("Judged by", options, view.evaluator, (evaluator) => updateParams({ evaluator }), { "data-key": "evaluator" }));
+    parts.push(
+      select("Judged by", options, view.evaluator, (evaluator) => updateParams({ evaluator }), {
+        "data-key": "evaluator",
+      }),
+    );
   }
   parts.push(...metadataFilters(view), sortSelect(view));
   if (view.keys.length) {
@@ -46,15 +61,34 @@ function buildFilters(view) {
   }
   if (model.width > 2) parts.push(columnMenu(view));
   const lines = view.lines === 3 ? "1" : "3";
-  if (view.mode !== "card") parts.push(button(view.lines === 3 ? "One line per row" : "Three lines per row", () => updateParams({ lines }, { replace: true }), { class: "quiet-button", "data-key": "lines" }));
-  const rest = view.mode === "card" ? foldout("Sort, group and more filters", h("div", { class: "filters" }, parts), { open: view.moreOpen, ontoggle: (event) => { view.moreOpen = event.target.open; } }) : parts;
+  if (view.mode !== "card")
+    parts.push(
+      button(
+        view.lines === 3 ? "One line per row" : "Three lines per row",
+        () => updateParams({ lines }, { replace: true }),
+        { class: "quiet-button", "data-key": "lines" },
+      ),
+    );
+  const rest =
+    view.mode === "card"
+      ? foldout("Sort, group and more filters", h("div", { class: "filters" }, parts), {
+          open: view.moreOpen,
+          ontoggle: (event) => {
+            view.moreOpen = event.target.open;
+          },
+        })
+      : parts;
   return h("div", { class: "filters", role: "toolbar", "aria-label": "Filters" }, first, rest);
 }
 
 function searchBox(view) {
   let timer = 0;
   const input = h("input", {
-    type: "search", placeholder: "Search texts  /", "aria-label": "Search inputs, outputs and reasons", value: view.filters.text, "data-key": "text",
+    type: "search",
+    placeholder: "Search texts  /",
+    "aria-label": "Search inputs, outputs and reasons",
+    value: view.filters.text,
+    "data-key": "text",
     oninput: (event) => {
       clearTimeout(timer);
       timer = setTimeout(() => updateParams({ text: event.target.value.trim() }, { replace: true }), 250);
@@ -70,21 +104,35 @@ function outcomeChips(view) {
     if (!counts[index] && !active.has(name)) return null;
     const next = active.has(name) ? [...active].filter((other) => other !== name) : [...active, name];
     const tip = `${formatCount(counts[index], "sample")}: ${view.evaluator ? `${name} by ${view.evaluator}` : OUTCOME_TIPS[name]}, in at least one configuration`;
-    return button([outcomeMark(name, { label: false }), ` ${name} `, h("span", { class: "count" }, formatInteger(counts[index]))], () => updateParams({ outcome: next.join(",") }), {
-      class: "chip", "aria-pressed": String(active.has(name)), "data-tip": tip, "data-key": `outcome-${name}`,
-    });
+    return button(
+      [outcomeMark(name, { label: false }), ` ${name} `, h("span", { class: "count" }, formatInteger(counts[index]))],
+      () => updateParams({ outcome: next.join(",") }),
+      {
+        class: "chip",
+        "aria-pressed": String(active.has(name)),
+        "data-tip": tip,
+        "data-key": `outcome-${name}`,
+      },
+    );
   });
   return h("div", { class: "chips", role: "group", "aria-label": "Outcome in at least one configuration" }, chips);
 }
 
 function toggle(name, text, active, tip) {
-  return button(text, () => updateParams({ [name]: !active }), { class: "chip", "aria-pressed": String(active), "data-tip": tip, "data-key": name });
+  return button(text, () => updateParams({ [name]: !active }), {
+    class: "chip",
+    "aria-pressed": String(active),
+    "data-tip": tip,
+    "data-key": name,
+  });
 }
 
 function metadataFilters(view) {
   const { filters, model, keys } = view;
   const parts = filters.metadata.map(([key, value]) => {
-    const values = [...(model.metadata.get(key)?.values ?? [value])].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    const values = [...(model.metadata.get(key)?.values ?? [value])].sort((a, b) =>
+      a.localeCompare(b, "en", { numeric: true }),
+    );
     const options = [["", `any ${key}`], ...values.slice(0, 500)];
     return select(key, options, value, (next) => updateParams({ [`m.${key}`]: next }), { "data-key": `m.${key}` });
   });
@@ -101,16 +149,32 @@ function metadataFilters(view) {
 
 function sortSelect(view) {
   const { model, sort } = view;
-  const options = [["plan", "order of the dataset"], ["id", "sample id"]];
+  const options = [
+    ["plan", "order of the dataset"],
+    ["id", "sample id"],
+  ];
   if (model.width > 1) options.push(["difference", "difference of scores"]);
-  for (const [key, text] of [["score", "score"], ["latency", "latency"], ["tokens", "tokens"], ["cost", "cost"]]) {
+  for (const [key, text] of [
+    ["score", "score"],
+    ["latency", "latency"],
+    ["tokens", "tokens"],
+    ["cost", "cost"],
+  ]) {
     if (key !== "score" && !hasNumbers(model.columns[key])) continue;
-    for (const name of model.configurations.slice(0, 12)) options.push([`${key}~${name}`, model.width > 1 ? `${text} of ${name}` : text]);
+    for (const name of model.configurations.slice(0, 12))
+      options.push([`${key}~${name}`, model.width > 1 ? `${text} of ${name}` : text]);
   }
   const current = sort.configuration ? `${sort.key}~${sort.configuration}` : sort.key;
-  const choose = (value) => updateParams({ sort: value === "plan" ? "" : value, desc: value === "difference" || /^(latency|tokens|cost)~/.test(value) });
+  const choose = (value) =>
+    updateParams({
+      sort: value === "plan" ? "" : value,
+      desc: value === "difference" || /^(latency|tokens|cost)~/.test(value),
+    });
   const order = button(sort.descending ? "↓" : "↑", () => updateParams({ desc: !sort.descending }), {
-    class: "icon", "aria-label": sort.descending ? "Sort ascending" : "Sort descending", "data-tip": sort.descending ? "largest first" : "smallest first", "data-key": "desc",
+    class: "icon",
+    "aria-label": sort.descending ? "Sort ascending" : "Sort descending",
+    "data-tip": sort.descending ? "largest first" : "smallest first",
+    "data-key": "desc",
   });
   return h("div", { class: "joined" }, select("Sort", options, current, choose, { "data-key": "sort" }), order);
 }
@@ -121,8 +185,32 @@ function columnMenu(view) {
     const next = on ? [...view.wanted, index].sort((a, b) => a - b) : view.wanted.filter((other) => other !== index);
     if (next.length) updateParams({ show: next.length === model.width ? "" : next.join(",") }, { replace: true });
   };
-  const boxes = model.configurations.map((name, index) => h("label", null, h("input", { type: "checkbox", checked: view.wanted.includes(index), "data-key": `show-${index}`, onchange: (event) => change(index, event.target.checked) }), " ", h("bdi", null, name)));
-  return h("details", { class: "menu", open: view.menuOpen, ontoggle: (event) => { view.menuOpen = event.target.open; } }, h("summary", { "data-key": "show" }, "Columns"), h("div", { class: "menu-content" }, boxes));
+  const boxes = model.configurations.map((name, index) =>
+    h(
+      "label",
+      null,
+      h("input", {
+        type: "checkbox",
+        checked: view.wanted.includes(index),
+        "data-key": `show-${index}`,
+        onchange: (event) => change(index, event.target.checked),
+      }),
+      " ",
+      h("bdi", null, name),
+    ),
+  );
+  return h(
+    "details",
+    {
+      class: "menu",
+      open: view.menuOpen,
+      ontoggle: (event) => {
+        view.menuOpen = event.target.open;
+      },
+    },
+    h("summary", { "data-key": "show" }, "Columns"),
+    h("div", { class: "menu-content" }, boxes),
+  );
 }
 
 /** Leave out what all names have in common, for narrow columns. */
@@ -141,28 +229,51 @@ function hasNumbers(column) {
 function buildStatus(view) {
   const { model, filters } = view;
   const shown = view.rows.length;
-  const parts = [h("strong", null, shown === model.rows ? formatCount(shown, "sample") : `${formatInteger(shown)} of ${formatCount(model.rows, "sample")}`)];
-  if (view.searchText && view.searchShare < 1) parts.push(h("span", { class: "quiet" }, ` searching… ${Math.round(100 * view.searchShare)}%`));
-  if (view.hiddenColumns) parts.push(h("span", { class: "quiet" }, ` ${formatInteger(view.shown.length)} of ${formatCount(view.shown.length + view.hiddenColumns, "configuration")} fit here`));
+  const parts = [
+    h(
+      "strong",
+      null,
+      shown === model.rows
+        ? formatCount(shown, "sample")
+        : `${formatInteger(shown)} of ${formatCount(model.rows, "sample")}`,
+    ),
+  ];
+  if (view.searchText && view.searchShare < 1)
+    parts.push(h("span", { class: "quiet" }, ` searching… ${Math.round(100 * view.searchShare)}%`));
+  if (view.hiddenColumns)
+    parts.push(
+      h(
+        "span",
+        { class: "quiet" },
+        ` ${formatInteger(view.shown.length)} of ${formatCount(view.shown.length + view.hiddenColumns, "configuration")} fit here`,
+      ),
+    );
   if (view.problem) parts.push(h("span", { class: "problem", role: "alert" }, ` ${view.problem}`));
-  for (const [name, value] of Object.entries(filters.byConfiguration)) parts.push(tag(`${name}: ${value === "notpassed" ? "not passed" : value}`, `o.${name}`));
+  for (const [name, value] of Object.entries(filters.byConfiguration))
+    parts.push(tag(`${name}: ${value === "notpassed" ? "not passed" : value}`, `o.${name}`));
   if (filters.range) {
     const { column, configuration, low, high } = filters.range;
     parts.push(tag(`${column} of ${configuration} from ${formatPlain(low)} to ${formatPlain(high)}`, "range"));
   }
-  const clear = shown !== model.rows && button("Clear filters", () => view.clearFilters(), { class: "link", "data-key": "clear" });
+  const clear =
+    shown !== model.rows && button("Clear filters", () => view.clearFilters(), { class: "link", "data-key": "clear" });
   return h("div", { class: "grid-status" }, h("div", { class: "grid-count" }, parts, clear), exportButtons(view));
 }
 
 function tag(text, name) {
-  return button([h("bdi", null, text), " ×"], () => updateParams({ [name]: "" }), { class: "tag", "aria-label": `Remove the filter ${text}` });
+  return button([h("bdi", null, text), " ×"], () => updateParams({ [name]: "" }), {
+    class: "tag",
+    "aria-label": `Remove the filter ${text}`,
+  });
 }
 
 function exportButtons(view) {
   const name = view.fileName ?? "samples";
   const download = async (event) => {
     const target = event.currentTarget;
-    const text = await gridToCsv(view, (share) => { target.textContent = `CSV ${Math.round(100 * share)}%`; });
+    const text = await gridToCsv(view, (share) => {
+      target.textContent = `CSV ${Math.round(100 * share)}%`;
+    });
     target.textContent = "CSV";
     downloadText(`${name}.csv`, text, "text/csv");
   };
@@ -171,16 +282,30 @@ function exportButtons(view) {
     await copyText(await gridToMarkdown(view), "Table");
     flash(target, "Copied");
   };
-  return h("div", { class: "exports" },
-    button("Copy as Markdown", copyMarkdown, { class: "quiet-button", "data-tip": "the first 50 rows of the current filter", "data-key": "markdown" }),
-    button("CSV", download, { class: "quiet-button", "aria-label": "Download as CSV", "data-tip": "download the current filter", "data-key": "csv" }));
+  return h(
+    "div",
+    { class: "exports" },
+    button("Copy as Markdown", copyMarkdown, {
+      class: "quiet-button",
+      "data-tip": "the first 50 rows of the current filter",
+      "data-key": "markdown",
+    }),
+    button("CSV", download, {
+      class: "quiet-button",
+      "aria-label": "Download as CSV",
+      "data-tip": "download the current filter",
+      "data-key": "csv",
+    }),
+  );
 }
 
 /** Show another text on a button for a moment. */
 export function flash(target, text) {
   const before = target.textContent;
   target.textContent = text;
-  setTimeout(() => { target.textContent = before; }, 1_200);
+  setTimeout(() => {
+    target.textContent = before;
+  }, 1_200);
 }
 
 function buildHeadings(view) {
@@ -189,8 +314,20 @@ function buildHeadings(view) {
     const active = sort.key === key.split("~")[0] && (sort.configuration || "") === (key.split(/~(.*)/s)[1] ?? "");
     const change = () => updateParams({ sort: key === "plan" ? "" : key, desc: active ? !sort.descending : false });
     const arrow = active && key !== "plan" ? (sort.descending ? " ↓" : " ↑") : "";
-    return h("div", { role: "columnheader", class: "cell", "aria-sort": active && key !== "plan" ? (sort.descending ? "descending" : "ascending") : "none" },
-      button([h("span", { dir: "auto", class: "heading-text" }, text), arrow], change, { class: "heading", "data-tip": tip, "data-key": `head-${key}` }), extra);
+    return h(
+      "div",
+      {
+        role: "columnheader",
+        class: "cell",
+        "aria-sort": active && key !== "plan" ? (sort.descending ? "descending" : "ascending") : "none",
+      },
+      button([h("span", { dir: "auto", class: "heading-text" }, text), arrow], change, {
+        class: "heading",
+        "data-tip": tip,
+        "data-key": `head-${key}`,
+      }),
+      extra,
+    );
   };
   view.shortNames = view.mode === "marks" ? shortenNames(model.configurations) : model.configurations;
   replaceContent(view.head);
@@ -204,13 +341,26 @@ function buildHeadings(view) {
 
 function configurationHeading(view, column, heading) {
   const name = view.model.configurations[column];
-  const options = [["", view.mode === "marks" ? "any" : "any outcome"], ["passed", "passed"], ["notpassed", "not passed"], ...OUTCOMES.slice(1)];
+  const options = [
+    ["", view.mode === "marks" ? "any" : "any outcome"],
+    ["passed", "passed"],
+    ["notpassed", "not passed"],
+    ...OUTCOMES.slice(1),
+  ];
   const value = view.filters.byConfiguration[name] ?? "";
-  const filter = h("select", { class: "outcome-filter", "aria-label": `Outcome in ${name}`, "data-key": `o.${name}`, onchange: (event) => updateParams({ [`o.${name}`]: event.target.value }) },
+  const filter = h(
+    "select",
+    {
+      class: "outcome-filter",
+      "aria-label": `Outcome in ${name}`,
+      "data-key": `o.${name}`,
+      onchange: (event) => updateParams({ [`o.${name}`]: event.target.value }),
+    },
     options.map((option) => {
       const [key, text] = Array.isArray(option) ? option : [option, option];
       return h("option", { value: key, selected: key === value }, text);
-    }));
+    }),
+  );
   if (value) filter.classList.add("active");
   return heading(view.shortNames[column], `score~${name}`, `${name}\nSort by score`, filter);
 }

@@ -14,54 +14,179 @@ export async function renderJudgesPage(address) {
   const [{ summary }, payload] = await Promise.all([source.get(path), source.get(`${path}/judges`)]);
   const trail = [{ text: summary.name, href: makeLink(["runs", runId]) }, { text: "judges" }];
   const names = Object.keys(payload.judges ?? {});
-  if (!names.length && !payload.pairs?.length) return { title: "Judges", trail, element: h("div", { class: "page" }, emptyState("This run has no judges.", "Evaluators such as llm_judge ask a model for a verdict. Their disagreements appear here.")) };
-  const element = h("div", { class: "page" },
+  if (!names.length && !payload.pairs?.length)
+    return {
+      title: "Judges",
+      trail,
+      element: h(
+        "div",
+        { class: "page" },
+        emptyState(
+          "This run has no judges.",
+          "Evaluators such as llm_judge ask a model for a verdict. Their disagreements appear here.",
+        ),
+      ),
+    };
+  const element = h(
+    "div",
+    { class: "page" },
     h("div", { class: "lead" }, h("h1", null, describeJudges(payload, names))),
-    names.length > 0 && h("ul", { class: "sentences" }, names.map((name) => h("li", null, h("strong", null, name), ` asks ${payload.judges[name].join(", ")}`))),
+    names.length > 0 &&
+      h(
+        "ul",
+        { class: "sentences" },
+        names.map((name) => h("li", null, h("strong", null, name), ` asks ${payload.judges[name].join(", ")}`)),
+      ),
     payload.pairs?.length > 0 && section("Agreement", renderPairs(payload.pairs, names)),
-    section("Disagreements", renderDisagreements(runId, payload)));
+    section("Disagreements", renderDisagreements(runId, payload)),
+  );
   return { title: "Judges", trail, element };
 }
 
 function describeJudges({ count = 0, disagreements }, names) {
   if (!names.length) return "No evaluator of this run asks a judge.";
   const total = count || disagreements.length;
-  const judges = names.length === 1 ? `the judge ${names[0]}` : `${formatInteger(names.length)} judges`;
-  return total ? `On ${formatCount(total, "result")}, ${judges} and another evaluator contradict each other.` : `No result has a verdict of ${judges} that another evaluator contradicts.`;
+  const judges = names.length === 1 ? `the judge “${names[0]}”` : `${formatInteger(names.length)} judges`;
+  return total
+    ? `On ${formatCount(total, "result")}, ${judges} and another evaluator contradict each other.`
+    : `No result has a verdict of ${judges} that another evaluator contradicts.`;
 }
 
 /** A bar of three parts: both give the same verdict, only the first passes it, only the second passes it. */
 function agreementBar({ a, b, n, agree, only_a_passed: onlyA, only_b_passed: onlyB }) {
   const part = (count, name, text) => {
-    const element = h("span", { class: `share ${name}`, "data-tip": `${text}: ${formatInteger(count)} of ${formatInteger(n)}` });
+    const element = h("span", {
+      class: `share ${name}`,
+      "data-tip": `${text}: ${formatInteger(count)} of ${formatInteger(n)}`,
+    });
     element.style.width = `${(100 * count) / n}%`;
     return element;
   };
-  return h("span", { class: "shares", "aria-hidden": "true" }, n > 0 && [part(agree, "agree", "same verdict"), part(onlyA, "first", `only ${a} passes it`), part(onlyB, "second", `only ${b} passes it`)]);
+  return h(
+    "span",
+    { class: "shares", "aria-hidden": "true" },
+    n > 0 && [
+      part(agree, "agree", "same verdict"),
+      part(onlyA, "first", `only ${a} passes it`),
+      part(onlyB, "second", `only ${b} passes it`),
+    ],
+  );
 }
 
 function renderPairs(pairs, judges) {
   const isJudged = (pair) => judges.includes(pair.a) || judges.includes(pair.b);
   const sorted = [...pairs].sort((a, b) => isJudged(b) - isJudged(a) || a.agree / (a.n || 1) - b.agree / (b.n || 1));
-  const rows = sorted.slice(0, PAGE_SIZE).map((pair) => h("tr", null,
-    h("th", { scope: "row" }, pair.a, h("span", { class: "quiet" }, " and "), pair.b),
-    h("td", { class: "shares-cell" }, agreementBar(pair)),
-    h("td", { class: "number" }, pair.n ? h("strong", null, formatPercent(pair.agree / pair.n)) : "", ` ${formatInteger(pair.agree)} of ${formatInteger(pair.n)}`),
-    h("td", { class: "number" }, formatInteger(pair.only_a_passed)), h("td", { class: "number" }, formatInteger(pair.only_b_passed))));
-  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Agreement" },
-    h("table", { class: "data" }, h("caption", { class: "visually-hidden" }, "How often two evaluators give the same verdict"),
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Evaluators"), h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Plot")), h("th", { scope: "col", class: "number" }, "Same verdict"), h("th", { scope: "col", class: "number" }, "Only the first passes"), h("th", { scope: "col", class: "number" }, "Only the second passes"))),
-      h("tbody", null, rows)),
-    h("p", { class: "quiet" }, "Counted over results with two verdicts. Evaluators that check different things may well differ."));
+  const rows = sorted
+    .slice(0, PAGE_SIZE)
+    .map((pair) =>
+      h(
+        "tr",
+        null,
+        h("th", { scope: "row" }, pair.a, h("span", { class: "quiet" }, " and "), pair.b),
+        h("td", { class: "shares-cell" }, agreementBar(pair)),
+        h(
+          "td",
+          { class: "number" },
+          pair.n ? h("strong", null, formatPercent(pair.agree / pair.n)) : "",
+          ` ${formatInteger(pair.agree)} of ${formatInteger(pair.n)}`,
+        ),
+        h("td", { class: "number" }, formatInteger(pair.only_a_passed)),
+        h("td", { class: "number" }, formatInteger(pair.only_b_passed)),
+      ),
+    );
+  return h(
+    "div",
+    { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table of agreement" },
+    h(
+      "table",
+      { class: "data" },
+      h("caption", { class: "visually-hidden" }, "How often two evaluators give the same verdict"),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          h("th", { scope: "col" }, "Evaluators"),
+          h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Plot")),
+          h("th", { scope: "col", class: "number" }, "Same verdict"),
+          h("th", { scope: "col", class: "number" }, "Only the first passes"),
+          h("th", { scope: "col", class: "number" }, "Only the second passes"),
+        ),
+      ),
+      h("tbody", null, rows),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      "Counted over results with two verdicts. Evaluators that check different things may well differ.",
+    ),
+  );
 }
 
 function renderDisagreements(runId, { disagreements, count }) {
-  if (!disagreements.length) return h("p", { class: "quiet" }, "No result has verdicts of a judge and of another evaluator that contradict each other.");
+  if (!disagreements.length)
+    return h(
+      "p",
+      { class: "quiet" },
+      "No result has verdicts of a judge and of another evaluator that contradict each other.",
+    );
   const names = [...new Set(disagreements.flatMap((one) => Object.keys(one.verdicts)))];
-  const rows = disagreements.slice(0, PAGE_SIZE).map((one) => h("tr", null,
-    h("th", { scope: "row", class: "sample-id" }, h("a", { href: makeLink(["runs", runId], { sample: one.sample_id, c: one.configuration, epoch: one.epoch ? String(one.epoch) : "" }), dir: "auto" }, one.sample_id)),
-    h("td", { dir: "auto" }, one.configuration),
-    names.map((name) => h("td", { class: "verdict-mark" }, one.verdicts[name] ? [outcomeMark(one.verdicts[name], { label: false }), ` ${one.verdicts[name]}`] : ""))));
-  const shown = rows.length < (count ?? rows.length) ? h("p", { class: "quiet" }, `The first ${formatInteger(rows.length)} of ${formatInteger(count)}.`) : null;
-  return [shown, h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Disagreements" }, h("table", { class: "data" }, h("thead", null, h("tr", null, h("th", { scope: "col" }, "Sample"), h("th", { scope: "col" }, "Configuration"), names.map((name) => h("th", { scope: "col" }, name)))), h("tbody", null, rows)))];
+  const rows = disagreements.slice(0, PAGE_SIZE).map((one) =>
+    h(
+      "tr",
+      null,
+      h(
+        "th",
+        { scope: "row", class: "sample-id" },
+        h(
+          "a",
+          {
+            href: makeLink(["runs", runId], {
+              sample: one.sample_id,
+              c: one.configuration,
+              epoch: one.epoch ? String(one.epoch) : "",
+            }),
+            dir: "auto",
+          },
+          one.sample_id,
+        ),
+      ),
+      h("td", { dir: "auto" }, one.configuration),
+      names.map((name) =>
+        h(
+          "td",
+          { class: "verdict-mark" },
+          one.verdicts[name] ? [outcomeMark(one.verdicts[name], { label: false }), ` ${one.verdicts[name]}`] : "",
+        ),
+      ),
+    ),
+  );
+  const shown =
+    rows.length < (count ?? rows.length)
+      ? h("p", { class: "quiet" }, `The first ${formatInteger(rows.length)} of ${formatInteger(count)}.`)
+      : null;
+  return [
+    shown,
+    h(
+      "div",
+      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Table of disagreements" },
+      h(
+        "table",
+        { class: "data" },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            h("th", { scope: "col" }, "Sample"),
+            h("th", { scope: "col" }, "Configuration"),
+            names.map((name) => h("th", { scope: "col" }, name)),
+          ),
+        ),
+        h("tbody", null, rows),
+      ),
+    ),
+  ];
 }

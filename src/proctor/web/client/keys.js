@@ -45,10 +45,32 @@ export function installKeys(common) {
 
 /** Show the keys in a dialog. */
 export function showKeys() {
-  const dialog = h("dialog", { class: "keys", "aria-label": "Keys" },
+  const dialog = h(
+    "dialog",
+    { class: "keys", "aria-label": "Keys" },
     h("h2", null, "Keys"),
-    h("table", { class: "data" }, h("tbody", null, KEYS.map(([key, text]) => h("tr", null, h("th", { scope: "row" }, key.split(" ").map((one) => [h("kbd", null, one), " "])), h("td", null, text))))),
-    button("Close", () => dialog.close()));
+    h(
+      "table",
+      { class: "data" },
+      h(
+        "tbody",
+        null,
+        KEYS.map(([key, text]) =>
+          h(
+            "tr",
+            null,
+            h(
+              "th",
+              { scope: "row" },
+              key.split(" ").map((one) => [h("kbd", null, one), " "]),
+            ),
+            h("td", null, text),
+          ),
+        ),
+      ),
+    ),
+    button("Close", () => dialog.close()),
+  );
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();

@@ -77,27 +77,45 @@ export class PairLoader {
     const parts = this.sides.map((side) => side.loader.cached(side.rows[row]));
     if (parts.some((part) => part === undefined)) return undefined;
     const { epochs } = this.model;
-    const cells = parts.flatMap((part, index) => part.cells
-      .map((cell) => ({ ...cell, place: locateCell(cell.cell, this.sides[index].model) }))
-      .filter((cell) => cell.place.column === this.sides[index].column)
-      .map((cell) => ({ ...cell, cell: (row * 2 + index) * epochs + cell.place.epoch })));
+    const cells = parts.flatMap((part, index) =>
+      part.cells
+        .map((cell) => ({ ...cell, place: locateCell(cell.cell, this.sides[index].model) }))
+        .filter((cell) => cell.place.column === this.sides[index].column)
+        .map((cell) => ({ ...cell, cell: (row * 2 + index) * epochs + cell.place.epoch })),
+    );
     return { ...parts[1], row, cells };
   }
 
   async loadRows(rows, options) {
-    await Promise.all(this.sides.map((side) => side.loader.loadRows(rows.map((row) => side.rows[row]), options)));
+    await Promise.all(
+      this.sides.map((side) =>
+        side.loader.loadRows(
+          rows.map((row) => side.rows[row]),
+          options,
+        ),
+      ),
+    );
   }
 
   async search(text, onHits, options) {
     const unique = this.sides[0].loader === this.sides[1].loader ? this.sides.slice(0, 1) : this.sides;
     const shares = unique.map(() => 0);
-    await Promise.all(unique.map((side, index) => {
-      const pairRow = new Map([...side.rows].map((row, position) => [row, position]));
-      return side.loader.search(text, (hits, share) => {
-        shares[index] = share;
-        onHits(hits.map((row) => pairRow.get(row)).filter((row) => row !== undefined), Math.min(...shares));
-      }, options);
-    }));
+    await Promise.all(
+      unique.map((side, index) => {
+        const pairRow = new Map([...side.rows].map((row, position) => [row, position]));
+        return side.loader.search(
+          text,
+          (hits, share) => {
+            shares[index] = share;
+            onHits(
+              hits.map((row) => pairRow.get(row)).filter((row) => row !== undefined),
+              Math.min(...shares),
+            );
+          },
+          options,
+        );
+      }),
+    );
   }
 
   async loadScores(evaluator) {
@@ -118,9 +136,11 @@ export class PairLoader {
 
   async loadSample(sampleId) {
     const payloads = await Promise.all(this.sides.map((side) => side.loader.loadSample(sampleId)));
-    const results = payloads.flatMap((payload, index) => payload.results
-      .filter((result) => result.configuration === this.sides[index].configuration)
-      .map((result) => ({ ...result, configuration: this.sides[index].label })));
+    const results = payloads.flatMap((payload, index) =>
+      payload.results
+        .filter((result) => result.configuration === this.sides[index].configuration)
+        .map((result) => ({ ...result, configuration: this.sides[index].label })),
+    );
     return { ...payloads[1], results };
   }
 }
@@ -140,15 +160,29 @@ export function pairModels(sides) {
   const model = Object.create(GridModel.prototype);
   const join = (read, Type, missing) => joinColumns(sides, read, epochs, Type, missing);
   Object.assign(model, {
-    ids: common.map(([id]) => id), configurations: sides.map((side) => side.label), epochs, evaluators, rows: common.length, width: 2,
-    outcomes: join((side) => side.model.outcomes, Uint8Array, 255), values: join((side) => side.model.values, Float32Array, NaN),
-    columns: Object.fromEntries(["latency", "tokens", "cost"].map((name) => [name, join((side) => side.model.columns[name], Float32Array, NaN)])),
-    encodedMarks: {}, scores: new Map(), metadata: new Map(), rowOf: null,
+    ids: common.map(([id]) => id),
+    configurations: sides.map((side) => side.label),
+    epochs,
+    evaluators,
+    rows: common.length,
+    width: 2,
+    outcomes: join((side) => side.model.outcomes, Uint8Array, 255),
+    values: join((side) => side.model.values, Float32Array, NaN),
+    columns: Object.fromEntries(
+      ["latency", "tokens", "cost"].map((name) => [name, join((side) => side.model.columns[name], Float32Array, NaN)]),
+    ),
+    encodedMarks: {},
+    scores: new Map(),
+    metadata: new Map(),
+    rowOf: null,
     marks: new Map(evaluators.map((name) => [name, join((side) => side.model.marksOf(name), Uint8Array, 255)])),
   });
   model.addScores = (evaluator, columns) => {
     sides.forEach((side, index) => side.model.addScores(evaluator, columns[index]));
-    model.scores.set(evaluator, join((side) => side.model.scores.get(evaluator), Float32Array, NaN));
+    model.scores.set(
+      evaluator,
+      join((side) => side.model.scores.get(evaluator), Float32Array, NaN),
+    );
   };
   model.addMetadata = ({ key, values, decoded }) => model.metadata.set(key, { values, codes: decoded });
   return model;

@@ -1,10 +1,35 @@
 // Metrics of a run as interval dots, and as a complete table.
 
 import { button, h } from "./dom.js";
-import { describeMissing, describeMetric, formatInteger, formatInterval, formatPercent, formatPlain, formatValue, isNumber, metricLabel } from "./format.js";
+import {
+  describeMissing,
+  describeMetric,
+  formatInteger,
+  formatInterval,
+  formatPercent,
+  formatPlain,
+  formatValue,
+  isNumber,
+  metricLabel,
+} from "./format.js";
 import { chooseDomain, intervalTable } from "./plots.js";
 
-const COSTS = [["latency_ms.mean", "mean latency"], ["latency", "mean latency"], ["latency_ms.p50", "median latency"], ["latency.p50", "median latency"], ["latency_ms.p95", "95th percentile of latency"], ["latency.p95", "95th percentile of latency"], ["tokens.mean", "tokens per result"], ["tokens", "tokens per result"], ["tokens.total", "tokens in total"], ["cost.mean", "cost per result"], ["cost", "cost per result"], ["cost.total", "cost in total"], ["judges.tokens", "tokens of judges"], ["judges.cost", "cost of judges"]];
+const COSTS = [
+  ["latency_ms.mean", "mean latency"],
+  ["latency", "mean latency"],
+  ["latency_ms.p50", "median latency"],
+  ["latency.p50", "median latency"],
+  ["latency_ms.p95", "95th percentile of latency"],
+  ["latency.p95", "95th percentile of latency"],
+  ["tokens.mean", "tokens per result"],
+  ["tokens", "tokens per result"],
+  ["tokens.total", "tokens in total"],
+  ["cost.mean", "cost per result"],
+  ["cost", "cost per result"],
+  ["cost.total", "cost in total"],
+  ["judges.tokens", "tokens of judges"],
+  ["judges.cost", "cost of judges"],
+];
 
 function sameNumbers(a, b) {
   return a && b && a.n === b.n && (a.value === b.value || Math.abs(a.value - b.value) < 1e-9);
@@ -16,7 +41,8 @@ function listQuality(metrics, evaluators) {
   const all = Object.values(metrics);
   const rows = [["pass_rate", "pass rate", {}]];
   const differs = (a, b) => all.some((one) => one[a] && !sameNumbers(one[a], one[b]));
-  if (table.strict_pass_rate && differs("strict_pass_rate", "pass_rate")) rows.push(["strict_pass_rate", "pass rate, errors counted as failures", {}]);
+  if (table.strict_pass_rate && differs("strict_pass_rate", "pass_rate"))
+    rows.push(["strict_pass_rate", "strict pass rate", {}, "errors counted as failures"]);
   if (table.mean_score && differs("mean_score", "pass_rate")) rows.push(["mean_score", "mean score", {}]);
   for (const evaluator of evaluators) {
     const [rate, mean] = [`${evaluator}.pass_rate`, `${evaluator}.mean`];
@@ -26,13 +52,17 @@ function listQuality(metrics, evaluators) {
   const shown = new Set(["success_rate", ...rows.map(([name]) => name)]);
   for (const [name, metric] of Object.entries(table)) {
     const own = !evaluators.some((evaluator) => name.startsWith(`${evaluator}.`));
-    if (own && !shown.has(name) && name !== "strict_pass_rate" && name !== "mean_score" && isFraction(metric)) rows.push([name, metricLabel(name), {}]);
+    if (own && !shown.has(name) && name !== "strict_pass_rate" && name !== "mean_score" && isFraction(metric))
+      rows.push([name, metricLabel(name), {}]);
   }
   return rows.filter(([name]) => table[name]);
 }
 
 function isFraction(metric) {
-  return metric.kind === "rate" || (metric.kind === "mean" && !metric.unit && isNumber(metric.value) && metric.value >= 0 && metric.value <= 1);
+  return (
+    metric.kind === "rate" ||
+    (metric.kind === "mean" && !metric.unit && isNumber(metric.value) && metric.value >= 0 && metric.value <= 1)
+  );
 }
 
 /** Draw pass rates and scores of every configuration as interval dots; `open` shows the samples behind a row. */
@@ -43,20 +73,51 @@ export function renderQuality({ metrics, summary, run }, open) {
   const rows = listQuality(metrics, summary.evaluators).flatMap(([metricName, label, filter, note]) => {
     const reference = several && baseline ? metrics[baseline]?.[metricName]?.value : undefined;
     const group = several ? [{ heading: label, note }] : [];
-    return [...group, ...names.map((name) => {
-      const metric = metrics[name][metricName];
-      const text = several ? name : label;
-      const shown = h("span", { dir: "auto" }, open ? button(text, () => open({ ...filter, [`o.${name}`]: "notpassed" }), { class: "link plain", "aria-label": `${label} of ${name}: show the samples that did not pass` }) : text, !several && note && h("span", { class: "quiet" }, ` ${note}`));
-      return { label: shown, metric, domain: [0, 1], reference, tip: `${name}, ${label}: ${describeMetric(metric ?? {})}`, cells: metricCells(metric) };
-    })];
+    return [
+      ...group,
+      ...names.map((name) => {
+        const metric = metrics[name][metricName];
+        const text = several ? name : label;
+        const shown = h(
+          "span",
+          { dir: "auto" },
+          open
+            ? button(text, () => open({ ...filter, [`o.${name}`]: "notpassed" }), {
+                class: "link plain",
+                "aria-label": `${label} of ${name}: show the samples that did not pass`,
+              })
+            : text,
+          !several && note && h("span", { class: "quiet" }, ` ${note}`),
+        );
+        return {
+          label: shown,
+          metric,
+          domain: [0, 1],
+          reference,
+          tip: `${name}, ${label}: ${describeMetric(metric ?? {})}`,
+          cells: metricCells(metric),
+        };
+      }),
+    ];
   });
-  return intervalTable({ caption: "Metrics of quality with 95% intervals", headings: [several ? "Configuration" : "Metric", "Value", "95% interval", "n", "Not counted"], optional: ["n", "Not counted"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } });
+  return intervalTable({
+    caption: "Metrics of quality with 95% intervals",
+    headings: [several ? "Configuration" : "Metric", "Value", "95% interval", "n", "Not counted"],
+    optional: ["n", "Not counted"],
+    rows,
+    axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") },
+  });
 }
 
 function metricCells(metric) {
   if (!metric) return ["", "", "", ""];
   const missing = describeMissing(metric).replace(" not counted", "");
-  return [h("strong", null, formatValue(metric.value, metric)), formatInterval(metric.interval, metric) || "", formatInteger(metric.n), h("span", { class: missing ? "missing" : "" }, missing)];
+  return [
+    h("strong", null, formatValue(metric.value, metric)),
+    formatInterval(metric.interval, metric) || "",
+    formatInteger(metric.n),
+    h("span", { class: missing ? "missing" : "" }, missing),
+  ];
 }
 
 /** Draw latency, tokens and cost of every configuration as interval dots. */
@@ -66,23 +127,78 @@ export function renderCosts({ metrics, summary }) {
     const known = names.filter((name) => isNumber(metrics[name][metricName]?.value));
     if (!known.length) return [];
     const domain = chooseDomain(known.map((name) => metrics[name][metricName]));
-    return [{ heading: label }, ...known.map((name) => {
-      const metric = metrics[name][metricName];
-      return { label: name, metric, domain, ticks: [0], tip: `${name}, ${label}: ${describeMetric(metric)}`, cells: [h("strong", null, formatValue(metric.value, metric)), formatInterval(metric.interval, metric) || "", formatInteger(metric.n)] };
-    })];
+    return [
+      { heading: label },
+      ...known.map((name) => {
+        const metric = metrics[name][metricName];
+        return {
+          label: name,
+          metric,
+          domain,
+          ticks: [0],
+          tip: `${name}, ${label}: ${describeMetric(metric)}`,
+          cells: [
+            h("strong", null, formatValue(metric.value, metric)),
+            formatInterval(metric.interval, metric) || "",
+            formatInteger(metric.n),
+          ],
+        };
+      }),
+    ];
   });
   if (!rows.length) return h("p", { class: "quiet" }, "No times, tokens or costs were recorded.");
-  return intervalTable({ caption: "Latency, tokens and cost", headings: ["Configuration", "Value", "95% interval", "n"], optional: ["95% interval", "n"], rows });
+  return intervalTable({
+    caption: "Latency, tokens and cost",
+    headings: ["Configuration", "Value", "95% interval", "n"],
+    optional: ["95% interval", "n"],
+    rows,
+  });
 }
 
 /** Show every metric in a table. */
 export function renderAllMetrics({ metrics, summary }) {
   const names = summary.configurations.filter((name) => metrics[name]);
-  const all = [...new Set(names.flatMap((name) => Object.keys(metrics[name])))].filter((metric) => names.some((name) => isNumber(metrics[name][metric]?.value)));
-  const cell = (metric) => h("td", { class: "number", "data-tip": metric ? describeMetric(metric) : null }, metric ? formatValue(metric.value, metric) : "", metric?.interval && h("span", { class: "quiet" }, ` ${formatInterval(metric.interval, metric)}`));
-  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "All metrics" }, h("table", { class: "data all-metrics" }, h("caption", { class: "visually-hidden" }, "All metrics"),
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, "Metric"), names.map((name) => h("th", { scope: "col", class: "number", dir: "auto" }, name)))),
-    h("tbody", null, all.map((metric) => h("tr", null, h("th", { scope: "row" }, metric), names.map((name) => cell(metrics[name][metric])))))));
+  const all = [...new Set(names.flatMap((name) => Object.keys(metrics[name])))].filter((metric) =>
+    names.some((name) => isNumber(metrics[name][metric]?.value)),
+  );
+  const cell = (metric) =>
+    h(
+      "td",
+      { class: "number", "data-tip": metric ? describeMetric(metric) : null },
+      metric ? formatValue(metric.value, metric) : "",
+      metric?.interval && h("span", { class: "quiet" }, ` ${formatInterval(metric.interval, metric)}`),
+    );
+  return h(
+    "div",
+    { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "All metrics" },
+    h(
+      "table",
+      { class: "data all-metrics" },
+      h("caption", { class: "visually-hidden" }, "All metrics"),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          h("th", { scope: "col" }, "Metric"),
+          names.map((name) => h("th", { scope: "col", class: "number", dir: "auto" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        all.map((metric) =>
+          h(
+            "tr",
+            null,
+            h("th", { scope: "row" }, metric),
+            names.map((name) => cell(metrics[name][metric])),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** Format a plain number for an axis. */

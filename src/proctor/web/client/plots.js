@@ -1,7 +1,16 @@
 // Small SVG plots with axes, units and tooltips. Each has a table with the same numbers for screen readers.
 
 import { append, drawResponsive, h, svg } from "./dom.js";
-import { DASH, formatCount, formatInteger, formatInterval, formatPlain, formatTime, formatValue, isNumber } from "./format.js";
+import {
+  DASH,
+  formatCount,
+  formatInteger,
+  formatInterval,
+  formatPlain,
+  formatTime,
+  formatValue,
+  isNumber,
+} from "./format.js";
 
 /** Return round numbers that divide a range. */
 export function niceTicks(low, high, count = 5) {
@@ -10,7 +19,8 @@ export function niceTicks(low, high, count = 5) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
   const ticks = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high + step * 1e-9; tick += step) ticks.push(Number(tick.toPrecision(12)));
+  for (let tick = Math.ceil(low / step) * step; tick <= high + step * 1e-9; tick += step)
+    ticks.push(Number(tick.toPrecision(12)));
   return ticks;
 }
 
@@ -20,8 +30,26 @@ export function dataTable(caption, headings, rows, { hidden = true } = {}) {
     "table",
     { class: "data" },
     h("caption", null, caption),
-    h("thead", null, h("tr", null, headings.map((text) => h("th", { scope: "col" }, text)))),
-    h("tbody", null, rows.map((cells) => h("tr", null, cells.map((cell) => h("td", null, cell))))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        headings.map((text) => h("th", { scope: "col" }, text)),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      rows.map((cells) =>
+        h(
+          "tr",
+          null,
+          cells.map((cell) => h("td", null, cell)),
+        ),
+      ),
+    ),
   );
   return hidden ? h("div", { class: "visually-hidden" }, table) : table;
 }
@@ -40,7 +68,10 @@ export function chooseDomain(metrics) {
   if (fraction && numbers.every((number) => number >= 0 && number <= 1)) return [0, 1];
   const ticks = niceTicks(Math.min(0, ...numbers), Math.max(...numbers) || 1, 4);
   const step = ticks.length > 1 ? ticks[1] - ticks[0] : 1;
-  return [Math.min(0, ...numbers), Math.max(ticks.at(-1), Math.max(...numbers) > ticks.at(-1) ? ticks.at(-1) + step : 0)];
+  return [
+    Math.min(0, ...numbers),
+    Math.max(ticks.at(-1), Math.max(...numbers) > ticks.at(-1) ? ticks.at(-1) + step : 0),
+  ];
 }
 
 /**
@@ -50,19 +81,45 @@ export function chooseDomain(metrics) {
 export function intervalTable({ caption, headings, rows, axis, optional = [] }) {
   const kind = (index) => (optional.includes(headings[index + 1]) ? "number optional" : "number");
   const body = rows.map((row) => (row.heading ? headingRow(row, headings.length + 1) : intervalRow(row, kind)));
-  const foot = axis && h("tfoot", null, h("tr", null, h("td"), h("td", { class: "plot-cell" }, axisLine(axis)), headings.slice(1).map((_, index) => h("td", { class: kind(index) }))));
+  const foot =
+    axis &&
+    h(
+      "tfoot",
+      null,
+      h(
+        "tr",
+        null,
+        h("td"),
+        h("td", { class: "plot-cell" }, axisLine(axis)),
+        headings.slice(1).map((_, index) => h("td", { class: kind(index) })),
+      ),
+    );
   return h(
     "table",
     { class: "intervals" },
     h("caption", { class: "visually-hidden" }, caption),
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, headings[0]), h("th", { scope: "col", class: "plot-cell" }, h("span", { class: "visually-hidden" }, "Plot")), headings.slice(1).map((text, index) => h("th", { scope: "col", class: kind(index) }, text)))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "col" }, headings[0]),
+        h("th", { scope: "col", class: "plot-cell" }, h("span", { class: "visually-hidden" }, "Plot")),
+        headings.slice(1).map((text, index) => h("th", { scope: "col", class: kind(index) }, text)),
+      ),
+    ),
     h("tbody", null, body),
     foot,
   );
 }
 
 function headingRow({ heading, note }, columns) {
-  return h("tr", { class: "group" }, h("th", { colspan: columns, scope: "colgroup" }, heading, note && h("span", { class: "quiet" }, ` ${note}`)));
+  return h(
+    "tr",
+    { class: "group" },
+    h("th", { colspan: columns, scope: "colgroup" }, heading, note && h("span", { class: "quiet" }, ` ${note}`)),
+  );
 }
 
 function intervalRow({ label, href, metric, domain, reference, band, tip, cells, shape, ticks }, kind) {
@@ -80,13 +137,25 @@ function intervalRow({ label, href, metric, domain, reference, band, tip, cells,
 export function intervalBar({ metric, domain, reference, band, shape = "passed", ticks = null }) {
   const x = percentOf(domain);
   const marks = [];
-  for (const tick of ticks ?? niceTicks(...domain, 4)) marks.push(svg("line", { x1: x(tick), x2: x(tick), y1: 0, y2: 22, class: "gridline" }));
-  if (band) marks.push(svg("rect", { x: x(band[0]), width: `${parseFloat(x(band[1])) - parseFloat(x(band[0]))}%`, y: 2, height: 18, class: "band" }));
-  if (isNumber(reference)) marks.push(svg("line", { x1: x(reference), x2: x(reference), y1: 0, y2: 22, class: "reference" }));
+  for (const tick of ticks ?? niceTicks(...domain, 4))
+    marks.push(svg("line", { x1: x(tick), x2: x(tick), y1: 0, y2: 22, class: "gridline" }));
+  if (band)
+    marks.push(
+      svg("rect", {
+        x: x(band[0]),
+        width: `${parseFloat(x(band[1])) - parseFloat(x(band[0]))}%`,
+        y: 2,
+        height: 18,
+        class: "band",
+      }),
+    );
+  if (isNumber(reference))
+    marks.push(svg("line", { x1: x(reference), x2: x(reference), y1: 0, y2: 22, class: "reference" }));
   if (metric?.interval) {
     const [low, high] = metric.interval;
     marks.push(svg("line", { x1: x(low), x2: x(high), y1: 11, y2: 11, class: `interval ${shape}` }));
-    for (const end of [low, high]) marks.push(svg("line", { x1: x(end), x2: x(end), y1: 7, y2: 15, class: `interval-end ${shape}` }));
+    for (const end of [low, high])
+      marks.push(svg("line", { x1: x(end), x2: x(end), y1: 7, y2: 15, class: `interval-end ${shape}` }));
   }
   if (isNumber(metric?.value)) marks.push(dot(x(metric.value), shape));
   return svg("svg", { class: "interval-bar", height: 22, width: "100%", "aria-hidden": "true" }, marks);
@@ -94,7 +163,11 @@ export function intervalBar({ metric, domain, reference, band, shape = "passed",
 
 function dot(x, shape) {
   if (shape !== "failed") return svg("circle", { cx: x, cy: 11, r: 4.5, class: `dot ${shape}` });
-  return svg("svg", { x, y: 0, overflow: "visible" }, svg("path", { d: "M0 5.5 L5.5 15.5 L-5.5 15.5 Z", class: "dot failed" }));
+  return svg(
+    "svg",
+    { x, y: 0, overflow: "visible" },
+    svg("path", { d: "M0 5.5 L5.5 15.5 L-5.5 15.5 Z", class: "dot failed" }),
+  );
 }
 
 /** Draw the numbers of an axis. */
@@ -102,12 +175,31 @@ export function axisLine({ domain, format, ticks }) {
   const x = percentOf(domain);
   const list = ticks ?? niceTicks(...domain, 4);
   const labels = list.map((tick, index) =>
-    svg("text", { x: x(tick), y: 12, class: index % 2 ? "tick odd" : "tick", "text-anchor": index === 0 ? "start" : index === list.length - 1 ? "end" : "middle" }, format(tick)));
+    svg(
+      "text",
+      {
+        x: x(tick),
+        y: 12,
+        class: index % 2 ? "tick odd" : "tick",
+        "text-anchor": index === 0 ? "start" : index === list.length - 1 ? "end" : "middle",
+      },
+      format(tick),
+    ),
+  );
   return svg("svg", { class: "axis", height: 16, width: "100%", "aria-hidden": "true" }, labels);
 }
 
 /** A histogram for one series: bars are buttons that open the samples behind them. */
-export function histogram({ caption, edges, counts, threshold, format = formatPlain, logarithmic = false, onBar, height = 72 }) {
+export function histogram({
+  caption,
+  edges,
+  counts,
+  threshold,
+  format = formatPlain,
+  logarithmic = false,
+  onBar,
+  height = 72,
+}) {
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (!total || edges.length < 2) return h("p", { class: "quiet plot-empty" }, "no values");
   const most = Math.max(...counts);
@@ -120,20 +212,51 @@ export function histogram({ caption, edges, counts, threshold, format = formatPl
     const size = count ? Math.max(2, (count / most) * (height - 4)) : 0;
     const side = isNumber(threshold) ? (start >= threshold - 1e-9 ? "passed" : "failed") : "plain";
     const text = `${format(start)} to ${format(end)}: ${formatInteger(count)} of ${formatInteger(total)}`;
-    const bar = svg("g", { class: `bar ${side}${onBar && count ? " clickable" : ""}`, "data-tip": text, onclick: onBar && count ? () => onBar(start, end, index === counts.length - 1) : null },
+    const bar = svg(
+      "g",
+      {
+        class: `bar ${side}${onBar && count ? " clickable" : ""}`,
+        "data-tip": text,
+        onclick: onBar && count ? () => onBar(start, end, index === counts.length - 1) : null,
+      },
       svg("rect", { class: "hit", x: `${x(start)}%`, y: 0, width: `${width}%`, height }),
-      svg("rect", { class: "fill", x: `${x(start) + width * 0.06}%`, y: height - size, width: `${width * 0.88}%`, height: size }));
+      svg("rect", {
+        class: "fill",
+        x: `${x(start) + width * 0.06}%`,
+        y: height - size,
+        width: `${width * 0.88}%`,
+        height: size,
+      }),
+    );
     return bar;
   });
-  const line = isNumber(threshold) && svg("line", { class: "threshold", x1: `${x(threshold)}%`, x2: `${x(threshold)}%`, y1: 0, y2: height });
-  const ends = svg("svg", { class: "axis", width: "100%", height: 16, "aria-hidden": "true" },
+  const line =
+    isNumber(threshold) &&
+    svg("line", { class: "threshold", x1: `${x(threshold)}%`, x2: `${x(threshold)}%`, y1: 0, y2: height });
+  const ends = svg(
+    "svg",
+    { class: "axis", width: "100%", height: 16, "aria-hidden": "true" },
     svg("text", { x: 0, y: 12, class: "tick" }, format(edges[0])),
-    isNumber(threshold) && svg("text", { x: `${x(threshold)}%`, y: 12, class: "tick", "text-anchor": "middle" }, format(threshold)),
-    svg("text", { x: "100%", y: 12, class: "tick", "text-anchor": "end" }, format(edges.at(-1))));
-  const rows = counts.map((count, index) => [`${format(edges[index])} to ${format(edges[index + 1])}`, formatInteger(count)]).filter((_, index) => counts[index]);
-  return h("figure", { class: "histogram" },
-    svg("svg", { class: "bars", width: "100%", height, "aria-hidden": "true" }, bars, line || null, svg("line", { class: "baseline", x1: 0, x2: "100%", y1: height - 0.5, y2: height - 0.5 })),
-    ends, dataTable(caption, ["Range", "Results"], rows));
+    isNumber(threshold) &&
+      svg("text", { x: `${x(threshold)}%`, y: 12, class: "tick", "text-anchor": "middle" }, format(threshold)),
+    svg("text", { x: "100%", y: 12, class: "tick", "text-anchor": "end" }, format(edges.at(-1))),
+  );
+  const rows = counts
+    .map((count, index) => [`${format(edges[index])} to ${format(edges[index + 1])}`, formatInteger(count)])
+    .filter((_, index) => counts[index]);
+  return h(
+    "figure",
+    { class: "histogram" },
+    svg(
+      "svg",
+      { class: "bars", width: "100%", height, "aria-hidden": "true" },
+      bars,
+      line || null,
+      svg("line", { class: "baseline", x1: 0, x2: "100%", y1: height - 0.5, y2: height - 0.5 }),
+    ),
+    ends,
+    dataTable(caption, ["Range", "Results"], rows),
+  );
 }
 
 /** A 2 × 2 table of passes; `a` is the new side, `b` the old one. Every cell is a button that opens its samples. */
@@ -145,15 +268,60 @@ export function flipTable({ counts, a, b, onCell, selected }) {
     const area = h("span", { class: `flip-area ${mark}`, "aria-hidden": "true" });
     // The side of the square, so that areas are proportional.
     area.style.width = area.style.height = `${Math.max(2, 56 * Math.sqrt(share))}px`;
-    return h("td", null, h("button", { type: "button", class: `flip-cell ${key}`, "aria-label": label, "aria-pressed": String(selected === key), "data-tip": label, disabled: counts[key] === 0, onclick: () => onCell(key) },
-      h("span", { class: "flip-square" }, area), h("span", { class: "flip-count" }, formatInteger(counts[key])), h("span", { class: "flip-name" }, { both: "both pass", lost: "lost", won: "won", neither: "neither" }[key])));
+    return h(
+      "td",
+      null,
+      h(
+        "button",
+        {
+          type: "button",
+          class: `flip-cell ${key}`,
+          "aria-label": label,
+          "aria-pressed": String(selected === key),
+          "data-tip": label,
+          disabled: counts[key] === 0,
+          onclick: () => onCell(key),
+        },
+        h("span", { class: "flip-square" }, area),
+        h("span", { class: "flip-count" }, formatInteger(counts[key])),
+        h("span", { class: "flip-name" }, { both: "both pass", lost: "lost", won: "won", neither: "neither" }[key]),
+      ),
+    );
   };
-  return h("table", { class: "flips" },
+  return h(
+    "table",
+    { class: "flips" },
     h("caption", { class: "visually-hidden" }, `Samples that pass in ${b} and in ${a}`),
-    h("thead", null, h("tr", null, h("td"), h("th", { scope: "col" }, h("bdi", null, a), " passes"), h("th", { scope: "col" }, h("bdi", null, a), " does not"))),
-    h("tbody", null,
-      h("tr", null, h("th", { scope: "row" }, h("bdi", null, b), " passes"), cell("both", "passed", "pass in both"), cell("lost", "failed", `pass in ${b} only`)),
-      h("tr", null, h("th", { scope: "row" }, h("bdi", null, b), " does not"), cell("won", "passed", `pass in ${a} only`), cell("neither", "neutral", "pass in neither"))));
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("td"),
+        h("th", { scope: "col" }, h("bdi", null, a), " passes"),
+        h("th", { scope: "col" }, h("bdi", null, a), " does not"),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "row" }, h("bdi", null, b), " passes"),
+        cell("both", "passed", "pass in both"),
+        cell("lost", "failed", `pass in ${b} only`),
+      ),
+      h(
+        "tr",
+        null,
+        h("th", { scope: "row" }, h("bdi", null, b), " does not"),
+        cell("won", "passed", `pass in ${a} only`),
+        cell("neither", "neutral", "pass in neither"),
+      ),
+    ),
+  );
 }
 
 /** A line of recent values without axes; the text of the last value stands next to it. */
@@ -162,10 +330,18 @@ export function sparkline(values, label) {
   if (known.length < 2) return h("span", { class: "quiet" }, "");
   const [low, high] = [Math.min(...known), Math.max(...known)];
   const y = (value) => (high > low ? 16 - (14 * (value - low)) / (high - low) : 9);
-  const points = values.map((value, index) => (isNumber(value) ? `${(2 + (68 * index) / (values.length - 1)).toFixed(1)},${y(value).toFixed(1)}` : "")).filter(Boolean);
+  const points = values
+    .map((value, index) =>
+      isNumber(value) ? `${(2 + (68 * index) / (values.length - 1)).toFixed(1)},${y(value).toFixed(1)}` : "",
+    )
+    .filter(Boolean);
   const last = points.at(-1).split(",");
-  return svg("svg", { class: "sparkline", width: 72, height: 18, role: "img", "aria-label": label, "data-tip": label },
-    svg("polyline", { points: points.join(" ") }), svg("circle", { cx: last[0], cy: last[1], r: 2 }));
+  return svg(
+    "svg",
+    { class: "sparkline", width: 72, height: 18, role: "img", "aria-label": label, "data-tip": label },
+    svg("polyline", { points: points.join(" ") }),
+    svg("circle", { cx: last[0], cy: last[1], r: 2 }),
+  );
 }
 
 const TREND_HEIGHT = 280;
@@ -176,8 +352,20 @@ export function trendPlot({ caption, series, metric, onPoint }) {
   const points = series.flatMap(({ name, points: list }) => list.map((point) => ({ ...point, series: name })));
   const holder = h("div", { class: "trend" });
   drawResponsive(holder, (width) => drawTrend(width, series, points, metric, onPoint));
-  const rows = points.map((point) => [formatTime(point.time), point.series, formatValue(point.value, metric), formatInterval(point.interval, metric) || DASH, formatInteger(point.n), point.changes.join(", ")]);
-  return h("figure", null, holder, dataTable(caption, ["Time", "Configuration", "Value", "95% interval", "n", "Changed"], rows));
+  const rows = points.map((point) => [
+    formatTime(point.time),
+    point.series,
+    formatValue(point.value, metric),
+    formatInterval(point.interval, metric) || DASH,
+    formatInteger(point.n),
+    point.changes.join(", "),
+  ]);
+  return h(
+    "figure",
+    null,
+    holder,
+    dataTable(caption, ["Time", "Configuration", "Value", "95% interval", "n", "Changed"], rows),
+  );
 }
 
 function drawTrend(width, series, points, metric, onPoint) {
@@ -186,11 +374,25 @@ function drawTrend(width, series, points, metric, onPoint) {
   const bounds = points.flatMap((point) => [point.value, ...(point.interval ?? [])]).filter(isNumber);
   const pad = (Math.max(...bounds) - Math.min(...bounds)) * 0.08 || 0.05;
   const fraction = metric.kind === "rate";
-  const domain = [Math.max(fraction ? 0 : -Infinity, Math.min(...bounds) - pad), Math.min(fraction ? 1 : Infinity, Math.max(...bounds) + pad)];
-  const x = (time) => MARGIN.left + (last > first ? ((new Date(time).getTime() - first) / (last - first)) * (width - MARGIN.left - MARGIN.right) : (width - MARGIN.left - MARGIN.right) / 2);
-  const y = (value) => TREND_HEIGHT - MARGIN.bottom - ((value - domain[0]) / (domain[1] - domain[0])) * (TREND_HEIGHT - MARGIN.top - MARGIN.bottom);
+  const domain = [
+    Math.max(fraction ? 0 : -Infinity, Math.min(...bounds) - pad),
+    Math.min(fraction ? 1 : Infinity, Math.max(...bounds) + pad),
+  ];
+  const x = (time) =>
+    MARGIN.left +
+    (last > first
+      ? ((new Date(time).getTime() - first) / (last - first)) * (width - MARGIN.left - MARGIN.right)
+      : (width - MARGIN.left - MARGIN.right) / 2);
+  const y = (value) =>
+    TREND_HEIGHT -
+    MARGIN.bottom -
+    ((value - domain[0]) / (domain[1] - domain[0])) * (TREND_HEIGHT - MARGIN.top - MARGIN.bottom);
   const image = svg("svg", { width, height: TREND_HEIGHT, "aria-hidden": "true", class: "trend-plot" });
-  append(image, [...trendAxes(width, domain, [first, last], x, y, metric), ...changeMarks(points, x), ...series.flatMap((one, index) => trendSeries(one, index, x, y, metric, onPoint))]);
+  append(image, [
+    ...trendAxes(width, domain, [first, last], x, y, metric),
+    ...changeMarks(points, x),
+    ...series.flatMap((one, index) => trendSeries(one, index, x, y, metric, onPoint)),
+  ]);
   return image;
 }
 
@@ -198,18 +400,42 @@ function trendAxes(width, domain, [first, last], x, y, metric) {
   const ticks = niceTicks(...domain, 5).filter((tick) => tick >= domain[0] && tick <= domain[1]);
   const lines = ticks.flatMap((tick) => [
     svg("line", { class: "gridline", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(tick), y2: y(tick) }),
-    svg("text", { class: "tick", x: MARGIN.left - 8, y: y(tick) + 4, "text-anchor": "end" }, metric.kind === "rate" ? `${formatPlain(100 * tick)}%` : formatValue(tick, metric)),
+    svg(
+      "text",
+      { class: "tick", x: MARGIN.left - 8, y: y(tick) + 4, "text-anchor": "end" },
+      metric.kind === "rate" ? `${formatPlain(100 * tick)}%` : formatValue(tick, metric),
+    ),
   ]);
-  const dates = last > first ? [[first, "start"], [(first + last) / 2, "middle"], [last, "end"]] : [[first, "middle"]];
-  return [...lines, ...dates.map(([time, anchor]) => svg("text", { class: "tick", x: x(time), y: TREND_HEIGHT - 8, "text-anchor": anchor }, formatTime(new Date(time).toISOString()).slice(0, last - first > 2 * 86_400_000 ? 10 : 16)))];
+  const dates =
+    last > first
+      ? [
+          [first, "start"],
+          [(first + last) / 2, "middle"],
+          [last, "end"],
+        ]
+      : [[first, "middle"]];
+  return [
+    ...lines,
+    ...dates.map(([time, anchor]) =>
+      svg(
+        "text",
+        { class: "tick", x: x(time), y: TREND_HEIGHT - 8, "text-anchor": anchor },
+        formatTime(new Date(time).toISOString()).slice(0, last - first > 2 * 86_400_000 ? 10 : 16),
+      ),
+    ),
+  ];
 }
 
 function changeMarks(points, x) {
   const byRun = new Map(points.filter((point) => point.changes.length).map((point) => [point.run_id, point]));
   return [...byRun.values()].map((point) =>
-    svg("g", { class: "change-mark", "data-tip": `${formatTime(point.time)}: ${point.changes.join(", ")} changed` },
+    svg(
+      "g",
+      { class: "change-mark", "data-tip": `${formatTime(point.time)}: ${point.changes.join(", ")} changed` },
       svg("line", { x1: x(point.time), x2: x(point.time), y1: MARGIN.top - 8, y2: TREND_HEIGHT - MARGIN.bottom }),
-      svg("path", { d: `M${x(point.time)} ${MARGIN.top - 16} l5 5 l-5 5 l-5 -5 Z` })));
+      svg("path", { d: `M${x(point.time)} ${MARGIN.top - 16} l5 5 l-5 5 l-5 -5 Z` }),
+    ),
+  );
 }
 
 function trendSeries({ name, points }, index, x, y, metric, onPoint) {
@@ -222,11 +448,19 @@ function trendSeries({ name, points }, index, x, y, metric, onPoint) {
     const interval = point.interval ? `, 95% ${formatInterval(point.interval, metric)}` : "";
     const tip = `${name}, ${formatTime(point.time)}: ${formatValue(point.value, metric)}${interval}, n = ${formatInteger(point.n)}${point.note ? `, ${point.note}` : ""}`;
     const shape = seriesShape(index, x(point.time), y(point.value), point.note);
-    return svg("g", { class: `point ${tone}`, "data-tip": tip, onclick: () => onPoint(point) }, svg("circle", { class: "hit", cx: x(point.time), cy: y(point.value), r: 12 }), shape);
+    return svg(
+      "g",
+      { class: `point ${tone}`, "data-tip": tip, onclick: () => onPoint(point) },
+      svg("circle", { class: "hit", cx: x(point.time), cy: y(point.value), r: 12 }),
+      shape,
+    );
   });
   return [
     banded.length > 1 && svg("polygon", { class: `trend-band ${tone}`, points: [...upper, ...lower].join(" ") }),
-    svg("polyline", { class: `trend-line ${tone}`, points: known.map((point) => `${x(point.time)},${y(point.value)}`).join(" ") }),
+    svg("polyline", {
+      class: `trend-line ${tone}`,
+      points: known.map((point) => `${x(point.time)},${y(point.value)}`).join(" "),
+    }),
     ...marks,
   ];
 }
@@ -236,13 +470,29 @@ function seriesShape(index, x, y, hollow) {
   const name = hollow ? "shape hollow" : "shape";
   const paths = [null, "m0 -5.5 l5.5 9.5 h-11 Z", "m-4 -4 h8 v8 h-8 Z", "m0 -5.5 l5 5.5 l-5 5.5 l-5 -5.5 Z"];
   const path = paths[index % paths.length];
-  return path ? svg("path", { class: name, d: `M${x} ${y} ${path}` }) : svg("circle", { class: name, cx: x, cy: y, r: 4 });
+  return path
+    ? svg("path", { class: name, d: `M${x} ${y} ${path}` })
+    : svg("circle", { class: name, cx: x, cy: y, r: 4 });
 }
 
 /** The legend of a plot with several series. */
 export function legend(names) {
-  return h("ul", { class: "legend" }, names.map((name, index) =>
-    h("li", { class: `tone-${index % 6}` }, svg("svg", { width: 14, height: 14, "aria-hidden": "true", class: `point tone-${index % 6}` }, seriesShape(index, 7, 7, false)), h("bdi", null, name))));
+  return h(
+    "ul",
+    { class: "legend" },
+    names.map((name, index) =>
+      h(
+        "li",
+        { class: `tone-${index % 6}` },
+        svg(
+          "svg",
+          { width: 14, height: 14, "aria-hidden": "true", class: `point tone-${index % 6}` },
+          seriesShape(index, 7, 7, false),
+        ),
+        h("bdi", null, name),
+      ),
+    ),
+  );
 }
 
 /** The spans of a session in order: model calls and tool calls with their durations. */
@@ -253,8 +503,20 @@ export function timeline(spans) {
   const bars = spans.map((span) => {
     const x = (100 * start) / total;
     start += span.duration;
-    return svg("rect", { class: `span ${span.kind}`, x: `${x}%`, width: `${Math.max(0.4, (100 * span.duration) / total)}%`, y: 2, height: 14, "data-tip": span.text });
+    return svg("rect", {
+      class: `span ${span.kind}`,
+      x: `${x}%`,
+      width: `${Math.max(0.4, (100 * span.duration) / total)}%`,
+      y: 2,
+      height: 14,
+      "data-tip": span.text,
+    });
   });
   const rows = spans.map((span) => [span.text]);
-  return h("figure", { class: "timeline" }, svg("svg", { width: "100%", height: 18, "aria-hidden": "true" }, bars), dataTable("Model calls and tool calls with their durations", ["Step"], rows));
+  return h(
+    "figure",
+    { class: "timeline" },
+    svg("svg", { width: "100%", height: 18, "aria-hidden": "true" }, bars),
+    dataTable("Model calls and tool calls with their durations", ["Step"], rows),
+  );
 }

@@ -16,27 +16,64 @@ export async function renderRubricsPage(address) {
   const payloads = new Map();
   const update = async ({ params }) => {
     const configuration = params.get("c") ?? summary.configurations[0];
-    if (!payloads.has(configuration)) payloads.set(configuration, await source.get(`${path}/rubrics`, { configuration }));
+    if (!payloads.has(configuration))
+      payloads.set(configuration, await source.get(`${path}/rubrics`, { configuration }));
     const payload = payloads.get(configuration);
     const rubrics = payload.rubrics.map((rubric) => ({ ...rubric, id: rubric.id ?? rubric.name }));
     draw(element, { runId, payload, rubrics, params, configuration, configurations: summary.configurations });
   };
   await update(address);
-  return { title: "Rubrics", trail: [{ text: summary.name, href: makeLink(["runs", runId]) }, { text: "rubrics" }], element, update };
+  return {
+    title: "Rubrics",
+    trail: [{ text: summary.name, href: makeLink(["runs", runId]) }, { text: "rubrics" }],
+    element,
+    update,
+  };
 }
 
 function draw(element, { runId, payload, rubrics, params, configuration, configurations }) {
   if (!rubrics.length || !payload.sessions.length) {
-    replaceContent(element, emptyState("This run has no rubric scores.", "Score sessions with rubrics to see them here:", h("pre", { class: "command" }, "proctor sessions score --help")));
+    replaceContent(
+      element,
+      emptyState(
+        "This run has no rubric scores.",
+        "Score sessions with rubrics to see them here:",
+        h("pre", { class: "command" }, "proctor sessions score --help"),
+      ),
+    );
     return;
   }
   const order = sortSessions(payload, rubrics, params.get("sort") ?? "total", params.has("desc"));
   const limit = Number(params.get("limit") ?? PAGE_SIZE);
-  replaceContent(element,
+  replaceContent(
+    element,
     h("div", { class: "lead" }, h("h1", null, describeWeakest(payload, rubrics))),
-    h("div", { class: "filters" }, configurations.length > 1 && select("Configuration", configurations, configuration, (c) => updateParams({ c })), select("Sort", [["total", "lowest total first"], ...rubrics.map((rubric) => [rubric.id, `lowest ${rubric.name} first`])], params.get("sort") ?? "total", (sort) => updateParams({ sort: sort === "total" ? "" : sort })), h("span", { class: "quiet" }, `Darker is higher; hatched cells have no score.${payload.left_out ? ` ${formatCount(payload.left_out, "further session")} not shown.` : ""}`)),
-    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Rubric scores" }, renderHeat({ runId, payload, rubrics, configuration }, order.slice(0, limit))),
-    order.length > limit && button(`Show ${formatInteger(Math.min(PAGE_SIZE, order.length - limit))} more`, () => updateParams({ limit: limit + PAGE_SIZE }, { replace: true })));
+    h(
+      "div",
+      { class: "filters" },
+      configurations.length > 1 && select("Configuration", configurations, configuration, (c) => updateParams({ c })),
+      select(
+        "Sort",
+        [["total", "lowest total first"], ...rubrics.map((rubric) => [rubric.id, `lowest ${rubric.name} first`])],
+        params.get("sort") ?? "total",
+        (sort) => updateParams({ sort: sort === "total" ? "" : sort }),
+      ),
+      h(
+        "span",
+        { class: "quiet" },
+        `Darker is higher; hatched cells have no score.${payload.left_out ? ` ${formatCount(payload.left_out, "further session")} not shown.` : ""}`,
+      ),
+    ),
+    h(
+      "div",
+      { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Rubric scores" },
+      renderHeat({ runId, payload, rubrics, configuration }, order.slice(0, limit)),
+    ),
+    order.length > limit &&
+      button(`Show ${formatInteger(Math.min(PAGE_SIZE, order.length - limit))} more`, () =>
+        updateParams({ limit: limit + PAGE_SIZE }, { replace: true }),
+      ),
+  );
 }
 
 function sortSessions(payload, rubrics, key, descending) {
@@ -56,32 +93,91 @@ function scaleOf(payload, rubric) {
 }
 
 function describeWeakest(payload, rubrics) {
-  const means = rubrics.map((rubric, column) => {
-    const known = payload.scores.map((row) => row[column]).filter(isNumber);
-    return { rubric, n: known.length, mean: known.reduce((sum, value) => sum + value, 0) / known.length };
-  }).filter(({ n }) => n > 0);
+  const means = rubrics
+    .map((rubric, column) => {
+      const known = payload.scores.map((row) => row[column]).filter(isNumber);
+      return { rubric, n: known.length, mean: known.reduce((sum, value) => sum + value, 0) / known.length };
+    })
+    .filter(({ n }) => n > 0);
   const missing = payload.scores.flat().filter((value) => !isNumber(value)).length;
   if (!means.length) return `${formatCount(payload.sessions.length, "session")}, and no rubric has a score.`;
-  const share = ({ rubric, mean }) => { const [low, high] = scaleOf(payload, rubric); return (mean - low) / (high - low); };
+  const share = ({ rubric, mean }) => {
+    const [low, high] = scaleOf(payload, rubric);
+    return (mean - low) / (high - low);
+  };
   const [weakest] = [...means].sort((a, b) => share(a) - share(b));
   const rest = missing ? `; ${formatCount(missing, "score")} missing` : "";
   return `${formatCount(payload.sessions.length, "session")}: ${weakest.rubric.name} is weakest, ${weakest.mean.toFixed(2)} of ${formatPlain(scaleOf(payload, weakest.rubric)[1])} on average over ${formatInteger(weakest.n)}${rest}.`;
 }
 
 function renderHeat({ runId, payload, rubrics, configuration }, order) {
-  return h("table", { class: "heat" },
+  return h(
+    "table",
+    { class: "heat" },
     h("caption", { class: "visually-hidden" }, "Scores by session and rubric"),
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, "Session"), rubrics.map((rubric) => h("th", { scope: "col", "data-tip": rubric.weight ? `weight ${formatPlain(rubric.weight)}` : null }, rubric.name)), h("th", { scope: "col", class: "number" }, "Total"))),
-    h("tbody", null, order.map((row) => h("tr", null,
-      h("th", { scope: "row" }, h("a", { href: makeLink(["runs", runId], { sample: payload.sessions[row], c: configuration }), dir: "auto" }, payload.sessions[row])),
-      rubrics.map((rubric, column) => h("td", null, heatCell(payload.scores[row][column], scaleOf(payload, rubric), `${payload.sessions[row]}, ${rubric.name}`))),
-      h("td", { class: "number" }, isNumber(payload.totals[row]) ? formatPlain(payload.totals[row]) : "–")))));
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "col" }, "Session"),
+        rubrics.map((rubric) =>
+          h(
+            "th",
+            { scope: "col", "data-tip": rubric.weight ? `weight ${formatPlain(rubric.weight)}` : null },
+            rubric.name,
+          ),
+        ),
+        h("th", { scope: "col", class: "number" }, "Total"),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      order.map((row) =>
+        h(
+          "tr",
+          null,
+          h(
+            "th",
+            { scope: "row" },
+            h(
+              "a",
+              { href: makeLink(["runs", runId], { sample: payload.sessions[row], c: configuration }), dir: "auto" },
+              payload.sessions[row],
+            ),
+          ),
+          rubrics.map((rubric, column) =>
+            h(
+              "td",
+              null,
+              heatCell(
+                payload.scores[row][column],
+                scaleOf(payload, rubric),
+                `${payload.sessions[row]}, ${rubric.name}`,
+              ),
+            ),
+          ),
+          h("td", { class: "number" }, isNumber(payload.totals[row]) ? formatPlain(payload.totals[row]) : "–"),
+        ),
+      ),
+    ),
+  );
 }
 
 function heatCell(value, [low, high], name) {
-  if (!isNumber(value)) return h("span", { class: "heat-cell missing", "data-tip": `${name}: no score` }, h("span", null, "none"));
+  if (!isNumber(value))
+    return h("span", { class: "heat-cell missing", "data-tip": `${name}: no score` }, h("span", null, "none"));
   const share = Math.min(1, Math.max(0, (value - low) / (high - low)));
-  const cell = h("span", { class: share > 0.55 ? "heat-cell strong-cell" : "heat-cell", "data-tip": `${name}: ${formatPlain(value)} of ${formatPlain(high)}` }, formatPlain(value));
+  const cell = h(
+    "span",
+    {
+      class: share > 0.55 ? "heat-cell strong-cell" : "heat-cell",
+      "data-tip": `${name}: ${formatPlain(value)} of ${formatPlain(high)}`,
+    },
+    formatPlain(value),
+  );
   cell.style.setProperty("--share", `${Math.round(8 + share * 92)}%`);
   return cell;
 }

@@ -1,8 +1,32 @@
 // The page of a run: what happened in a sentence, metrics with intervals, distributions, slices, and all samples.
 
 import { linkWith, makeLink, parseAddress, updateParams } from "./address.js";
-import { append, button, emptyState, errorState, foldout, h, loadingState, outcomeMark, replaceContent, section, select } from "./dom.js";
-import { describeCounts, formatCount, formatInteger, formatInterval, formatMilliseconds, formatPlain, formatSeconds, formatTime, formatValue, isNumber, splitAnswer } from "./format.js";
+import {
+  append,
+  button,
+  emptyState,
+  errorState,
+  foldout,
+  h,
+  loadingState,
+  outcomeMark,
+  replaceContent,
+  section,
+  select,
+} from "./dom.js";
+import {
+  describeCounts,
+  formatCount,
+  formatInteger,
+  formatInterval,
+  formatMilliseconds,
+  formatPlain,
+  formatSeconds,
+  formatTime,
+  formatValue,
+  isNumber,
+  splitAnswer,
+} from "./format.js";
 import { SampleGrid } from "./grid.js";
 import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
@@ -38,7 +62,10 @@ class RunPage {
     this.samples = h("section", { id: "samples", "aria-label": "Samples" }, loadingState("Loading samples…"));
     this.element = h("div", { class: "page" }, this.lead, this.overview, this.samples);
     this.title = payload.summary.name;
-    this.trail = [{ text: payload.summary.name, href: makeLink(["runs"], { name: payload.summary.name }) }, { text: formatTime(payload.summary.started_at) }];
+    this.trail = [
+      { text: payload.summary.name, href: makeLink(["runs"], { name: payload.summary.name }) },
+      { text: formatTime(payload.summary.started_at) },
+    ];
     this.#renderSummary();
   }
 
@@ -69,7 +96,15 @@ class RunPage {
     this.panel = new SamplePanel(this.grid);
     replaceContent(this.samples, this.grid.element);
     this.element.append(this.panel.element);
-    Object.assign(this.keys, gridKeys(this.grid, this.panel, () => this.params, () => this.#showSamples()));
+    Object.assign(
+      this.keys,
+      gridKeys(
+        this.grid,
+        this.panel,
+        () => this.params,
+        () => this.#showSamples(),
+      ),
+    );
     this.#renderSummary();
     await this.update(parseAddress());
     this.grid.keys = await loader.listKeys();
@@ -97,13 +132,22 @@ class RunPage {
     const { payload } = this;
     const { summary } = payload;
     const count = this.grid ? this.grid.model.rows : summary.dataset.length;
-    const entry = (name, text, href) => h("a", { href, class: "page-tab", "aria-current": tab === name ? "page" : null }, text);
+    const entry = (name, text, href) =>
+      h("a", { href, class: "page-tab", "aria-current": tab === name ? "page" : null }, text);
     const own = makeLink(["runs", this.runId]);
     return [
       entry("overview", "Overview", tab === "overview" ? own : linkWith({ tab: "overview", sample: "" })),
-      entry("samples", ["Samples ", h("span", { class: "quiet" }, isNumber(count) ? formatInteger(count) : "")], tab === "samples" ? linkWith({}) : linkWith({ tab: "samples" })),
-      payload.evaluators.some((one) => one.judges?.length) && source.has(`${joinPath("runs", this.runId)}/judges`) && entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
-      hasRubrics(payload) && source.has(`${joinPath("runs", this.runId)}/rubrics`) && entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
+      entry(
+        "samples",
+        ["Samples ", h("span", { class: "quiet" }, isNumber(count) ? formatInteger(count) : "")],
+        tab === "samples" ? linkWith({}) : linkWith({ tab: "samples" }),
+      ),
+      payload.evaluators.some((one) => one.judges?.length) &&
+        source.has(`${joinPath("runs", this.runId)}/judges`) &&
+        entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
+      hasRubrics(payload) &&
+        source.has(`${joinPath("runs", this.runId)}/rubrics`) &&
+        entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
       source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name })),
     ];
   }
@@ -137,7 +181,9 @@ class RunPage {
     try {
       const path = joinPath("runs", this.runId);
       const payload = await source.get(path);
-      const changed = payload.summary.finished !== this.payload.summary.finished || payload.summary.status !== this.payload.summary.status;
+      const changed =
+        payload.summary.finished !== this.payload.summary.finished ||
+        payload.summary.status !== this.payload.summary.status;
       this.payload = payload;
       if (!changed || this.destroyed) return;
       const model = new GridModel(await source.get(`${path}/grid`));
@@ -158,7 +204,13 @@ class RunPage {
     append(this.overview, [
       warningList(payload.warnings),
       summary.finished === 0 && emptyState("No results yet.", payload.status_text),
-      summary.finished > 0 && h("div", { class: "columns" }, section("Metrics", renderQuality(payload, this.#open)), this.#renderComparisons()),
+      summary.finished > 0 &&
+        h(
+          "div",
+          { class: "columns" },
+          section("Metrics", renderQuality(payload, this.#open)),
+          this.#renderComparisons(),
+        ),
       summary.finished > 0 && this.#renderDistributions(),
       (this.slices = h("div")),
       this.#renderErrors(),
@@ -169,18 +221,42 @@ class RunPage {
 
   // Opens the samples behind a number.
   #open = (changes) => {
-    const cleared = Object.fromEntries([...this.params.keys()].filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|sample)/.test(name)).map((name) => [name, ""]));
+    const cleared = Object.fromEntries(
+      [...this.params.keys()]
+        .filter((name) => /^(o\.|outcome|differ|flaky|evaluator|range|text|sample)/.test(name))
+        .map((name) => [name, ""]),
+    );
     updateParams({ ...cleared, ...changes, tab: "samples" });
   };
 
   #renderLead() {
     const { summary, sentences, status_text: statusText } = this.payload;
-    const facts = [formatTime(summary.started_at), isNumber(summary.duration_seconds) && summary.duration_seconds > 0 && formatSeconds(summary.duration_seconds), `${summary.dataset.name}${isNumber(summary.dataset.length) ? `, ${formatCount(summary.dataset.length, "sample")}` : ""}`, summary.target && `target ${summary.target}`, summary.code].filter(Boolean);
-    return h("div", { class: "lead" },
+    const facts = [
+      formatTime(summary.started_at),
+      isNumber(summary.duration_seconds) && summary.duration_seconds > 0 && formatSeconds(summary.duration_seconds),
+      `${summary.dataset.name}${isNumber(summary.dataset.length) ? `, ${formatCount(summary.dataset.length, "sample")}` : ""}`,
+      summary.target && `target ${summary.target}`,
+      summary.code,
+    ].filter(Boolean);
+    return h(
+      "div",
+      { class: "lead" },
       h("h1", null, sentences.length === 1 ? sentences[0] : this.#headline(sentences)),
-      sentences.length > 1 && h("ul", { class: "sentences" }, sentences.slice(0, 12).map((text) => h("li", { dir: "auto" }, text))),
-      h("p", { class: "facts quiet" }, runStatus(summary), summary.status !== "completed" && " · ", facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)])),
-      statusText && h("p", { class: "status-text" }, statusText));
+      sentences.length > 1 &&
+        h(
+          "ul",
+          { class: "sentences" },
+          sentences.slice(0, 12).map((text) => h("li", { dir: "auto" }, text)),
+        ),
+      h(
+        "p",
+        { class: "facts quiet" },
+        runStatus(summary),
+        summary.status !== "completed" && " · ",
+        facts.map((fact, index) => [index > 0 && " · ", h("bdi", null, fact)]),
+      ),
+      statusText && h("p", { class: "status-text" }, statusText),
+    );
   }
 
   #headline(sentences) {
@@ -188,7 +264,9 @@ class RunPage {
     if (answers.length === 1) return answers[0].first;
     if (answers.length > 1 && answers.length < 5) return answers.map(({ claim }) => claim).join(" ");
     const { summary } = this.payload;
-    const rated = summary.configurations.filter((name) => isNumber(summary.metrics[name]?.pass_rate?.value)).sort((a, b) => summary.metrics[b].pass_rate.value - summary.metrics[a].pass_rate.value);
+    const rated = summary.configurations
+      .filter((name) => isNumber(summary.metrics[name]?.pass_rate?.value))
+      .sort((a, b) => summary.metrics[b].pass_rate.value - summary.metrics[a].pass_rate.value);
     if (rated.length < 2) return sentences[0] ?? describeCounts(summary.counts);
     const [best, worst] = [rated[0], rated.at(-1)];
     const text = (name) => `${formatValue(summary.metrics[name].pass_rate.value, { kind: "rate" })} in ${name}`;
@@ -201,7 +279,15 @@ class RunPage {
     const base = this.payload.run.baseline ?? names[0];
     const others = names.filter((name) => name !== base).slice(0, MAX_COMPARED);
     this.flips = h("div", { class: "flip-list" });
-    const block = section("Differences", h("p", { class: "quiet" }, `Samples that pass with one configuration only, against ${base}. Choose a cell to see them.`), this.flips);
+    const block = section(
+      "Differences",
+      h(
+        "p",
+        { class: "quiet" },
+        `Samples that pass with one configuration only, against ${base}. Choose a cell to see them.`,
+      ),
+      this.flips,
+    );
     this.compared = others.map((name) => [name, base]);
     this.#markFlips();
     return block;
@@ -210,16 +296,37 @@ class RunPage {
   #markFlips() {
     if (!this.flips) return;
     const { model } = this.grid;
-    replaceContent(this.flips, this.compared.map(([a, b]) => {
-      const [column, baseColumn] = [a, b].map((name) => model.configurations.indexOf(name));
-      if (column < 0 || baseColumn < 0) return null;
-      const counts = countPairs(model, column, baseColumn);
-      const selected = selectedPair(this.params ?? new URLSearchParams(), a, b);
-      const answer = (this.payload.comparisons ?? []).find((one) => one.a === a && one.b === b)?.answer;
-      return h("div", { class: "flip-block" },
-        flipTable({ counts, a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
-        h("p", { class: "flip-note" }, answer && h("span", { dir: "auto" }, `${answer} `), h("a", { href: makeLink(["compare"], { a: `${this.runId}@${a}`, b: `${this.runId}@${b}` }) }, "Compare in detail")));
-    }));
+    replaceContent(
+      this.flips,
+      this.compared.map(([a, b]) => {
+        const [column, baseColumn] = [a, b].map((name) => model.configurations.indexOf(name));
+        if (column < 0 || baseColumn < 0) return null;
+        const counts = countPairs(model, column, baseColumn);
+        const selected = selectedPair(this.params ?? new URLSearchParams(), a, b);
+        const answer = (this.payload.comparisons ?? []).find((one) => one.a === a && one.b === b)?.answer;
+        return h(
+          "div",
+          { class: "flip-block" },
+          flipTable({
+            counts,
+            a,
+            b,
+            selected,
+            onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)),
+          }),
+          h(
+            "p",
+            { class: "flip-note" },
+            answer && h("span", { dir: "auto" }, `${answer} `),
+            h(
+              "a",
+              { href: makeLink(["compare"], { a: `${this.runId}@${a}`, b: `${this.runId}@${b}` }) },
+              "Compare in detail",
+            ),
+          ),
+        );
+      }),
+    );
   }
 
   #renderDistributions() {
@@ -227,7 +334,10 @@ class RunPage {
     const names = payload.summary.configurations.slice(0, 4);
     const blocks = payload.evaluators.map((evaluator) => evaluatorBlock(evaluator, names, this.#open));
     const latency = Object.keys(payload.latency ?? {}).length > 0 && latencyBlock(payload.latency, names, this.#open);
-    return [blocks.length > 0 && section("Evaluators", h("div", { class: "multiples" }, blocks)), section("Time, tokens and cost", h("div", { class: "columns" }, renderCosts(payload), latency))];
+    return [
+      blocks.length > 0 && section("Evaluators", h("div", { class: "multiples" }, blocks)),
+      section("Time, tokens and cost", h("div", { class: "columns" }, renderCosts(payload), latency)),
+    ];
   }
 
   #renderSlicesSection() {
@@ -236,7 +346,9 @@ class RunPage {
     const usable = keys.filter((key) => key.values > 1 && key.values <= 40);
     if (!usable.length) return;
     const by = this.params?.get("by") ?? "";
-    const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) => updateParams({ by: value }, { replace: true }));
+    const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) =>
+      updateParams({ by: value }, { replace: true }),
+    );
     const content = h("div");
     replaceContent(this.slices, section("Slices", chooser, content));
     if (by) renderSlices(content, this.runId, by, this.#open);
@@ -245,9 +357,43 @@ class RunPage {
   #renderErrors() {
     const { errors } = this.payload;
     if (!errors?.length) return null;
-    return section("Errors", h("table", { class: "data" }, h("thead", null, h("tr", null, ["Kind", "Count", "Example"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", null, errors.map((error) => h("tr", null,
-      h("th", { scope: "row" }, button([outcomeMark("error", { label: false }), ` ${error.kind}`], () => this.#open({ outcome: "error", text: error.kind }), { class: "link" })),
-      h("td", { class: "number" }, formatInteger(error.count)), h("td", { dir: "auto", class: "example" }, error.example))))));
+    return section(
+      "Errors",
+      h(
+        "table",
+        { class: "data" },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            ["Kind", "Count", "Example"].map((text) => h("th", { scope: "col" }, text)),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          errors.map((error) =>
+            h(
+              "tr",
+              null,
+              h(
+                "th",
+                { scope: "row" },
+                button(
+                  [outcomeMark("error", { label: false }), ` ${error.kind}`],
+                  () => this.#open({ outcome: "error", text: error.kind }),
+                  { class: "link" },
+                ),
+              ),
+              h("td", { class: "number" }, formatInteger(error.count)),
+              h("td", { dir: "auto", class: "example" }, error.example),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 }
 
@@ -255,49 +401,126 @@ class RunPage {
 function readTab(params) {
   const tab = params?.get("tab");
   if (tab === "overview" || tab === "samples") return tab;
-  return [...(params?.keys() ?? [])].some((name) => /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|sort|group|sample)/.test(name)) ? "samples" : "overview";
+  return [...(params?.keys() ?? [])].some((name) =>
+    /^(o\.|m\.|outcome|differ|flaky|evaluator|range|text|sort|group|sample)/.test(name),
+  )
+    ? "samples"
+    : "overview";
 }
 
 function hasRubrics(payload) {
-  return payload.evaluators.some((one) => /rubric/i.test(one.uses ?? "") || /rubric/i.test(JSON.stringify(one.parameters ?? {})));
+  return payload.evaluators.some(
+    (one) => /rubric/i.test(one.uses ?? "") || /rubric/i.test(JSON.stringify(one.parameters ?? {})),
+  );
 }
 
 function warningList(warnings) {
   if (!warnings?.length) return null;
   const items = warnings.map((text) => h("li", { dir: "auto" }, text));
   const list = h("ul", null, items.slice(0, 5));
-  return h("div", { class: "warnings", role: "note", "aria-label": "Warnings" }, h("strong", null, formatCount(warnings.length, "warning")), list, items.length > 5 && foldout(`${items.length - 5} more`, h("ul", null, items.slice(5))));
+  return h(
+    "div",
+    { class: "warnings", role: "note", "aria-label": "Warnings" },
+    h("strong", null, formatCount(warnings.length, "warning")),
+    list,
+    items.length > 5 && foldout(`${items.length - 5} more`, h("ul", null, items.slice(5))),
+  );
 }
 
 function evaluatorBlock(evaluator, names, open) {
   const threshold = evaluator.parameters?.threshold;
-  const plots = names.filter((name) => evaluator.histogram?.[name]).map((name) => {
-    const { edges, counts } = evaluator.histogram[name];
-    const total = evaluator.counts?.[name] ?? {};
-    const words = describeCounts({ ...total, error: total.error ?? total.errors });
-    const failed = total.failed ?? 0;
-    return h("div", { class: "multiple-row" },
-      h("div", { class: "multiple-name" }, h("bdi", null, name), h("span", { class: "quiet" }, ` ${words}`), failed > 0 && button("failures", () => open({ evaluator: evaluator.name, [`o.${name}`]: "failed" }), { class: "link", "aria-label": `Failures of ${name} by ${evaluator.name}` })),
-      histogram({ caption: `Scores of ${evaluator.name} in ${name}`, edges, counts, threshold: isNumber(threshold) && threshold > 0 && threshold < 1 ? threshold : undefined, height: 44, onBar: (low, high, last) => open({ evaluator: evaluator.name, range: [evaluator.name, name, low, high, last ? 1 : 0].join("~") }) }));
-  });
-  const judge = evaluator.judges?.length ? `judged by ${evaluator.judges.join(", ")}` : evaluator.uses !== evaluator.name ? evaluator.uses : "";
-  return h("div", { class: "multiple" }, h("h3", null, h("bdi", null, evaluator.name), h("span", { class: "quiet" }, judge && ` ${judge}`)), plots);
+  const plots = names
+    .filter((name) => evaluator.histogram?.[name])
+    .map((name) => {
+      const { edges, counts } = evaluator.histogram[name];
+      const total = evaluator.counts?.[name] ?? {};
+      const words = describeCounts({ ...total, error: total.error ?? total.errors });
+      const failed = total.failed ?? 0;
+      return h(
+        "div",
+        { class: "multiple-row" },
+        h(
+          "div",
+          { class: "multiple-name" },
+          h("bdi", null, name),
+          h("span", { class: "quiet" }, ` ${words}`),
+          failed > 0 &&
+            button("failures", () => open({ evaluator: evaluator.name, [`o.${name}`]: "failed" }), {
+              class: "link",
+              "aria-label": `Failures of ${name} by ${evaluator.name}`,
+            }),
+        ),
+        histogram({
+          caption: `Scores of ${evaluator.name} in ${name}`,
+          edges,
+          counts,
+          threshold: isNumber(threshold) && threshold > 0 && threshold < 1 ? threshold : undefined,
+          height: 44,
+          onBar: (low, high, last) =>
+            open({ evaluator: evaluator.name, range: [evaluator.name, name, low, high, last ? 1 : 0].join("~") }),
+        }),
+      );
+    });
+  const judge = evaluator.judges?.length
+    ? `judged by ${evaluator.judges.join(", ")}`
+    : evaluator.uses !== evaluator.name
+      ? evaluator.uses
+      : "";
+  return h(
+    "div",
+    { class: "multiple" },
+    h("h3", null, h("bdi", null, evaluator.name), h("span", { class: "quiet" }, judge && ` ${judge}`)),
+    plots,
+  );
 }
 
 function latencyBlock(latency, names, open) {
   const shown = names.filter((name) => latency[name]?.counts?.length);
-  return h("div", { class: "multiple" }, h("h3", null, "Latency", h("span", { class: "quiet" }, " of the target, per result")), shown.map((name) => {
-    const { edges, counts } = latency[name];
-    const ratio = edges.length > 2 ? (edges[1] - edges[0]) / (edges[2] - edges[1]) : 1;
-    return h("div", { class: "multiple-row" }, h("div", { class: "multiple-name" }, h("bdi", null, name)), histogram({ caption: `Latency of ${name}`, edges, counts, format: formatMilliseconds, logarithmic: ratio < 0.99, height: 44, onBar: (low, high, last) => open({ range: ["latency", name, low, high, last ? 1 : 0].join("~") }) }));
-  }));
+  return h(
+    "div",
+    { class: "multiple" },
+    h("h3", null, "Latency", h("span", { class: "quiet" }, " of the target, per result")),
+    shown.map((name) => {
+      const { edges, counts } = latency[name];
+      const ratio = edges.length > 2 ? (edges[1] - edges[0]) / (edges[2] - edges[1]) : 1;
+      return h(
+        "div",
+        { class: "multiple-row" },
+        h("div", { class: "multiple-name" }, h("bdi", null, name)),
+        histogram({
+          caption: `Latency of ${name}`,
+          edges,
+          counts,
+          format: formatMilliseconds,
+          logarithmic: ratio < 0.99,
+          height: 44,
+          onBar: (low, high, last) => open({ range: ["latency", name, low, high, last ? 1 : 0].join("~") }),
+        }),
+      );
+    }),
+  );
 }
 
 function runFacts({ run }) {
   const entries = [
-    ["run", run.run_id], ["dataset", [run.dataset?.source, run.dataset?.fingerprint].filter(Boolean).join(", ")], ["command", (run.provenance?.command ?? []).join(" ")],
-    ["configurations", (run.configurations ?? []).map((one) => `${one.name ?? "default"} ${JSON.stringify(one.options ?? {})}`).join("\n")], ["options", JSON.stringify(run.options ?? {})],
-    ["packages", Object.entries(run.provenance?.packages ?? {}).map(([name, version]) => `${name} ${version}`).join(", ")], ["redacted", run.redacted && JSON.stringify(run.redacted)], ["spent", run.spent && JSON.stringify(run.spent)],
+    ["run", run.run_id],
+    ["dataset", [run.dataset?.source, run.dataset?.fingerprint].filter(Boolean).join(", ")],
+    ["command", (run.provenance?.command ?? []).join(" ")],
+    [
+      "configurations",
+      (run.configurations ?? [])
+        .map((one) => `${one.name ?? "default"} ${JSON.stringify(one.options ?? {})}`)
+        .join("\n"),
+    ],
+    ["options", JSON.stringify(run.options ?? {})],
+    [
+      "packages",
+      Object.entries(run.provenance?.packages ?? {})
+        .map(([name, version]) => `${name} ${version}`)
+        .join(", "),
+    ],
+    ["redacted", run.redacted && JSON.stringify(run.redacted)],
+    ["spent", run.spent && JSON.stringify(run.spent)],
   ];
   return h("div", { class: "facts-list" }, definitionList(entries.filter(([, value]) => value)));
 }

@@ -2,14 +2,33 @@
 
 import { makeLink, parseAddress, updateParams } from "./address.js";
 import { append, button, emptyState, h, outcomeMark, replaceContent, select } from "./dom.js";
-import { describeCounts, describeMetric, formatAge, formatCount, formatInteger, formatInterval, formatSeconds, formatTime, formatValue, isNumber } from "./format.js";
+import {
+  describeCounts,
+  describeMetric,
+  formatAge,
+  formatCount,
+  formatInteger,
+  formatInterval,
+  formatSeconds,
+  formatTime,
+  formatValue,
+  isNumber,
+} from "./format.js";
 import { intervalBar, sparkline } from "./plots.js";
 import { source } from "./source.js";
 
 const REFRESH = 3_000;
 const PAGE_SIZE = 100;
 const MAX_CONFIGURATIONS = 6;
-const SORTS = [["newest", "newest first"], ["oldest", "oldest first"], ["name", "name"], ["pass", "best pass rate"], ["worst", "worst pass rate"], ["duration", "longest"], ["cost", "most expensive"]];
+const SORTS = [
+  ["newest", "newest first"],
+  ["oldest", "oldest first"],
+  ["name", "name"],
+  ["pass", "best pass rate"],
+  ["worst", "worst pass rate"],
+  ["duration", "longest"],
+  ["cost", "most expensive"],
+];
 
 /** Show all runs. */
 export async function renderRunsPage(address) {
@@ -45,17 +64,20 @@ class RunsPage {
   #schedule() {
     if (source.home === "file") return;
     const isActive = this.runs.some((run) => run.status === "running" || run.status === "submitted");
-    this.timer = setTimeout(async () => {
-      if (!document.hidden) {
-        try {
-          this.runs = (await source.get("runs")).runs;
-          this.update(parseAddress());
-        } catch {
-          // The next attempt follows.
+    this.timer = setTimeout(
+      async () => {
+        if (!document.hidden) {
+          try {
+            this.runs = (await source.get("runs")).runs;
+            this.update(parseAddress());
+          } catch {
+            // The next attempt follows.
+          }
         }
-      }
-      this.#schedule();
-    }, isActive ? REFRESH : 10 * REFRESH);
+        this.#schedule();
+      },
+      isActive ? REFRESH : 10 * REFRESH,
+    );
   }
 
   update({ params }) {
@@ -64,13 +86,31 @@ class RunsPage {
     if (text === this.shown) return;
     this.shown = text;
     if (!this.runs.length) {
-      replaceContent(this.element, emptyState("There are no runs yet.", "Run the example, or your own evaluation, and this page shows the results:", h("pre", { class: "command" }, "proctor demo")));
+      replaceContent(
+        this.element,
+        emptyState(
+          "There are no runs yet.",
+          "Run the example, or your own evaluation, and this page shows the results:",
+          h("pre", { class: "command" }, "proctor demo"),
+        ),
+      );
       return;
     }
     const runs = this.#filter(params);
     replaceContent(this.lead, h("h1", null, describeNewest(this.runs)));
     this.#renderTools(runs.length);
-    replaceContent(this.list, runs.length ? this.#renderTable(runs) : emptyState("No run matches these filters.", "", button(`Show all ${formatInteger(this.runs.length)} runs`, () => updateParams({ text: "", name: "", tag: "", status: "" }))));
+    replaceContent(
+      this.list,
+      runs.length
+        ? this.#renderTable(runs)
+        : emptyState(
+            "No run matches these filters.",
+            "",
+            button(`Show all ${formatInteger(this.runs.length)} runs`, () =>
+              updateParams({ text: "", name: "", tag: "", status: "" }),
+            ),
+          ),
+    );
     this.#renderSelection();
   }
 
@@ -78,8 +118,22 @@ class RunsPage {
     const [text, name, tag, status] = ["text", "name", "tag", "status"].map((key) => params.get(key) ?? "");
     const needle = text.toLowerCase();
     const matches = (run) =>
-      (!name || run.name === name) && (!status || run.status === status) && (!tag || Object.entries(run.tags).some(([key, value]) => `${key}=${value}` === tag)) &&
-      (!needle || JSON.stringify([run.run_id, run.name, run.tags, run.dataset.name, run.target, run.configurations, run.code, run.evaluators]).toLowerCase().includes(needle));
+      (!name || run.name === name) &&
+      (!status || run.status === status) &&
+      (!tag || Object.entries(run.tags).some(([key, value]) => `${key}=${value}` === tag)) &&
+      (!needle ||
+        JSON.stringify([
+          run.run_id,
+          run.name,
+          run.tags,
+          run.dataset.name,
+          run.target,
+          run.configurations,
+          run.code,
+          run.evaluators,
+        ])
+          .toLowerCase()
+          .includes(needle));
     return sortRuns(this.runs.filter(matches), params.get("sort") ?? "newest");
   }
 
@@ -87,17 +141,39 @@ class RunsPage {
     const { params } = this;
     const distinct = (values) => [...new Set(values)].sort();
     const names = distinct(this.runs.map((run) => run.name));
-    const tags = distinct(this.runs.flatMap((run) => Object.entries(run.tags).map(([key, value]) => `${key}=${value}`)));
+    const tags = distinct(
+      this.runs.flatMap((run) => Object.entries(run.tags).map(([key, value]) => `${key}=${value}`)),
+    );
     const statuses = distinct(this.runs.map((run) => run.status));
     const old = this.tools.querySelector("input");
-    const search = old ?? h("input", { type: "search", placeholder: "Search runs  /", "aria-label": "Search runs", oninput: (event) => updateParams({ text: event.target.value.trim() }, { replace: true }) });
+    const search =
+      old ??
+      h("input", {
+        type: "search",
+        placeholder: "Search runs  /",
+        "aria-label": "Search runs",
+        oninput: (event) => updateParams({ text: event.target.value.trim() }, { replace: true }),
+      });
     if (document.activeElement !== search) search.value = params.get("text") ?? "";
     const rest = [
-      names.length > 1 && select("Name", [["", "all names"], ...names], params.get("name") ?? "", (name) => updateParams({ name })),
-      tags.length > 0 && select("Tag", [["", "all tags"], ...tags], params.get("tag") ?? "", (tag) => updateParams({ tag })),
-      statuses.length > 1 && select("Status", [["", "any status"], ...statuses], params.get("status") ?? "", (status) => updateParams({ status })),
-      select("Sort", SORTS, params.get("sort") ?? "newest", (sort) => updateParams({ sort: sort === "newest" ? "" : sort })),
-      h("span", { class: "quiet" }, count === this.runs.length ? formatCount(count, "run") : `${formatInteger(count)} of ${formatCount(this.runs.length, "run")}`),
+      names.length > 1 &&
+        select("Name", [["", "all names"], ...names], params.get("name") ?? "", (name) => updateParams({ name })),
+      tags.length > 0 &&
+        select("Tag", [["", "all tags"], ...tags], params.get("tag") ?? "", (tag) => updateParams({ tag })),
+      statuses.length > 1 &&
+        select("Status", [["", "any status"], ...statuses], params.get("status") ?? "", (status) =>
+          updateParams({ status }),
+        ),
+      select("Sort", SORTS, params.get("sort") ?? "newest", (sort) =>
+        updateParams({ sort: sort === "newest" ? "" : sort }),
+      ),
+      h(
+        "span",
+        { class: "quiet" },
+        count === this.runs.length
+          ? formatCount(count, "run")
+          : `${formatInteger(count)} of ${formatCount(this.runs.length, "run")}`,
+      ),
     ];
     for (const child of [...this.tools.children]) if (child !== search) child.remove();
     if (!old) this.tools.append(search);
@@ -109,12 +185,40 @@ class RunsPage {
     const hasTokens = runs.some((run) => hasMetric(run, "tokens"));
     const hasCode = runs.some((run) => run.code);
     const columns = { hasCost, hasTokens, hasCode };
-    const head = [["Run"], ["Started"], ["Dataset"], ["Configuration"], ["Pass rate", "share of results with a verdict that passed, with its 95% interval"], ["Score", "mean of the scores, from 0 to 1", "number"], hasTokens && ["Tokens", "", "number"], hasCost && ["Cost", "", "number"], ["Earlier", "pass rate of the last runs of this name"], ["Time", "duration of the run", "number"], hasCode && ["Code", "version of the code"]].filter(Boolean);
-    const table = h("table", { class: "runs" },
+    const head = [
+      ["Run"],
+      ["Started"],
+      ["Dataset"],
+      ["Configuration"],
+      ["Pass rate", "share of results with a verdict that passed, with its 95% interval"],
+      ["Score", "mean of the scores, from 0 to 1", "number"],
+      hasTokens && ["Tokens", "", "number"],
+      hasCost && ["Cost", "", "number"],
+      ["Earlier", "pass rate of the last runs of this name"],
+      ["Time", "duration of the run", "number"],
+      hasCode && ["Code", "version of the code"],
+    ].filter(Boolean);
+    const table = h(
+      "table",
+      { class: "runs" },
       h("caption", { class: "visually-hidden" }, "Runs, one row per configuration"),
-      h("thead", null, h("tr", null, head.map(([text, tip, kind]) => h("th", { scope: "col", class: kind, "data-tip": tip || null }, text)))),
-      runs.slice(0, this.limit).map((run) => this.#renderRun(run, columns)));
-    const more = runs.length > this.limit && button(`Show ${formatInteger(Math.min(PAGE_SIZE, runs.length - this.limit))} more`, () => { this.limit += PAGE_SIZE; this.update(parseAddress()); });
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          head.map(([text, tip, kind]) => h("th", { scope: "col", class: kind, "data-tip": tip || null }, text)),
+        ),
+      ),
+      runs.slice(0, this.limit).map((run) => this.#renderRun(run, columns)),
+    );
+    const more =
+      runs.length > this.limit &&
+      button(`Show ${formatInteger(Math.min(PAGE_SIZE, runs.length - this.limit))} more`, () => {
+        this.limit += PAGE_SIZE;
+        this.update(parseAddress());
+      });
     return [table, more];
   }
 
@@ -124,12 +228,54 @@ class RunsPage {
     const span = names.length + (rest ? 1 : 0);
     const shared = { rowspan: span };
     const link = makeLink(["runs", run.run_id]);
-    const tags = Object.entries(run.tags).map(([key, value]) => button(`${key}=${value}`, () => updateParams({ tag: `${key}=${value}` }), { class: "tag", "aria-label": `Only runs with ${key}=${value}` }));
-    const first = h("td", { ...shared, class: "run-name" }, h("a", { href: link, class: "strong", dir: "auto" }, run.name), " ", runStatus(run), run.baselines?.map((name) => h("span", { class: "tag static" }, `baseline ${name}`)), h("div", { class: "run-tags" }, tags));
-    const before = [first, h("td", { ...shared, class: "nowrap", "data-tip": formatTime(run.started_at), "data-label": "Started" }, formatAge(run.started_at)), h("td", { ...shared, class: "dataset", "data-label": "Dataset", "data-tip": run.dataset.name }, h("bdi", null, run.dataset.name), isNumber(run.dataset.length) && h("div", { class: "quiet" }, formatCount(run.dataset.length, "sample")))];
-    const after = [h("td", { ...shared, class: "number nowrap", "data-label": "Time" }, formatSeconds(run.duration_seconds)), columns.hasCode && h("td", { ...shared, class: "code", "data-label": "Code", "data-tip": run.code }, run.code)];
-    const rows = names.map((name, index) => h("tr", null, index === 0 && before, this.#renderConfiguration(run, name, columns), index === 0 && after));
-    if (rest) rows.push(h("tr", null, h("td", { colspan: 4 + Number(columns.hasCost) + Number(columns.hasTokens) }, h("a", { href: link, class: "quiet" }, `${formatCount(rest, "more configuration")}`))));
+    const tags = Object.entries(run.tags).map(([key, value]) =>
+      button(`${key}=${value}`, () => updateParams({ tag: `${key}=${value}` }), {
+        class: "tag",
+        "aria-label": `Only runs with ${key}=${value}`,
+      }),
+    );
+    const first = h(
+      "td",
+      { ...shared, class: "run-name" },
+      h("a", { href: link, class: "strong", dir: "auto" }, run.name),
+      " ",
+      runStatus(run),
+      run.baselines?.map((name) => h("span", { class: "tag static" }, `baseline ${name}`)),
+      h("div", { class: "run-tags" }, tags),
+    );
+    const before = [
+      first,
+      h(
+        "td",
+        { ...shared, class: "nowrap", "data-tip": formatTime(run.started_at), "data-label": "Started" },
+        formatAge(run.started_at),
+      ),
+      h(
+        "td",
+        { ...shared, class: "dataset", "data-label": "Dataset", "data-tip": run.dataset.name },
+        h("bdi", null, run.dataset.name),
+        isNumber(run.dataset.length) && h("div", { class: "quiet" }, formatCount(run.dataset.length, "sample")),
+      ),
+    ];
+    const after = [
+      h("td", { ...shared, class: "number nowrap", "data-label": "Time" }, formatSeconds(run.duration_seconds)),
+      columns.hasCode && h("td", { ...shared, class: "code", "data-label": "Code", "data-tip": run.code }, run.code),
+    ];
+    const rows = names.map((name, index) =>
+      h("tr", null, index === 0 && before, this.#renderConfiguration(run, name, columns), index === 0 && after),
+    );
+    if (rest)
+      rows.push(
+        h(
+          "tr",
+          null,
+          h(
+            "td",
+            { colspan: 4 + Number(columns.hasCost) + Number(columns.hasTokens) },
+            h("a", { href: link, class: "quiet" }, `${formatCount(rest, "more configuration")}`),
+          ),
+        ),
+      );
     return h("tbody", null, rows);
   }
 
@@ -137,18 +283,48 @@ class RunsPage {
     const metrics = run.metrics[name] ?? {};
     const rate = metrics.pass_rate;
     const side = `${run.run_id}@${name}`;
-    const box = h("input", { type: "checkbox", checked: this.selected.includes(side), "aria-label": `Compare ${name} of ${run.name}, ${formatTime(run.started_at)}`, onchange: (event) => this.#toggle(side, event.target.checked) });
-    const numeric = (metric) => h("td", { class: "number", "data-tip": metric ? describeMetric(metric) : null }, isNumber(metric?.value) ? formatValue(metric.value, { ...metric, unit: metric.unit === "tokens" ? "" : metric.unit, kind: metric.unit === "tokens" ? "count" : metric.kind }) : "");
+    const box = h("input", {
+      type: "checkbox",
+      checked: this.selected.includes(side),
+      "aria-label": `Compare ${name} of ${run.name}, ${formatTime(run.started_at)}`,
+      onchange: (event) => this.#toggle(side, event.target.checked),
+    });
+    const numeric = (metric) =>
+      h(
+        "td",
+        { class: "number", "data-tip": metric ? describeMetric(metric) : null },
+        isNumber(metric?.value)
+          ? formatValue(metric.value, {
+              ...metric,
+              unit: metric.unit === "tokens" ? "" : metric.unit,
+              kind: metric.unit === "tokens" ? "count" : metric.kind,
+            })
+          : "",
+      );
     return [
-      h("td", { class: "configuration" }, source.home === "server" ? h("label", null, box, " ", h("bdi", null, name)) : h("bdi", null, name)),
+      h(
+        "td",
+        { class: "configuration" },
+        source.home === "server" ? h("label", null, box, " ", h("bdi", null, name)) : h("bdi", null, name),
+      ),
       h("td", { class: "rate", "data-tip": rate ? describeMetric(rate) : null }, renderRate(rate, run)),
-      numeric(metrics.mean_score), columns.hasTokens && numeric(metrics.tokens), columns.hasCost && numeric(metrics.cost),
+      numeric(metrics.mean_score),
+      columns.hasTokens && numeric(metrics.tokens),
+      columns.hasCost && numeric(metrics.cost),
       h("td", { class: "spark" }, this.#sparkline(run, name)),
     ];
   }
 
   #sparkline(run, name) {
-    const earlier = this.runs.filter((other) => other.name === run.name && other.started_at <= run.started_at && isNumber(other.metrics[name]?.pass_rate?.value)).slice(0, 12).reverse();
+    const earlier = this.runs
+      .filter(
+        (other) =>
+          other.name === run.name &&
+          other.started_at <= run.started_at &&
+          isNumber(other.metrics[name]?.pass_rate?.value),
+      )
+      .slice(0, 12)
+      .reverse();
     const values = earlier.map((other) => other.metrics[name].pass_rate.value);
     const label = `pass rate of ${name} in the last ${formatCount(values.length, "run")}: ${values.map((value) => formatValue(value, { kind: "rate" })).join(", ")}`;
     return sparkline(values, label);
@@ -164,10 +340,23 @@ class RunsPage {
     this.bar.hidden = count === 0;
     if (!count) return;
     const order = (side) => this.runs.findIndex((run) => side.startsWith(`${run.run_id}@`));
-    const [b, a] = order(this.selected[0]) < order(this.selected[1] ?? "") ? [...this.selected].reverse() : this.selected;
-    replaceContent(this.bar, count === 1
-      ? "Choose a second configuration to compare."
-      : h("a", { class: "action", href: makeLink(["compare"], { a, b }) }, "Compare the two selected configurations"), " ", button("Clear", () => { this.selected = []; this.update(parseAddress()); }, { class: "link" }));
+    const [b, a] =
+      order(this.selected[0]) < order(this.selected[1] ?? "") ? [...this.selected].reverse() : this.selected;
+    replaceContent(
+      this.bar,
+      count === 1
+        ? "Choose a second configuration to compare."
+        : h("a", { class: "action", href: makeLink(["compare"], { a, b }) }, "Compare the two selected configurations"),
+      " ",
+      button(
+        "Clear",
+        () => {
+          this.selected = [];
+          this.update(parseAddress());
+        },
+        { class: "link" },
+      ),
+    );
   }
 }
 
@@ -177,36 +366,74 @@ function hasMetric(run, name) {
 
 function renderRate(rate, run) {
   if (!isNumber(rate?.value)) return h("span", { class: "quiet" }, describeCounts(run.counts));
-  return h("div", { class: "rate-cell" }, intervalBar({ metric: rate, domain: [0, 1], ticks: [0, 0.5, 1] }), h("span", { class: "rate-text" }, h("strong", null, formatValue(rate.value, rate)), h("span", { class: "quiet" }, ` ${rate.interval ? formatInterval(rate.interval, rate) : ""} of ${formatInteger(rate.n)}`)));
+  return h(
+    "div",
+    { class: "rate-cell" },
+    intervalBar({ metric: rate, domain: [0, 1], ticks: [0, 0.5, 1] }),
+    h(
+      "span",
+      { class: "rate-text" },
+      h("strong", null, formatValue(rate.value, rate)),
+      h(
+        "span",
+        { class: "quiet" },
+        ` ${rate.interval ? formatInterval(rate.interval, rate) : ""} of ${formatInteger(rate.n)}`,
+      ),
+    ),
+  );
 }
 
 /** Show the status of a run in words; nothing for a completed one. */
 export function runStatus(run) {
   if (run.status === "completed") return null;
-  const planned = isNumber(run.planned) ? ` ${formatInteger(run.finished)} of ${formatInteger(run.planned)}` : ` ${formatInteger(run.finished)}`;
-  const share = run.planned ? h("progress", { value: run.finished, max: run.planned, "aria-label": "finished results" }) : null;
-  return h("span", { class: `status ${run.status}` }, run.status === "failed" || run.status === "interrupted" ? outcomeMark("failed", { label: false }) : null, ` ${run.status}${planned} `, run.status === "running" ? share : null);
+  const planned = isNumber(run.planned)
+    ? ` ${formatInteger(run.finished)} of ${formatInteger(run.planned)}`
+    : ` ${formatInteger(run.finished)}`;
+  const share = run.planned
+    ? h("progress", { value: run.finished, max: run.planned, "aria-label": "finished results" })
+    : null;
+  return h(
+    "span",
+    { class: `status ${run.status}` },
+    run.status === "failed" || run.status === "interrupted" ? outcomeMark("failed", { label: false }) : null,
+    ` ${run.status}${planned} `,
+    run.status === "running" ? share : null,
+  );
 }
 
 function sortRuns(runs, order) {
   const rate = (run) => Math.max(-1, ...Object.values(run.metrics).map((metrics) => metrics.pass_rate?.value ?? -1));
   const cost = (run) => Object.values(run.metrics).reduce((sum, metrics) => sum + (metrics.cost?.value ?? 0), 0);
-  const compare = {
-    oldest: (a, b) => a.started_at.localeCompare(b.started_at), name: (a, b) => a.name.localeCompare(b.name) || b.started_at.localeCompare(a.started_at),
-    pass: (a, b) => rate(b) - rate(a), worst: (a, b) => rate(a) - rate(b), duration: (a, b) => b.duration_seconds - a.duration_seconds, cost: (a, b) => cost(b) - cost(a),
-  }[order] ?? ((a, b) => b.started_at.localeCompare(a.started_at));
+  const compare =
+    {
+      oldest: (a, b) => a.started_at.localeCompare(b.started_at),
+      name: (a, b) => a.name.localeCompare(b.name) || b.started_at.localeCompare(a.started_at),
+      pass: (a, b) => rate(b) - rate(a),
+      worst: (a, b) => rate(a) - rate(b),
+      duration: (a, b) => b.duration_seconds - a.duration_seconds,
+      cost: (a, b) => cost(b) - cost(a),
+    }[order] ?? ((a, b) => b.started_at.localeCompare(a.started_at));
   return [...runs].sort(compare);
 }
 
 function describeNewest(runs) {
   const active = runs.filter((run) => run.status === "running");
-  const newest = runs.find((run) => run.status !== "running" && run.configurations.some((name) => isNumber(run.metrics[name]?.pass_rate?.value)));
-  const parts = [`${formatCount(runs.length, "run")}${active.length ? `, ${formatInteger(active.length)} in progress` : ""}.`];
+  const newest = runs.find(
+    (run) =>
+      run.status !== "running" && run.configurations.some((name) => isNumber(run.metrics[name]?.pass_rate?.value)),
+  );
+  const parts = [
+    `${formatCount(runs.length, "run")}${active.length ? `, ${formatInteger(active.length)} in progress` : ""}.`,
+  ];
   if (newest) {
-    const best = newest.configurations.filter((name) => isNumber(newest.metrics[name]?.pass_rate?.value)).sort((a, b) => newest.metrics[b].pass_rate.value - newest.metrics[a].pass_rate.value)[0];
+    const best = newest.configurations
+      .filter((name) => isNumber(newest.metrics[name]?.pass_rate?.value))
+      .sort((a, b) => newest.metrics[b].pass_rate.value - newest.metrics[a].pass_rate.value)[0];
     const rate = newest.metrics[best].pass_rate;
     const interval = rate.interval ? ` (95% ${formatInterval(rate.interval, rate)})` : "";
-    parts.push(` The newest result is ${newest.name}, ${formatAge(newest.started_at)}: ${newest.configurations.length > 1 ? `${best} is highest, ` : ""}${formatValue(rate.value, rate)} of ${formatInteger(rate.n)} passed${interval}.`);
+    parts.push(
+      ` The newest result is ${newest.name}, ${formatAge(newest.started_at)}: ${newest.configurations.length > 1 ? `${best} is highest, ` : ""}${formatValue(rate.value, rate)} of ${formatInteger(rate.n)} passed${interval}.`,
+    );
   }
   return parts.join("");
 }

@@ -2,7 +2,18 @@
 
 import { updateParams } from "./address.js";
 import { diffWords } from "./diff.js";
-import { append, button, errorState, foldout, h, loadingState, outcomeMark, quotation, replaceContent, select } from "./dom.js";
+import {
+  append,
+  button,
+  errorState,
+  foldout,
+  h,
+  loadingState,
+  outcomeMark,
+  quotation,
+  replaceContent,
+  select,
+} from "./dom.js";
 import { copyText, markdownCell } from "./export.js";
 import { formatCost, formatInteger, formatMilliseconds, formatScore, formatTime, isNumber, toText } from "./format.js";
 import { flash } from "./gridtools.js";
@@ -39,7 +50,12 @@ export class SamplePanel {
       const payload = await this.grid.loader.loadSample(id);
       if (this.params.get("sample") === id) this.payload = payload;
     } catch (error) {
-      if (this.params.get("sample") === id) replaceContent(this.element, this.#head(id), errorState(error, () => this.update(this.params)));
+      if (this.params.get("sample") === id)
+        replaceContent(
+          this.element,
+          this.#head(id),
+          errorState(error, () => this.update(this.params)),
+        );
     } finally {
       clearTimeout(timer);
     }
@@ -72,9 +88,15 @@ export class SamplePanel {
     const { results } = this.payload;
     const wanted = this.params.get("c");
     const epoch = this.params.get("epoch");
-    const configuration = results.some((result) => result.configuration === wanted) ? wanted : this.#defaultConfiguration();
+    const configuration = results.some((result) => result.configuration === wanted)
+      ? wanted
+      : this.#defaultConfiguration();
     const own = results.filter((result) => result.configuration === configuration);
-    return own.find((result) => String(result.epoch) === epoch) ?? (epoch === null ? own.find((result) => result.outcome !== "passed") : null) ?? own[0];
+    return (
+      own.find((result) => String(result.epoch) === epoch) ??
+      (epoch === null ? own.find((result) => result.outcome !== "passed") : null) ??
+      own[0]
+    );
   }
 
   // Without a choice, the first configuration that did not pass is the one to look at.
@@ -91,7 +113,8 @@ export class SamplePanel {
     this.shownId = sample.id;
     replaceContent(this.element, this.#head(sample.id));
     const content = h("div", { class: "panel-content" });
-    if (!current) append(content, [inputSection(sample), h("p", { class: "quiet" }, "This sample has no results yet.")]);
+    if (!current)
+      append(content, [inputSection(sample), h("p", { class: "quiet" }, "This sample has no results yet.")]);
     else {
       append(content, [
         this.#configurationTabs(results, current),
@@ -110,15 +133,32 @@ export class SamplePanel {
   }
 
   #head(id) {
-    const step = (text, label, action, tip) => button(text, action, { class: "icon", "aria-label": label, "data-tip": tip });
-    return h("header", { class: "panel-head" },
+    const step = (text, label, action, tip) =>
+      button(text, action, { class: "icon", "aria-label": label, "data-tip": tip });
+    return h(
+      "header",
+      { class: "panel-head" },
       h("h2", { class: "panel-title", dir: "auto" }, id),
-      h("div", { class: "panel-buttons" },
+      h(
+        "div",
+        { class: "panel-buttons" },
         step("↑", "Previous sample", () => this.grid.move(-1), "previous sample (k)"),
         step("↓", "Next sample", () => this.grid.move(1), "next sample (j)"),
-        step("Next failure", "Next sample that did not pass", () => this.grid.moveToFailure(1), "next sample that did not pass (n)"),
-        this.payload && button("Copy", (event) => this.#copyMarkdown(event), { class: "icon", "aria-label": "Copy as Markdown", "data-tip": "copy as Markdown" }),
-        step("Close", "Close the sample", () => this.close(), "close (Esc)")));
+        step(
+          "Next failure",
+          "Next sample that did not pass",
+          () => this.grid.moveToFailure(1),
+          "next sample that did not pass (n)",
+        ),
+        this.payload &&
+          button("Copy", (event) => this.#copyMarkdown(event), {
+            class: "icon",
+            "aria-label": "Copy as Markdown",
+            "data-tip": "copy as Markdown",
+          }),
+        step("Close", "Close the sample", () => this.close(), "close (Esc)"),
+      ),
+    );
   }
 
   async #copyMarkdown(event) {
@@ -134,23 +174,54 @@ export class SamplePanel {
     const tabs = names.map((name) => {
       const own = results.filter((result) => result.configuration === name);
       const marks = own.slice(0, 8).map((result) => outcomeMark(result.outcome, { small: own.length > 1 }));
-      return button([marks, " ", h("bdi", null, name)], () => updateParams({ c: name, epoch: "" }, { replace: true }), { class: "tab", "aria-pressed": String(name === current.configuration) });
+      return button([marks, " ", h("bdi", null, name)], () => updateParams({ c: name, epoch: "" }, { replace: true }), {
+        class: "tab",
+        "aria-pressed": String(name === current.configuration),
+      });
     });
-    const epochTabs = epochs.length > 1 && h("div", { class: "tabs epochs", role: "group", "aria-label": "Epoch" }, h("span", { class: "quiet" }, "epoch "), epochs.map((result) =>
-      button([outcomeMark(result.outcome, { small: true }), ` ${result.epoch + 1}`], () => updateParams({ c: current.configuration, epoch: String(result.epoch) }, { replace: true }), { class: "tab", "aria-pressed": String(result === current) })));
-    return h("div", null, names.length > 1 && h("div", { class: "tabs", role: "group", "aria-label": "Configuration" }, tabs), epochTabs);
+    const epochTabs =
+      epochs.length > 1 &&
+      h(
+        "div",
+        { class: "tabs epochs", role: "group", "aria-label": "Epoch" },
+        h("span", { class: "quiet" }, "epoch "),
+        epochs.map((result) =>
+          button(
+            [outcomeMark(result.outcome, { small: true }), ` ${result.epoch + 1}`],
+            () => updateParams({ c: current.configuration, epoch: String(result.epoch) }, { replace: true }),
+            { class: "tab", "aria-pressed": String(result === current) },
+          ),
+        ),
+      );
+    return h(
+      "div",
+      null,
+      names.length > 1 && h("div", { class: "tabs", role: "group", "aria-label": "Configuration" }, tabs),
+      epochTabs,
+    );
   }
 
   #outputSection(sample, results, current) {
     const hasExpected = sample.expected !== null && sample.expected !== undefined;
     const others = this.#configurations().filter((name) => name !== current.configuration);
-    const choices = [...(hasExpected ? [["expected", "expected"]] : []), ...others.map((name) => [`c:${name}`, `output of ${name}`]), ["nothing", "nothing"]];
+    const choices = [
+      ...(hasExpected ? [["expected", "expected"]] : []),
+      ...others.map((name) => [`c:${name}`, `output of ${name}`]),
+      ["nothing", "nothing"],
+    ];
     const wanted = this.params.get("against");
     const against = choices.some(([key]) => key === wanted) ? wanted : choices[0][0];
     const other = readOther(against, sample, results, current);
-    const chooser = choices.length > 1 && select("Difference from", choices, against, (value) => updateParams({ against: value }, { replace: true }));
+    const chooser =
+      choices.length > 1 &&
+      select("Difference from", choices, against, (value) => updateParams({ against: value }, { replace: true }));
     const output = current.error ? errorBox(current.error) : null;
-    return h("section", null, h("div", { class: "section-head" }, h("h3", null, "Output"), chooser), output ?? renderDifference(other, toText(current.output)));
+    return h(
+      "section",
+      null,
+      h("div", { class: "section-head" }, h("h3", null, "Output"), chooser),
+      output ?? renderDifference(other, toText(current.output)),
+    );
   }
 }
 
@@ -166,19 +237,46 @@ function readOther(against, sample, results, current) {
 /** Show a text with its difference from another one, or both side by side if they have little in common. */
 export function renderDifference(other, text) {
   if (!other) return quotation(text, { label: "output" });
-  if (other.text === text) return [h("p", { class: "quiet" }, `The same as ${other.name}.`), quotation(text, { label: "output" })];
+  if (other.text === text)
+    return [h("p", { class: "quiet" }, `The same as ${other.name}.`), quotation(text, { label: "output" })];
   const parts = diffWords(other.text, text);
-  const same = parts ? parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.trim().length, 0) : 0;
+  const same = parts
+    ? parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.trim().length, 0)
+    : 0;
   if (!parts || same < 0.25 * Math.min(other.text.length, text.length)) return renderSideBySide(other, text);
-  const content = parts.map(({ kind, text: words }) => (kind === "same" ? words : h(kind === "added" ? "ins" : "del", { "aria-label": `${kind}: ${words}` }, words)));
-  const key = h("p", { class: "quiet diff-key" }, h("del", null, `− ${other.name} only`), " ", h("ins", null, "+ this output only"));
-  return [quotation(other.text.length > text.length ? other.text : text, { content, label: `difference from ${other.name}` }), key];
+  const content = parts.map(({ kind, text: words }) =>
+    kind === "same" ? words : h(kind === "added" ? "ins" : "del", { "aria-label": `${kind}: ${words}` }, words),
+  );
+  const key = h(
+    "p",
+    { class: "quiet diff-key" },
+    h("del", null, `− ${other.name} only`),
+    " ",
+    h("ins", null, "+ this output only"),
+  );
+  return [
+    quotation(other.text.length > text.length ? other.text : text, { content, label: `difference from ${other.name}` }),
+    key,
+  ];
 }
 
 function renderSideBySide(other, text) {
-  return h("div", { class: "side-by-side" },
-    h("div", null, h("div", { class: "part-label removed" }, `− ${other.name}`), quotation(other.text, { label: other.name, kind: "removed" })),
-    h("div", null, h("div", { class: "part-label added" }, "+ output"), quotation(text, { label: "output", kind: "added" })));
+  return h(
+    "div",
+    { class: "side-by-side" },
+    h(
+      "div",
+      null,
+      h("div", { class: "part-label removed" }, `− ${other.name}`),
+      quotation(other.text, { label: other.name, kind: "removed" }),
+    ),
+    h(
+      "div",
+      null,
+      h("div", { class: "part-label added" }, "+ output"),
+      quotation(text, { label: "output", kind: "added" }),
+    ),
+  );
 }
 
 function inputSection(sample) {
@@ -193,18 +291,52 @@ function scoreOutcome(score) {
 
 function outcomeSection(result) {
   const order = { failed: 0, unscored: 1, skipped: 2, passed: 3 };
-  const scores = Object.entries(result.scores ?? {}).sort((a, b) => order[scoreOutcome(a[1])] - order[scoreOutcome(b[1])]);
+  const scores = Object.entries(result.scores ?? {}).sort(
+    (a, b) => order[scoreOutcome(a[1])] - order[scoreOutcome(b[1])],
+  );
   const failed = scores.filter(([, score]) => scoreOutcome(score) === "failed").length;
   const value = isNumber(result.value) ? `, score ${formatScore(result.value)}` : "";
-  const why = failed ? `: ${failed} of ${scores.length} evaluators failed it` : result.outcome === "error" ? ": the target raised an error" : "";
-  const rows = scores.map(([name, score]) => h("tr", null,
-    h("td", { class: "mark-cell" }, outcomeMark(scoreOutcome(score))),
-    h("th", { scope: "row" }, name),
-    h("td", { class: "number" }, isNumber(score.value) ? formatScore(score.value) : ""),
-    h("td", { class: "reason-cell", dir: "auto" }, score.reason || h("span", { class: "quiet" }, scoreOutcome(score)), hasKeys(score.details) && foldout("details", h("pre", { class: "json" }, toText(score.details))))));
-  return h("section", null,
-    h("p", { class: "verdict" }, outcomeMark(result.outcome, { label: false }), " ", h("strong", null, result.outcome), value, why, result.cached && h("span", { class: "quiet" }, " · output from the cache")),
-    rows.length > 0 && h("table", { class: "scores" }, h("caption", { class: "visually-hidden" }, "Scores with reasons"), h("tbody", null, rows)));
+  const why = failed
+    ? `: ${failed} of ${scores.length} evaluators failed it`
+    : result.outcome === "error"
+      ? ": the target raised an error"
+      : "";
+  const rows = scores.map(([name, score]) =>
+    h(
+      "tr",
+      null,
+      h("td", { class: "mark-cell" }, outcomeMark(scoreOutcome(score))),
+      h("th", { scope: "row" }, name),
+      h("td", { class: "number" }, isNumber(score.value) ? formatScore(score.value) : ""),
+      h(
+        "td",
+        { class: "reason-cell", dir: "auto" },
+        score.reason || h("span", { class: "quiet" }, scoreOutcome(score)),
+        hasKeys(score.details) && foldout("details", h("pre", { class: "json" }, toText(score.details))),
+      ),
+    ),
+  );
+  return h(
+    "section",
+    null,
+    h(
+      "p",
+      { class: "verdict" },
+      outcomeMark(result.outcome, { label: false }),
+      " ",
+      h("strong", null, result.outcome),
+      value,
+      why,
+      result.cached && h("span", { class: "quiet" }, " · output from the cache"),
+    ),
+    rows.length > 0 &&
+      h(
+        "table",
+        { class: "scores" },
+        h("caption", { class: "visually-hidden" }, "Scores with reasons"),
+        h("tbody", null, rows),
+      ),
+  );
 }
 
 function hasKeys(value) {
@@ -212,7 +344,20 @@ function hasKeys(value) {
 }
 
 function errorBox(error) {
-  return h("div", { class: "error-box" }, h("p", null, outcomeMark("error", { label: false }), " ", h("strong", null, error.kind), ": ", h("span", { dir: "auto" }, error.message)), error.traceback && foldout("traceback", h("pre", { class: "json" }, error.traceback)));
+  return h(
+    "div",
+    { class: "error-box" },
+    h(
+      "p",
+      null,
+      outcomeMark("error", { label: false }),
+      " ",
+      h("strong", null, error.kind),
+      ": ",
+      h("span", { dir: "auto" }, error.message),
+    ),
+    error.traceback && foldout("traceback", h("pre", { class: "json" }, error.traceback)),
+  );
 }
 
 function sessionSection(result) {
@@ -224,7 +369,20 @@ function sessionSection(result) {
 function judgeSection(result) {
   const judged = Object.entries(result.judging ?? {}).filter(([, session]) => session?.events?.length);
   if (!judged.length) return null;
-  return h("section", null, h("h3", null, "Judge"), judged.map(([name, session]) => foldout([h("span", { class: "role" }, name), h("span", { class: "quiet" }, " what the judge was asked, and its answer")], renderTranscript(session.events))));
+  return h(
+    "section",
+    null,
+    h("h3", null, "Judge"),
+    judged.map(([name, session]) =>
+      foldout(
+        [
+          h("span", { class: "role" }, name),
+          h("span", { class: "quiet" }, " what the judge was asked, and its answer"),
+        ],
+        renderTranscript(session.events),
+      ),
+    ),
+  );
 }
 
 function numbersSection(result) {
@@ -245,13 +403,22 @@ function numbersSection(result) {
 
 /** Show names and values in two columns. */
 export function definitionList(entries) {
-  return h("dl", { class: "definitions" }, entries.map(([name, value]) => [h("dt", null, name), h("dd", { dir: "auto" }, value)]));
+  return h(
+    "dl",
+    { class: "definitions" },
+    entries.map(([name, value]) => [h("dt", null, name), h("dd", { dir: "auto" }, value)]),
+  );
 }
 
 function metadataSection(sample) {
   const entries = Object.entries(sample.metadata ?? {});
   if (!entries.length) return null;
-  return h("section", null, h("h3", null, "Metadata"), definitionList(entries.map(([name, value]) => [name, toText(value)])));
+  return h(
+    "section",
+    null,
+    h("h3", null, "Metadata"),
+    definitionList(entries.map(([name, value]) => [name, toText(value)])),
+  );
 }
 
 function rawSection(payload, current) {
@@ -261,11 +428,15 @@ function rawSection(payload, current) {
     ontoggle: () => {
       if (!details.open || content.childNodes.length) return;
       const text = JSON.stringify({ sample: payload.sample, result: raw }, null, 2);
-      const copy = button("Copy JSON", async (event) => {
-        const target = event.currentTarget;
-        await copyText(text, "JSON");
-        flash(target, "Copied");
-      }, { class: "quiet-button" });
+      const copy = button(
+        "Copy JSON",
+        async (event) => {
+          const target = event.currentTarget;
+          await copyText(text, "JSON");
+          flash(target, "Copied");
+        },
+        { class: "quiet-button" },
+      );
       append(content, [copy, h("pre", { class: "json" }, text.slice(0, 400_000))]);
     },
   });
@@ -280,12 +451,21 @@ export function sampleToMarkdown({ sample, results }) {
     return `${ticks}text\n${text}\n${ticks}`;
   };
   const lines = [`### Sample ${markdownCell(sample.id)}`, "", "Input:", "", fence(toText(sample.input))];
-  if (sample.expected !== null && sample.expected !== undefined) lines.push("", "Expected:", "", fence(toText(sample.expected)));
+  if (sample.expected !== null && sample.expected !== undefined)
+    lines.push("", "Expected:", "", fence(toText(sample.expected)));
   for (const result of results) {
     const epoch = results.some((other) => other.epoch > 0) ? `, epoch ${result.epoch + 1}` : "";
-    lines.push("", `**${markdownCell(result.configuration)}**${epoch}: ${result.outcome}${isNumber(result.value) ? `, score ${formatScore(result.value)}` : ""}`, "", fence(result.error ? `${result.error.kind}: ${result.error.message}` : toText(result.output)));
+    lines.push(
+      "",
+      `**${markdownCell(result.configuration)}**${epoch}: ${result.outcome}${isNumber(result.value) ? `, score ${formatScore(result.value)}` : ""}`,
+      "",
+      fence(result.error ? `${result.error.kind}: ${result.error.message}` : toText(result.output)),
+    );
     for (const [name, score] of Object.entries(result.scores ?? {})) {
-      if (scoreOutcome(score) !== "passed") lines.push(`- ${markdownCell(name)}: ${scoreOutcome(score)}${score.reason ? `, ${markdownCell(score.reason)}` : ""}`);
+      if (scoreOutcome(score) !== "passed")
+        lines.push(
+          `- ${markdownCell(name)}: ${scoreOutcome(score)}${score.reason ? `, ${markdownCell(score.reason)}` : ""}`,
+        );
     }
   }
   return lines.join("\n");

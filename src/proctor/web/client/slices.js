@@ -27,13 +27,44 @@ function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }
     ...names.map((name) => {
       const metric = rateOf(metrics[name]);
       const reference = rateOf(total?.[name])?.value;
-      const label = binned ? name : button(name, () => open({ ...filterOf(value), [`o.${name}`]: "notpassed" }), { class: "link plain", "aria-label": `${name}, ${key} ${value}: show the samples that did not pass` });
-      return { label, metric, domain: [0, 1], reference, tip: `${key} ${value}, ${name}: ${describeMetric(metric ?? {})}`, cells: [h("strong", null, formatValue(metric?.value, metric)), formatInterval(metric?.interval, metric) || "", formatInteger(metric?.n ?? 0)] };
+      const label = binned
+        ? name
+        : button(name, () => open({ ...filterOf(value), [`o.${name}`]: "notpassed" }), {
+            class: "link plain",
+            "aria-label": `${name}, ${key} ${value}: show the samples that did not pass`,
+          });
+      return {
+        label,
+        metric,
+        domain: [0, 1],
+        reference,
+        tip: `${key} ${value}, ${name}: ${describeMetric(metric ?? {})}`,
+        cells: [
+          h("strong", null, formatValue(metric?.value, metric)),
+          formatInterval(metric?.interval, metric) || "",
+          formatInteger(metric?.n ?? 0),
+        ],
+      };
     }),
   ]);
   return [
-    h("p", { class: "quiet" }, `${total ? "The dashed line is the pass rate of all samples." : ""}${overlapping ? " A sample can be in several slices." : ""} With many slices, some lie apart by chance.`),
-    notes.length > 0 && h("ul", { class: "notes" }, notes.map((text) => h("li", { dir: "auto" }, text))),
-    intervalTable({ caption: `Pass rate by ${key}`, headings: ["Configuration", "Pass rate", "95% interval", "n"], optional: ["n"], rows, axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") } }),
+    h(
+      "p",
+      { class: "quiet" },
+      `${total ? "The dashed line is the pass rate of all samples." : ""}${overlapping ? " A sample can be in several slices." : ""} With many slices, some lie apart by chance.`,
+    ),
+    notes.length > 0 &&
+      h(
+        "ul",
+        { class: "notes" },
+        notes.map((text) => h("li", { dir: "auto" }, text)),
+      ),
+    intervalTable({
+      caption: `Pass rate by ${key}`,
+      headings: ["Configuration", "Pass rate", "95% interval", "n"],
+      optional: ["n"],
+      rows,
+      axis: { domain: [0, 1], ticks: [0, 0.25, 0.5, 0.75, 1], format: (tick) => formatPercent(tick).replace(".0", "") },
+    }),
   ];
 }

@@ -37,7 +37,10 @@ class ServerSource {
   async get(path, params, { signal } = {}) {
     let response;
     try {
-      response = await fetch(addQuery(`api/${path}`, params, encodeURIComponent), { signal, credentials: "same-origin" });
+      response = await fetch(addQuery(`api/${path}`, params, encodeURIComponent), {
+        signal,
+        credentials: "same-origin",
+      });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new SourceError("The server does not answer.", "start it again with `proctor view`");
@@ -82,14 +85,19 @@ class FileSource {
     const isSide = (side, wanted) => wanted === `${side.run_id}@${side.configuration}`;
     const pages = await this.#read("compare");
     const page = pages.find((one) => isSide(one.a, a) && isSide(one.b, b));
-    if (!page) throw new SourceError("This comparison is not in the report.", "open the history with `proctor view`", 404);
+    if (!page)
+      throw new SourceError("This comparison is not in the report.", "open the history with `proctor view`", 404);
     return page;
   }
 
   #find(path, params) {
     const plain = addQuery(decodeURIComponent(path), params, (text) => text);
     // A script without the query holds all answers.
-    return this.#scripts.get(plain) ?? this.#scripts.get(addQuery(path, params, encodeURIComponent)) ?? this.#scripts.get(decodeURIComponent(path));
+    return (
+      this.#scripts.get(plain) ??
+      this.#scripts.get(addQuery(path, params, encodeURIComponent)) ??
+      this.#scripts.get(decodeURIComponent(path))
+    );
   }
 
   #read(path, params) {
@@ -141,7 +149,8 @@ class FileSource {
     while (block * BLOCK_ROWS < total && performance.now() < end) {
       const details = await this.#readBlock(run, block);
       details.forEach((detail, index) => {
-        if (listTexts(detail).some((part) => part.toLowerCase().includes(needle))) found.push(block * BLOCK_ROWS + index);
+        if (listTexts(detail).some((part) => part.toLowerCase().includes(needle)))
+          found.push(block * BLOCK_ROWS + index);
       });
       block += 1;
     }

@@ -11,12 +11,38 @@ const MAX_DEPTH = 6;
 export function renderTranscript(events, depth = 0) {
   if (!events.length) return h("p", { class: "quiet" }, "The session has no events.");
   const shown = events.slice(0, MAX_EVENTS);
-  const answered = new Set(events.filter((event) => event.type === "tool_call").map((event) => event.call_id).filter(Boolean));
-  const list = h("ol", { class: "transcript" }, shown.map((event) => renderEvent(event, answered, depth)));
+  const answered = new Set(
+    events
+      .filter((event) => event.type === "tool_call")
+      .map((event) => event.call_id)
+      .filter(Boolean),
+  );
+  const list = h(
+    "ol",
+    { class: "transcript" },
+    shown.map((event) => renderEvent(event, answered, depth)),
+  );
   if (events.length > shown.length) {
-    const rest = h("li", null, h("button", { type: "button", class: "link", onclick: () => {
-      rest.replaceWith(...events.slice(MAX_EVENTS).map((event) => renderEvent(event, answered, depth)).filter(Boolean));
-    } }, `Show ${formatCount(events.length - shown.length, "more event")}`));
+    const rest = h(
+      "li",
+      null,
+      h(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          onclick: () => {
+            rest.replaceWith(
+              ...events
+                .slice(MAX_EVENTS)
+                .map((event) => renderEvent(event, answered, depth))
+                .filter(Boolean),
+            );
+          },
+        },
+        `Show ${formatCount(events.length - shown.length, "more event")}`,
+      ),
+    );
     list.append(rest);
   }
   return list;
@@ -25,8 +51,16 @@ export function renderTranscript(events, depth = 0) {
 /** Draw the model calls and tool calls of a session as spans. */
 export function renderTimeline(events) {
   const spans = events.flatMap((event) => {
-    if (event.type === "tool_call" && isNumber(event.duration_ms)) return [{ kind: event.error ? "tool failed" : "tool", duration: event.duration_ms, text: `${event.name}, ${formatMilliseconds(event.duration_ms)}` }];
-    if (event.type === "model_call" && isNumber(event.latency_ms)) return [{ kind: "model", duration: event.latency_ms, text: describeModelCall(event) }];
+    if (event.type === "tool_call" && isNumber(event.duration_ms))
+      return [
+        {
+          kind: event.error ? "tool failed" : "tool",
+          duration: event.duration_ms,
+          text: `${event.name}, ${formatMilliseconds(event.duration_ms)}`,
+        },
+      ];
+    if (event.type === "model_call" && isNumber(event.latency_ms))
+      return [{ kind: "model", duration: event.latency_ms, text: describeModelCall(event) }];
     return [];
   });
   const total = spans.reduce((sum, span) => sum + span.duration, 0);
@@ -34,14 +68,24 @@ export function renderTimeline(events) {
   if (!figure) return null;
   const tools = spans.filter((span) => span.kind.startsWith("tool")).length;
   const caption = `${formatCount(spans.length - tools, "model call")} and ${formatCount(tools, "tool call")}, ${formatMilliseconds(total)} in order`;
-  figure.append(h("figcaption", { class: "quiet" }, h("span", { class: "key model" }), "model ", h("span", { class: "key tool" }), `tool · ${caption}`));
+  figure.append(
+    h(
+      "figcaption",
+      { class: "quiet" },
+      h("span", { class: "key model" }),
+      "model ",
+      h("span", { class: "key tool" }),
+      `tool · ${caption}`,
+    ),
+  );
   return figure;
 }
 
 function describeModelCall(event) {
   const usage = event.usage ?? {};
   const parts = [event.model, isNumber(event.latency_ms) && formatMilliseconds(event.latency_ms)];
-  if (isNumber(usage.input_tokens) || isNumber(usage.output_tokens)) parts.push(`${formatInteger(usage.input_tokens ?? 0)} + ${formatInteger(usage.output_tokens ?? 0)} tokens`);
+  if (isNumber(usage.input_tokens) || isNumber(usage.output_tokens))
+    parts.push(`${formatInteger(usage.input_tokens ?? 0)} + ${formatInteger(usage.output_tokens ?? 0)} tokens`);
   if (isNumber(usage.cost)) parts.push(formatCost(usage.cost));
   if (event.finish_reason && event.finish_reason !== "stop") parts.push(`ended: ${event.finish_reason}`);
   if (event.details?.cached) parts.push("from the cache");
@@ -50,10 +94,19 @@ function describeModelCall(event) {
 
 function renderEvent(event, answered, depth) {
   switch (event.type) {
-    case "message": return renderMessage(event, answered);
-    case "tool_call": return h("li", { class: "event tool" }, renderToolCall(event, depth));
-    case "model_call": return h("li", { class: "event model-call quiet" }, describeModelCall(event), event.details?.error && h("span", { class: "problem" }, ` ${toLine(event.details.error)}`));
-    default: return renderCustom(event, depth);
+    case "message":
+      return renderMessage(event, answered);
+    case "tool_call":
+      return h("li", { class: "event tool" }, renderToolCall(event, depth));
+    case "model_call":
+      return h(
+        "li",
+        { class: "event model-call quiet" },
+        describeModelCall(event),
+        event.details?.error && h("span", { class: "problem" }, ` ${toLine(event.details.error)}`),
+      );
+    default:
+      return renderCustom(event, depth);
   }
 }
 
@@ -64,9 +117,19 @@ function renderMessage(event, answered) {
   if (!parts.length && !requested.length) return null;
   const folded = event.role === "system";
   const body = [parts, requested.map((call) => renderToolCall(call, 0))];
-  return h("li", { class: `event message ${event.role}` }, folded
-    ? foldout([h("span", { class: "role" }, `${event.role}${name}`), h("span", { class: "quiet" }, ` ${toLine(event.content, 80)}`)], body)
-    : [h("div", { class: "role" }, `${event.role}${name}`), body]);
+  return h(
+    "li",
+    { class: `event message ${event.role}` },
+    folded
+      ? foldout(
+          [
+            h("span", { class: "role" }, `${event.role}${name}`),
+            h("span", { class: "quiet" }, ` ${toLine(event.content, 80)}`),
+          ],
+          body,
+        )
+      : [h("div", { class: "role" }, `${event.role}${name}`), body],
+  );
 }
 
 /** Render a content: text, or a list of parts with texts and images. */
@@ -84,16 +147,20 @@ function renderContent(content) {
 
 function readImage(part) {
   if (!part || typeof part !== "object") return null;
-  if (part.type === "image_url" || part.type === "input_image") return String(part.image_url?.url ?? part.image_url ?? "");
+  if (part.type === "image_url" || part.type === "input_image")
+    return String(part.image_url?.url ?? part.image_url ?? "");
   if (part.type !== "image") return null;
   const origin = part.source ?? part;
-  if (typeof origin.data === "string") return `data:${origin.media_type ?? origin.mime_type ?? "image/png"};base64,${origin.data}`;
+  if (typeof origin.data === "string")
+    return `data:${origin.media_type ?? origin.mime_type ?? "image/png"};base64,${origin.data}`;
   return String(origin.url ?? "");
 }
 
 function renderImage(address) {
   if (isSafeImage(address)) return h("img", { src: address, alt: "image in the session", class: "attached" });
-  const text = address.startsWith("data:") ? `an image that is not shown (${address.slice(5, 30)}…)` : `an image that is not loaded: ${address.slice(0, 300)}`;
+  const text = address.startsWith("data:")
+    ? `an image that is not shown (${address.slice(5, 30)}…)`
+    : `an image that is not loaded: ${address.slice(0, 300)}`;
   return h("p", { class: "quiet attached-text" }, text);
 }
 
@@ -102,28 +169,59 @@ function renderToolCall(call, depth) {
   const head = [
     call.error ? outcomeMark("failed", { label: false }) : null,
     h("span", { class: "tool-name" }, call.name),
-    h("span", { class: "tool-arguments", dir: "auto" }, `(${toLine(call.arguments ?? {}, 120).replace(/^\{|\}$/g, "")})`),
+    h(
+      "span",
+      { class: "tool-arguments", dir: "auto" },
+      `(${toLine(call.arguments ?? {}, 120).replace(/^\{|\}$/g, "")})`,
+    ),
     h("span", { class: "quiet" }, call.error ? ` error: ${toLine(call.error, 120)}` : "", time && ` ${time}`),
   ];
   const nested = depth < MAX_DEPTH ? readNested(call.result) : null;
-  return foldout(head, [
-    h("div", { class: "part-label" }, "arguments"), quotation(toText(call.arguments ?? {})),
-    call.error && [h("div", { class: "part-label" }, "error"), quotation(toText(call.error))],
-    call.result !== null && call.result !== undefined && [h("div", { class: "part-label" }, "result"), nested ? renderTranscript(nested, depth + 1) : quotation(toText(call.result))],
-  ], { class: "foldout tool-call" });
+  return foldout(
+    head,
+    [
+      h("div", { class: "part-label" }, "arguments"),
+      quotation(toText(call.arguments ?? {})),
+      call.error && [h("div", { class: "part-label" }, "error"), quotation(toText(call.error))],
+      call.result !== null &&
+        call.result !== undefined && [
+          h("div", { class: "part-label" }, "result"),
+          nested ? renderTranscript(nested, depth + 1) : quotation(toText(call.result)),
+        ],
+    ],
+    { class: "foldout tool-call" },
+  );
 }
 
 function renderCustom(event, depth) {
   const data = event.data ?? event;
   const nested = depth < MAX_DEPTH ? readNested(data) : null;
   const name = [event.kind ?? event.type ?? "event", data?.name].filter((text) => typeof text === "string").join(": ");
-  if (nested) return h("li", { class: "event nested" }, foldout([h("span", { class: "role" }, name), h("span", { class: "quiet" }, ` ${formatCount(nested.length, "event")}`)], renderTranscript(nested, depth + 1)));
-  return h("li", { class: "event custom" }, foldout([h("span", { class: "role" }, name), h("span", { class: "quiet" }, ` ${toLine(data, 100)}`)], quotation(toText(data))));
+  if (nested)
+    return h(
+      "li",
+      { class: "event nested" },
+      foldout(
+        [h("span", { class: "role" }, name), h("span", { class: "quiet" }, ` ${formatCount(nested.length, "event")}`)],
+        renderTranscript(nested, depth + 1),
+      ),
+    );
+  return h(
+    "li",
+    { class: "event custom" },
+    foldout(
+      [h("span", { class: "role" }, name), h("span", { class: "quiet" }, ` ${toLine(data, 100)}`)],
+      quotation(toText(data)),
+    ),
+  );
 }
 
 /** Return the events inside an object, if it holds a session of its own. */
 function readNested(data) {
   const events = data?.events ?? data?.session?.events;
-  const isSession = Array.isArray(events) && events.length > 0 && events.every((event) => event && typeof event === "object" && typeof event.type === "string");
+  const isSession =
+    Array.isArray(events) &&
+    events.length > 0 &&
+    events.every((event) => event && typeof event === "object" && typeof event.type === "string");
   return isSession ? events : null;
 }

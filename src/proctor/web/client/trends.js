@@ -2,7 +2,17 @@
 
 import { makeLink, navigate, updateParams } from "./address.js";
 import { emptyState, h, replaceContent, select } from "./dom.js";
-import { DASH, formatChange, formatCount, formatInteger, formatInterval, formatTime, formatValue, isNumber, metricLabel } from "./format.js";
+import {
+  DASH,
+  formatChange,
+  formatCount,
+  formatInteger,
+  formatInterval,
+  formatTime,
+  formatValue,
+  isNumber,
+  metricLabel,
+} from "./format.js";
 import { legend, trendPlot } from "./plots.js";
 import { source } from "./source.js";
 
@@ -10,12 +20,20 @@ import { source } from "./source.js";
 export async function renderTrendsPage(address) {
   const content = h("div", { class: "page" });
   const page = {
-    title: "Trends", trail: [{ text: "trends" }], element: content,
+    title: "Trends",
+    trail: [{ text: "trends" }],
+    element: content,
     update: async ({ params }) => {
       const name = params.get("name") ?? "";
       const metric = params.get("metric") ?? "pass_rate";
       const payload = await source.get("trends", { name, metric });
-      if (!name && payload.names.length > 1) return showTrend(content, await source.get("trends", { name: payload.names[0], metric }), payload.names[0], payload.names);
+      if (!name && payload.names.length > 1)
+        return showTrend(
+          content,
+          await source.get("trends", { name: payload.names[0], metric }),
+          payload.names[0],
+          payload.names,
+        );
       return showTrend(content, payload, name || payload.names[0] || "", payload.names);
     },
   };
@@ -24,22 +42,66 @@ export async function renderTrendsPage(address) {
 }
 
 function showTrend(content, payload, name, names) {
-  const metric = { kind: payload.kind ?? payload.points[0]?.kind ?? "number", unit: payload.unit ?? payload.points[0]?.unit ?? "" };
-  const points = payload.points.map((point) => ({ ...point, time: point.date ?? point.started_at, changes: point.changes ?? [], note: point.unfinished || (point.status && point.status !== "completed" ? point.status : "") }));
-  const series = [...Map.groupBy(points, (point) => point.configuration)].map(([label, list]) => ({ name: label, points: list }));
-  const tools = h("div", { class: "filters" },
+  const metric = {
+    kind: payload.kind ?? payload.points[0]?.kind ?? "number",
+    unit: payload.unit ?? payload.points[0]?.unit ?? "",
+  };
+  const points = payload.points.map((point) => ({
+    ...point,
+    time: point.date ?? point.started_at,
+    changes: point.changes ?? [],
+    note: point.unfinished || (point.status && point.status !== "completed" ? point.status : ""),
+  }));
+  const series = [...Map.groupBy(points, (point) => point.configuration)].map(([label, list]) => ({
+    name: label,
+    points: list,
+  }));
+  const tools = h(
+    "div",
+    { class: "filters" },
     select("Name", names, name, (value) => updateParams({ name: value })),
-    select("Metric", payload.metrics.map((key) => [key, metricLabel(key)]), payload.metric, (value) => updateParams({ metric: value })));
+    select(
+      "Metric",
+      payload.metrics.map((key) => [key, metricLabel(key)]),
+      payload.metric,
+      (value) => updateParams({ metric: value }),
+    ),
+  );
   if (!points.length) {
-    replaceContent(content, h("div", { class: "lead" }, h("h1", null, name ? `No run of ${name} has a value for ${metricLabel(payload.metric)}.` : "There are no runs yet.")), tools, !names.length && emptyState("An empty history.", "", h("pre", { class: "command" }, "proctor demo")));
+    replaceContent(
+      content,
+      h(
+        "div",
+        { class: "lead" },
+        h(
+          "h1",
+          null,
+          name ? `No run of ${name} has a value for ${metricLabel(payload.metric)}.` : "There are no runs yet.",
+        ),
+      ),
+      tools,
+      !names.length && emptyState("An empty history.", "", h("pre", { class: "command" }, "proctor demo")),
+    );
     return;
   }
   const open = (point) => navigate(makeLink(["runs", point.run_id]));
-  replaceContent(content,
+  replaceContent(
+    content,
     h("div", { class: "lead" }, h("h1", null, describeTrend(series, metric, payload.metric, name))),
     tools,
-    h("section", { "aria-label": "Plot" }, legend(series.map((one) => one.name)), trendPlot({ caption: `${metricLabel(payload.metric)} of ${name} over time`, series, metric, onPoint: open }), h("p", { class: "quiet" }, "The band is the 95% interval. ◆ marks runs where something changed; hollow points are runs that are not complete.")),
-    renderTable(points, metric));
+    h(
+      "section",
+      { "aria-label": "Plot" },
+      legend(series.map((one) => one.name)),
+      trendPlot({ caption: `${metricLabel(payload.metric)} of ${name} over time`, series, metric, onPoint: open }),
+      h(
+        "p",
+        { class: "quiet" },
+        "The band is the 95% interval. ◆ marks runs where something changed; hollow points are runs that are not complete.",
+      ),
+    ),
+    renderTable(points, metric),
+  );
 }
 
 function describeTrend(series, metric, metricName, name) {
@@ -49,17 +111,50 @@ function describeTrend(series, metric, metricName, name) {
   const interval = last.interval ? ` (95% ${formatInterval(last.interval, metric)})` : "";
   const head = `${metricLabel(metricName)} of ${name}, ${longest.name}: ${formatValue(last.value, metric)}${interval} of ${formatInteger(last.n)} in the newest of ${formatCount(known.length, "run")}`;
   const unit = metric.kind === "rate" ? " points" : "";
-  const text = before ? `${head}, ${formatChange(last.value - before.value, metric)}${unit} since the run before.` : `${head}.`;
+  const text = before
+    ? `${head}, ${formatChange(last.value - before.value, metric)}${unit} since the run before.`
+    : `${head}.`;
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function renderTable(points, metric) {
-  const rows = [...points].reverse().slice(0, 200).map((point) => h("tr", null,
-    h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time))),
-    h("td", { dir: "auto" }, point.configuration),
-    h("td", { class: "number" }, h("strong", null, formatValue(point.value, metric))),
-    h("td", { class: "number" }, formatInterval(point.interval, metric) || DASH),
-    h("td", { class: "number" }, formatInteger(point.n)),
-    h("td", null, [point.changes.length ? `${point.changes.join(", ")} changed` : "", point.note].filter(Boolean).join("; "))));
-  return h("div", { class: "scroll-x" }, h("table", { class: "data" }, h("thead", null, h("tr", null, ["Run", "Configuration", "Value", "95% interval", "n", "Remarks"].map((text, index) => h("th", { scope: "col", class: index > 1 && index < 5 ? "number" : null }, text)))), h("tbody", null, rows)));
+  const rows = [...points]
+    .reverse()
+    .slice(0, 200)
+    .map((point) =>
+      h(
+        "tr",
+        null,
+        h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time))),
+        h("td", { dir: "auto" }, point.configuration),
+        h("td", { class: "number" }, h("strong", null, formatValue(point.value, metric))),
+        h("td", { class: "number" }, formatInterval(point.interval, metric) || DASH),
+        h("td", { class: "number" }, formatInteger(point.n)),
+        h(
+          "td",
+          null,
+          [point.changes.length ? `${point.changes.join(", ")} changed` : "", point.note].filter(Boolean).join("; "),
+        ),
+      ),
+    );
+  return h(
+    "div",
+    { class: "scroll-x" },
+    h(
+      "table",
+      { class: "data" },
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          ["Run", "Configuration", "Value", "95% interval", "n", "Remarks"].map((text, index) =>
+            h("th", { scope: "col", class: index > 1 && index < 5 ? "number" : null }, text),
+          ),
+        ),
+      ),
+      h("tbody", null, rows),
+    ),
+  );
 }
