@@ -56,7 +56,7 @@ def make_row(result: EvalResult, fields: Mapping[str, Any]) -> Row:
         "attempts": trial.attempts,
         "cached": trial.cached,
     }
-    return row | fields
+    return {**row, **fields}
 
 
 def _metadata_columns(sample: Sample[Any, Any]) -> Row:
@@ -71,7 +71,7 @@ def list_columns(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         if known.issuperset(row):
             continue
         position = len(columns)
-        for name in reversed(row):
+        for name in reversed(list(row)):
             if name in known:
                 position = columns.index(name)
             else:

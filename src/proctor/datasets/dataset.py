@@ -327,7 +327,7 @@ def make_source(
     if isinstance(dataset, Iterator):
         return IteratorDataset(dataset, **options)
     if hasattr(dataset, "__iter__") and not isinstance(dataset, Mapping | bytes | type):
-        return UserDataset(dataset, rules)
+        return UserDataset(cast(Iterable[Any], dataset), rules)
     name = f"the type {dataset.__name__}" if isinstance(dataset, type) else type_name(dataset)
     raise DatasetError(
         f"{name} is not a dataset",

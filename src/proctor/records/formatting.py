@@ -9,6 +9,7 @@ from typing import Literal
 Kind = Literal["rate", "score", "number"]
 
 DASH = "–"
+COST_METRICS = ("cost.mean", "cost.total", "judges.cost")
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
@@ -28,8 +29,8 @@ def format_cost(value: float, sign: str = "") -> str:
 
 
 def is_cost(metric: str) -> bool:
-    """True if a metric of a report is an amount in US dollars."""
-    return metric.removeprefix("judges.").partition(".")[0] == "cost"
+    """True if a metric of a report is an amount in US dollars; a field called `cost` may be anything."""
+    return metric in COST_METRICS
 
 
 def format_value(number: float | None, kind: Kind = "number", metric: str = "") -> str:
