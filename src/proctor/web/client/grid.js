@@ -2,7 +2,7 @@
 
 import { linkWith, updateParams } from "./address.js";
 import { announce, button, emptyState, h, replaceContent } from "./dom.js";
-import { formatInteger } from "./format.js";
+import { formatCount, formatInteger } from "./format.js";
 import { filterRows, groupRows, sortRows } from "./gridmodel.js";
 import { buildGroup, buildRow } from "./gridrow.js";
 import { buildToolbar } from "./gridtools.js";
@@ -216,8 +216,7 @@ export class SampleGrid {
     this.rows = sortRows(model, rows, { ...this.sort, values: this.values });
     this.#arrange();
     this.#layout(true);
-    const total = model.rows;
-    announce(`${formatInteger(this.rows.length)} of ${formatInteger(total)} samples`);
+    announce(`${formatCount(this.rows.length, "sample")} shown`);
   }
 
   // Items are rows, and groups as negative numbers.

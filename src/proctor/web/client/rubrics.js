@@ -39,6 +39,7 @@ function draw(element, { runId, payload, rubrics, params, configuration, configu
         "This run has no rubric scores.",
         "Score sessions with rubrics to see them here:",
         h("pre", { class: "command" }, "proctor sessions score --help"),
+        "h1",
       ),
     );
     return;
