@@ -153,11 +153,11 @@ export class SampleGrid {
   }
 
   /** Replace the model, for a run in progress. */
-  replaceModel(model, loader) {
-    for (const [key, column] of this.model.metadata)
-      if (model.rows === this.model.rows) model.metadata.set(key, column);
+  replaceModel(model) {
+    const selectedId = this.model.ids[this.selected];
+    this.loader.forgetChanged(model);
     this.model = model;
-    this.loader = loader;
+    this.selected = selectedId === undefined ? -1 : model.findRow(selectedId);
     this.update(this.params);
   }
 
