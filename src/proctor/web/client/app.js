@@ -156,7 +156,7 @@ function findPage({ segments }) {
     ? route[1]
     : async () => ({
         title: "Unknown page",
-        element: emptyState("There is no such page.", "", h("a", { href: "#/" }, "All runs")),
+        element: emptyState("There is no such page.", "", h("a", { href: "#/" }, "All runs"), "h1"),
       });
 }
 
@@ -164,10 +164,14 @@ function showError(error) {
   setTitle("Error", []);
   replaceContent(
     main,
-    errorState(error, () => {
-      pagePath = null;
-      showPage();
-    }),
+    errorState(
+      error,
+      () => {
+        pagePath = null;
+        showPage();
+      },
+      "h1",
+    ),
   );
   if (!(error.status >= 0)) throw error;
 }

@@ -146,16 +146,16 @@ export function section(heading, ...content) {
 }
 
 /** The state of a page or section without content: what is missing and what to do. */
-export function emptyState(title, text, action) {
-  return h("div", { class: "state" }, h("p", { class: "state-title" }, title), text && h("p", null, text), action);
+export function emptyState(title, text, action, heading = "p") {
+  return h("div", { class: "state" }, h(heading, { class: "state-title" }, title), text && h("p", null, text), action);
 }
 
 /** The state of a page whose data could not be read. */
-export function errorState(error, retry) {
+export function errorState(error, retry, heading = "p") {
   return h(
     "div",
     { class: "state state-error", role: "alert" },
-    h("p", { class: "state-title" }, outcomeMark("error", { label: false }), " This could not be loaded."),
+    h(heading, { class: "state-title" }, outcomeMark("error", { label: false }), " This could not be loaded."),
     h("p", null, error.message),
     error.fix && h("p", null, h("strong", null, "Fix: "), error.fix),
     retry && button("Try again", retry),

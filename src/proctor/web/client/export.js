@@ -109,6 +109,24 @@ export async function gridToMarkdown(view, limit = 50) {
   return markdownTable(["sample", "input", ...names], table) + note;
 }
 
+/** Return the first rows of a grid as JSON, with the start of their texts. */
+export async function gridToJson(view, limit = 50) {
+  const { model, loader } = view;
+  const rows = Array.from(view.visibleRows().slice(0, limit));
+  await loader.loadRows(rows);
+  const samples = rows.map((row) => {
+    const { sample_id: id, input, expected, cells = [] } = loader.cached(row) ?? { sample_id: model.ids[row] };
+    const results = view.shown.map((column) => {
+      const cell = cells.find((one) => one.cell === model.cell(row, column)) ?? {};
+      const { output, error, evaluator, reason } = cell;
+      const outcome = outcomeName(view.states[row * model.width + column]);
+      return { configuration: model.configurations[column], outcome, output, error, evaluator, reason };
+    });
+    return { id, input, expected, results };
+  });
+  return JSON.stringify({ total: view.visibleRows().length, samples }, null, 2);
+}
+
 /** Copy a text and say so. */
 export async function copyText(text, what) {
   try {

@@ -2,7 +2,7 @@
 
 import { linkWith, updateParams } from "./address.js";
 import { announce, button, emptyState, h, replaceContent } from "./dom.js";
-import { formatInteger } from "./format.js";
+import { formatCount, formatInteger } from "./format.js";
 import { filterRows, groupRows, sortRows } from "./gridmodel.js";
 import { buildGroup, buildRow } from "./gridrow.js";
 import { buildToolbar } from "./gridtools.js";
@@ -153,11 +153,11 @@ export class SampleGrid {
   }
 
   /** Replace the model, for a run in progress. */
-  replaceModel(model, loader) {
-    for (const [key, column] of this.model.metadata)
-      if (model.rows === this.model.rows) model.metadata.set(key, column);
+  replaceModel(model) {
+    const selectedId = this.model.ids[this.selected];
+    this.loader.forgetChanged(model);
     this.model = model;
-    this.loader = loader;
+    this.selected = selectedId === undefined ? -1 : model.findRow(selectedId);
     this.update(this.params);
   }
 
@@ -216,8 +216,7 @@ export class SampleGrid {
     this.rows = sortRows(model, rows, { ...this.sort, values: this.values });
     this.#arrange();
     this.#layout(true);
-    const total = model.rows;
-    announce(`${formatInteger(this.rows.length)} of ${formatInteger(total)} samples`);
+    announce(`${formatCount(this.rows.length, "sample")} shown`);
   }
 
   // Items are rows, and groups as negative numbers.

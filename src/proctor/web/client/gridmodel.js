@@ -35,6 +35,15 @@ export class GridModel {
     return this.rowOf.get(sampleId) ?? -1;
   }
 
+  /** Count the results of a row. */
+  countResults(row) {
+    const first = this.cell(row, 0);
+    let count = 0;
+    for (let cell = first; cell < first + this.width * this.epochs; cell += 1)
+      if (this.outcomes[cell] !== NO_RESULT) count += 1;
+    return count;
+  }
+
   /** Return the marks of an evaluator, or the outcomes of the results. */
   marksOf(evaluator) {
     if (!evaluator) return this.outcomes;

@@ -2,7 +2,7 @@
 
 import { updateParams } from "./address.js";
 import { append, button, foldout, h, OUTCOMES, outcomeMark, replaceContent, select } from "./dom.js";
-import { copyText, downloadText, gridToCsv, gridToMarkdown } from "./export.js";
+import { copyText, downloadText, gridToCsv, gridToJson, gridToMarkdown } from "./export.js";
 import { formatCount, formatInteger, formatPlain } from "./format.js";
 
 const OUTCOME_TIPS = {
@@ -277,18 +277,25 @@ function exportButtons(view) {
     target.textContent = "CSV";
     downloadText(`${name}.csv`, text, "text/csv");
   };
-  const copyMarkdown = async (event) => {
+  const copyAs = (render) => async (event) => {
     const target = event.currentTarget;
-    await copyText(await gridToMarkdown(view), "Table");
+    await copyText(await render(view), "Samples");
     flash(target, "Copied");
   };
+  const tip = "the first 50 rows of the current filter";
   return h(
     "div",
     { class: "exports" },
-    button("Copy as Markdown", copyMarkdown, {
+    button("Copy as Markdown", copyAs(gridToMarkdown), {
       class: "quiet-button",
-      "data-tip": "the first 50 rows of the current filter",
+      "data-tip": tip,
       "data-key": "markdown",
+    }),
+    button("JSON", copyAs(gridToJson), {
+      class: "quiet-button",
+      "aria-label": "Copy as JSON",
+      "data-tip": tip,
+      "data-key": "json",
     }),
     button("CSV", download, {
       class: "quiet-button",

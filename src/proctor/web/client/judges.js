@@ -24,6 +24,8 @@ export async function renderJudgesPage(address) {
         emptyState(
           "This run has no judges.",
           "Evaluators such as llm_judge ask a model for a verdict. Their disagreements appear here.",
+          null,
+          "h1",
         ),
       ),
     };

@@ -30,6 +30,13 @@ export class RunLoader {
     }
   }
 
+  /** Forget the rows whose sample or number of results changed, for a run in progress. */
+  forgetChanged(model) {
+    for (const [row, texts] of this.rows) {
+      if (texts.sample_id !== model.ids[row] || texts.cells.length !== model.countResults(row)) this.rows.delete(row);
+    }
+  }
+
   /** Search the texts; `onHits` receives rows and the searched share until everything is searched. */
   async search(text, onHits, options) {
     let cursor = null;

@@ -264,7 +264,8 @@ export function flipTable({ counts, a, b, onCell, selected }) {
   const total = counts.both + counts.lost + counts.won + counts.neither || 1;
   const cell = (key, mark, text) => {
     const share = counts[key] / total;
-    const label = `${formatCount(counts[key], "sample")} ${text} (${(100 * share).toFixed(1)}% of ${formatInteger(total)})`;
+    const name = { both: "both pass", lost: "lost", won: "won", neither: "neither" }[key];
+    const label = `${formatInteger(counts[key])} ${name}: ${text} (${(100 * share).toFixed(1)}% of ${formatInteger(total)})`;
     const area = h("span", { class: `flip-area ${mark}`, "aria-hidden": "true" });
     // The side of the square, so that areas are proportional.
     area.style.width = area.style.height = `${Math.max(2, 56 * Math.sqrt(share))}px`;
@@ -284,7 +285,7 @@ export function flipTable({ counts, a, b, onCell, selected }) {
         },
         h("span", { class: "flip-square" }, area),
         h("span", { class: "flip-count" }, formatInteger(counts[key])),
-        h("span", { class: "flip-name" }, { both: "both pass", lost: "lost", won: "won", neither: "neither" }[key]),
+        h("span", { class: "flip-name" }, name),
       ),
     );
   };

@@ -38,7 +38,8 @@ function draw(element, { runId, payload, rubrics, params, configuration, configu
       emptyState(
         "This run has no rubric scores.",
         "Score sessions with rubrics to see them here:",
-        h("pre", { class: "command" }, "proctor sessions score --help"),
+        h("pre", { class: "command" }, "proctor sessions evaluate-batch --help"),
+        "h1",
       ),
     );
     return;

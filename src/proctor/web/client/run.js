@@ -187,7 +187,10 @@ class RunPage {
       this.payload = payload;
       if (!changed || this.destroyed) return;
       const model = new GridModel(await source.get(`${path}/grid`));
-      this.grid.replaceModel(model, new RunLoader(this.runId));
+      const openId = this.params.get("sample");
+      const before = openId ? this.grid.model.countResults(this.grid.model.findRow(openId)) : 0;
+      this.grid.replaceModel(model);
+      if (openId && model.countResults(model.findRow(openId)) !== before) this.panel.reload();
       this.#renderSummary();
     } catch {
       // The next attempt follows.

@@ -86,14 +86,9 @@ class RunsPage {
     if (text === this.shown) return;
     this.shown = text;
     if (!this.runs.length) {
-      replaceContent(
-        this.element,
-        emptyState(
-          "There are no runs yet.",
-          "Run the example, or your own evaluation, and this page shows the results:",
-          h("pre", { class: "command" }, "proctor demo"),
-        ),
-      );
+      const command = h("pre", { class: "command" }, "proctor demo");
+      const text = "Run the example, or your own evaluation, and this page shows the results:";
+      replaceContent(this.list, emptyState("There are no runs yet.", text, command, "h1"));
       return;
     }
     const runs = this.#filter(params);

@@ -1,0 +1,145 @@
+"""The client's files: what they may contain, and the modules that compute without a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.history.sqlite import SQLiteHistory
+from proctor.web.server import CLIENT
+from tests.web.browser import Window, open_browser, serving
+
+MAX_BYTES = 600_000
+FORBIDDEN = {
+    "markup from text": r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment",
+    "code from text": r"\beval\(|new Function|setTimeout\(\s*[\"'`]",
+    "other hosts": r"https?://(?!www\.w3\.org/2000/svg)",
+    "dynamic imports": r"\bimport\(",
+}
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A page of the viewer, whose modules can be imported."""
+    history = SQLiteHistory(tmp_path_factory.mktemp("client") / "h.db")
+    with serving(history) as address, open_browser() as browser:
+        yield Window(browser, address).open("/")
+
+
+@pytest.mark.parametrize("pattern", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_the_client_never_turns_text_into_markup_or_code(pattern: str) -> None:
+    """And it asks no other host."""
+    found = [(path.name, match[0]) for path in _list_files() for match in re.finditer(pattern, path.read_text())]
+    assert found == []
+
+
+def test_the_client_is_small() -> None:
+    """Less than 600 kB for all pages."""
+    assert sum(path.stat().st_size for path in _list_files()) < MAX_BYTES
+
+
+def test_the_page_loads_all_modules_at_once() -> None:
+    """A module that is not listed would be found only after the modules that import it."""
+    page = (CLIENT / "index.html").read_text()
+    listed = set(re.findall(r'(?:modulepreload" href|src)="([\w-]+\.js)"', page))
+    assert listed == {path.name for path in CLIENT.glob("*.js")}
+
+
+def test_a_diff_contains_both_texts(page: Any) -> None:
+    """Without the added parts it is the old text, without the removed parts the new one."""
+    problems = page.evaluate(
+        """async () => {
+          const { diffWords } = await import("/diff.js");
+          let seed = 1;
+          const random = (limit) => (seed = (seed * 48271) % 2147483647) % limit;
+          const words = ["a", "b", " ", "\\n", "die Sonne", "太陽", "שמש", "é"];
+          const text = () => Array.from({ length: random(14) }, () => words[random(words.length)]).join("");
+          const join = (parts, without) =>
+            parts.filter(({ kind }) => kind !== without).map((part) => part.text).join("");
+          const problems = [];
+          for (let round = 0; round < 2000; round += 1) {
+            const [before, after] = [text(), text()];
+            const parts = diffWords(before, after);
+            if (join(parts, "added") !== before || join(parts, "removed") !== after) problems.push([before, after]);
+          }
+          return problems;
+        }"""
+    )
+    assert problems == []
+
+
+def test_texts_without_a_readable_diff_have_none(page: Any) -> None:
+    """Thousands of different words are not compared."""
+    script = """async () => (await import("/diff.js")).diffWords("a b ".repeat(5000), "c d ".repeat(5000))"""
+    assert page.evaluate(script) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("plain", "plain"),
+        ("=1+1", "'=1+1"),
+        ("+1", "'+1"),
+        ("-1", "'-1"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        (" =1", "' =1"),
+        (-0.5, "-0.5"),
+        (None, ""),
+        ('a "b", c', '"a ""b"", c"'),
+        ("two\nlines", '"two\nlines"'),
+    ],
+)
+def test_no_csv_cell_is_a_formula(page: Any, value: object, cell: str) -> None:
+    """A text that a spreadsheet would run gets an apostrophe; numbers stay numbers."""
+    assert page.evaluate("""async (value) => (await import("/export.js")).csvCell(value)""", value) == cell
+
+
+# Three samples in two configurations and two epochs; 255 has no result yet.
+OUTCOMES = [0, 0, 0, 0, 0, 1, 1, 1, 2, 255, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("filters", "rows"),
+    [
+        ({}, [0, 1, 2]),
+        ({"outcomes": ["failed"]}, [1]),
+        ({"outcomes": ["passed", "error"]}, [0, 2]),
+        ({"differ": True}, [2]),
+        ({"flaky": True}, [1]),
+        ({"byConfiguration": {"new": "passed", "old": "notpassed"}}, [2]),
+        ({"byConfiguration": {"old": "notpassed"}}, [1, 2]),
+    ],
+)
+def test_filters_select_rows(page: Any, filters: dict[str, object], rows: list[int]) -> None:
+    """A configuration passes a sample if more than half of its results passed."""
+    script = """async ([outcomes, filters]) => {
+      const { GridModel, filterRows } = await import("/gridmodel.js");
+      const encode = (bytes) => btoa(String.fromCharCode(...bytes));
+      const values = encode(new Uint8Array(new Float32Array(outcomes.length).buffer));
+      const samples = { sample_ids: ["a", "b", "c"], configurations: ["old", "new"], epochs: 2 };
+      const model = new GridModel({ ...samples, outcomes: encode(outcomes), values });
+      return [...filterRows(model, model.states(""), filters)];
+    }"""
+    assert page.evaluate(script, [OUTCOMES, filters]) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "is_safe"),
+    [
+        ("data:image/png;base64,iVBORw0KGgo=", True),
+        ("data:image/svg+xml;base64,PHN2Zz4=", False),
+        ("https://example.org/a.png", False),
+        ("javascript:alert(1)", False),
+    ],
+)
+def test_only_bitmaps_inside_the_data_are_shown(page: Any, text: str, is_safe: bool) -> None:
+    """An image never causes a request."""
+    assert page.evaluate("""async (text) => (await import("/dom.js")).isSafeImage(text)""", text) is is_safe
+
+
+def _list_files() -> list[Path]:
+    return sorted(path for path in CLIENT.iterdir() if path.is_file())
