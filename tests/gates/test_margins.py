@@ -86,6 +86,13 @@ UNLESS = "unless the run is clearly better than its baseline; "
             + "the margin of strict_pass_rate is 2 points. Fix: --margin 6%, or at least 140 samples",
         ),
         (
+            NarrowMargin("strict_pass_rate", 0.01, 4, 0.462, 276),
+            {},
+            "with 4 samples the smallest margin that can pass is about 47 points, "
+            + UNLESS
+            + "the margin of strict_pass_rate is 1 point. Fix: at least 280 samples",
+        ),
+        (
             NarrowMargin("judge", 0.001, 500, 0.0055),
             {"is_only_metric": False, "early": True},
             "with 500 samples the smallest margin that can pass is more than 0.6 points, "

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from proctor import EvalReport, JSONReporter, MarkdownReporter, evaluate, exact_match
+from proctor import EvalReport, JSONReporter, MarkdownReporter, Score, evaluate, exact_match
 from proctor.reports.json import load
 from tests.spec.clauses import clause
 from tests.spec.runner_examples import FRANCE, FollowUps, double, report_of
 
 ROWS = [("ex-1", "a", "aa"), ("ex-2", "b", "x"), ("ex-3", "bad", "x"), ("ex-4", "c", "cc")]
+
+
+def graded(output: str, expected: str) -> Score:
+    """A score that is not only yes or no, whose percentiles are worth showing."""
+    return Score(1.0, True) if output == expected else Score(0.25, False, "not the same")
 
 
 def sections(report: EvalReport) -> dict[str, str]:
@@ -51,7 +56,7 @@ def test_the_number_of_failing_samples_can_be_chosen() -> None:
 @clause("003.REPORTER.4", "6. Reporters")
 def test_the_distribution_can_be_left_out() -> None:
     """`include_distribution` decides whether the spread of the scores is shown; by default it is."""
-    report = report_of(ROWS)
+    report = report_of(ROWS, graded)
     assert "## Score Distribution" in MarkdownReporter().generate(report)
     plain = MarkdownReporter(include_distribution=False).generate(report)
     assert "## Score Distribution" not in plain
@@ -88,8 +93,8 @@ def test_the_report_begins_with_a_title() -> None:
 @clause("003.MARKDOWN.2", "Markdown Report Structure")
 def test_the_sections_come_in_the_order_of_the_spec() -> None:
     """Summary, metrics, distribution, failing samples and errors follow in this order."""
-    assert list(sections(report_of(ROWS))) == [
-        "Run Summary", "Overall Metrics", "Score Distribution (exact_match)",
+    assert list(sections(report_of(ROWS, graded))) == [
+        "Run Summary", "Overall Metrics", "Score Distribution (graded)",
         "Top Failing Examples", "Error Breakdown",
     ]  # fmt: skip
 
@@ -141,10 +146,10 @@ def test_the_metrics_are_a_table() -> None:
 @clause("003.MARKDOWN.8", "Markdown Report Structure")
 def test_the_distribution_lists_the_percentiles() -> None:
     """The score distribution of an evaluator lists P25, the median, P75 and P95."""
-    report = report_of([("1", "a", "aa"), ("2", "b", "x"), ("3", "c", "cc")])
-    lines = sections(report)["Score Distribution (exact_match)"].strip().splitlines()
+    report = report_of([("1", "a", "aa"), ("2", "b", "x"), ("3", "c", "cc")], graded)
+    lines = sections(report)["Score Distribution (graded)"].strip().splitlines()
     assert lines == [
-        "- **P25**: 0.500", "- **P50 (Median)**: 1.000", "- **P75**: 1.000", "- **P95**: 1.000",
+        "- **P25**: 0.625", "- **P50 (Median)**: 1.000", "- **P75**: 1.000", "- **P95**: 1.000",
     ]  # fmt: skip
 
 

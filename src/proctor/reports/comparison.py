@@ -184,7 +184,8 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
     for label, delta, opposite in _list_slice_deltas(slices):
         certainty = f"{format_probability(delta.p_adjusted)}\nn {delta.n:,}"
-        name = f"{label}\n{delta.name}" if label else delta.name
+        name = _break(delta.name, MIN_NAME_WIDTH)
+        name = f"{label}\n{name}" if label else name
         cells = (name, *_format_sides(delta), _format_difference(delta), certainty)
         verdict = delta.verdict + opposite.replace(", ", "\n")
         grid.add_row(*map(_cell, cells), _cell(verdict, COLORS.get(delta.verdict, "")))

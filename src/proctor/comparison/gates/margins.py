@@ -26,6 +26,9 @@ from proctor.errors import ConfigError
 from proctor.records.formatting import format_count, format_estimate
 from proctor.records.gate import GateResult
 
+# A wider margin would hide what a gate is for, so it is not offered.
+MAX_MARGIN = 0.2
+
 
 class NarrowMargin(NamedTuple):
     """A margin that is too narrow for `n` samples, and the smallest that a run with the same results could pass.
@@ -43,13 +46,17 @@ class NarrowMargin(NamedTuple):
         """Return the problem and what fits, in one sentence."""
         points = _round_up(self.smallest)
         is_default = is_only_metric and self.metric == DEFAULT_METRIC
-        option = f"--margin {points}%" if is_default else f"--metric {self.metric}={points}%"
-        more = f", or at least {format_estimate(self.samples)} samples" if self.samples else ""
+        fixes = [
+            (f"--margin {points}%" if is_default else f"--metric {self.metric}={points}%")
+            if self.smallest <= MAX_MARGIN
+            else "",
+            f"at least {format_estimate(self.samples)} samples" if self.samples else "",
+        ]
         return (
             f"with {format_count(self.n, 'sample')} the smallest margin that can pass is "
             f"{'more than' if early else 'about'} {_name_points(points)}, unless the run is clearly better than its "
             f"baseline; the margin of {self.metric} is {_name_points(f'{100 * self.margin:.3g}')}. "
-            f"Fix: {option}{more}"
+            f"Fix: {', or '.join(filter(None, fixes)) or 'more samples'}"
         )
 
 
