@@ -48,7 +48,7 @@ gc.disable()
 
 # Tests with real processes, servers, threads and clocks: a pause of a shared machine can fail one of them. In CI it
 # gets a second attempt, and the closing line counts it as rerun; everywhere else it fails.
-REAL_TIME = ("cli", "distributed", "engine", "mailboxes", "main_loop", "models", "spec", "targets", "telemetry")
+REAL_TIME = ("cli", "distributed", "engine", "mailboxes", "main_loop", "models", "spec", "targets", "telemetry", "web")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

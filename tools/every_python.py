@@ -29,6 +29,7 @@ SAME_EVERYWHERE = (
     "tests/models/providers",
     "tests/rubrics",
     "tests/statistics/test_simulations.py",
+    "tests/web/test_browser.py",
 )
 
 

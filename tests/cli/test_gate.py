@@ -102,11 +102,16 @@ def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> Non
             "fail          20 samples passed in the baseline and fail now; the limit is 3\n"
             "\n"
             "20 samples lost, 0 won; the 5 worst\n"
-            "  q0  1 → 0\n"
-            "  q1  1 → 0\n"
-            "  q10  1 → 0\n"
-            "  q11  1 → 0\n"
-            "  q12  1 → 0\n"
+            + "".join(
+                f"  lost  {name:<3}  1.00 → 0.00\n"
+                f"    input     {name[1:]}\n"
+                f"    expected  A{name[1:]}\n"
+                f"    main      A{name[1:]}\n"
+                "    latest    no\n"
+                f"    reason    expected 'A{name[1:]}', got 'no' (exact_match)\n"
+                for name in ("q0", "q1", "q10", "q11", "q12")
+            )
+            + "  … and 15 more: proctor compare latest main --flips 20\n"
             "To inspect a sample: proctor show RUN --sample q0\n"
         )
         + WARNING
@@ -211,7 +216,8 @@ def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
     )
     assert "stopped as soon as" not in result.out
     repeated = exam.proctor("gate", "latest", "--baseline", "main")
-    assert (repeated.code, repeated.out) == (1, result.out)
+    same = result.out.replace("    exam      ", "    latest    ").replace("compare exam", "compare latest")
+    assert (repeated.code, repeated.out) == (1, same)
     refused = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert refused.code == 2
     assert "requires all samples, but the gate may stop its run early" in refused.err

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.comparison.describe import describe_early
-from proctor.comparison.gates.decision import GateConfig, decide, require_known_metrics, resolve_margins
+from proctor.comparison.gates.decision import GateConfig, decide
+from proctor.comparison.gates.margins import require_known_metrics, resolve_margins
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side, ValuesBySample
 from proctor.core.stats.differences import paired_t

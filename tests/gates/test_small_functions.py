@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from proctor.comparison.describe import describe_count, describe_flips
-from proctor.comparison.gates.decision import GateConfig, decide, resolve_margins
+from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.gates.gaps import Gap
+from proctor.comparison.gates.margins import resolve_margins
 from proctor.comparison.gates.thresholds import read_threshold, suggest_metric
 from proctor.comparison.sides import Side
 from proctor.records.metric import MetricValue

@@ -71,13 +71,14 @@ judge                 0.710       0.705           +0.005     0.4 not enough
                                                                  ≈ 2,400 more
 latency_ms.mean       1,235         900           +37.2% <0.0001 worse
                 1,200–1,270     880–920   +33.3 to +41.1 g +0.50
-cost.mean                 0           0                0       1 not enough
+cost.mean             $0.00       $0.00            $0.00       1 not enough
                                                              g 0 evidence
 
 2 samples passed only in main (lost), 1 only in new (won); score of main → new;
 the worst 2:
   lost  q 7  1.00 → 0.00
   lost  q2   0.90 → –
+  … and 1 more: proctor compare new main --flips 3
 To inspect a sample:
   proctor show 20260102-090000-b --sample 'q 7'
   proctor show 20260101-090000-a --sample 'q 7'
@@ -172,7 +173,7 @@ def test_markdown() -> None:
         "| \\<0.0001 | +0.31 | 1,319 | better |"
     )
     assert lines[7].endswith("| 0.4 | +0.02 | 1,310 | not enough evidence, ≈ 2,400 more |")
-    assert "| q 7 | lost | 1.00 | 0.00 |" in lines
+    assert "| q 7 | lost | 1.00 → 0.00 |" in lines
     assert "- 7 samples only in new: x0, x1, x2, x3, x4, …" in lines
     assert render_markdown(Comparison("a", "b", "Nothing.")) == "## a compared with b\n\nNothing.\n"
 

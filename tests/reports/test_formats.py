@@ -19,7 +19,7 @@ CODE = """
 def to_csv(report):
     return "sample_id,outcome\\n" + "".join(f"{r['sample_id']},{r['outcome']}\\n" for r in report.rows())
 
-to_csv.extension = "csv"
+to_csv.extension = "table"
 to_csv.signature = "sample_id,outcome"
 
 def note(report, verdict=""):
@@ -38,7 +38,7 @@ def broken(report):
 number = 3
 """
 POINTS = """[proctor.reporters]
-csv = our_reports:to_csv
+table = our_reports:to_csv
 note = our_reports:note
 badge = our_reports:Badge
 broken = our_reports:broken
@@ -65,9 +65,9 @@ def test_markdown_and_json_are_written_by_default(tmp_path: Path) -> None:
 def test_plugins_are_written_by_name(tmp_path: Path) -> None:
     """A function, a function that takes the verdict, and a class with its own `save`; the name is the extension."""
     report = evaluate(str.upper, [{"id": "a", "input": "x", "expected": "X"}], exact_match, history=False)
-    paths = write_reports(report, tmp_path, ["csv", "note", "badge"], verdict="**Passed.**")
+    paths = write_reports(report, tmp_path, ["table", "note", "badge"], verdict="**Passed.**")
     assert {path.name: path.read_text() for path in paths} == {
-        "report.csv": "sample_id,outcome\na,passed\n",
+        "report.table": "sample_id,outcome\na,passed\n",
         "report.note": "1 results. **Passed.**",
         "report.svg": "<svg>1</svg> saved",
     }

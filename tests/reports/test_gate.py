@@ -39,8 +39,9 @@ def test_the_terminal_has_the_answer_first() -> None:
         "pass          pass_rate is 0.9, at least 0.8\n"
         "\n"
         "2 samples lost, 1 won\n"
-        "  q 1  1 → 0.25\n"
-        "  q2  1 → 0.25\n"
+        "  lost  q 1  1.00 → 0.25\n"
+        "  lost  q2   1.00 → 0.25\n"
+        "  won   won  0.00 → 1.00\n"
         "To inspect a sample: proctor show RUN --sample 'q 1'\n"
         "Note: other data\n"
     )
@@ -49,7 +50,8 @@ def test_the_terminal_has_the_answer_first() -> None:
 def test_no_more_than_five_samples_are_shown() -> None:
     """The worst, and that there are more."""
     text = render_gate(result(*(f"q{i}" for i in range(9))))
-    assert "9 samples lost, 1 won; the 5 worst\n  q0" in text
+    assert "9 samples lost, 1 won; the 5 worst\n  lost  q0" in text
+    assert "  won   won  0.00 → 1.00\n  … and 5 more\n" in text
     assert text.count("→") == 5
 
 
@@ -66,10 +68,10 @@ def test_several_configurations_are_distinguished() -> None:
     check = Check("exact", "fail", "bad", "long")
     text = render_gate(GateResult("RUN", "main", "fail", "No.", (check,), (item, other)))
     assert "fail          long: bad\n" in text
-    assert "  long: q1  1 → 0\n  short: q1  1 → 0\n" in text
+    assert "  lost  long: q1   1.00 → 0.00\n  lost  short: q1  1.00 → 0.00\n" in text
     page = render_markdown(GateResult("RUN", "main", "fail", "No.", (check,), (item, other)))
     assert "| exact (long) | fail |" in page
-    assert "| long: q1 | 1 → 0 |" in page
+    assert "| long: q1 | lost | 1.00 → 0.00 |" in page
 
 
 def test_markdown_is_a_comment_that_is_found_again() -> None:
@@ -89,9 +91,10 @@ def test_markdown_is_a_comment_that_is_found_again() -> None:
         "\n"
         "<details><summary>1 sample lost, 1 won</summary>\n"
         "\n"
-        "| Lost sample | Score |\n"
-        "| :--- | ---: |\n"
-        "| q1 | 1 → 0.25 |\n"
+        "| Sample | Change | Score |\n"
+        "| :--- | ---: | ---: |\n"
+        "| q1 | lost | 1.00 → 0.25 |\n"
+        "| won | won | 0.00 → 1.00 |\n"
         "\n"
         "</details>\n"
         "\n"
@@ -115,7 +118,7 @@ def test_data_cannot_break_the_page_call_anybody_or_link_anywhere() -> None:
     tokens = MarkdownIt("commonmark", {"linkify": False}).enable("table").parse(page)
     inside = [child for token in tokens for child in token.children or ()]
     assert {child.type for child in inside} <= {"text", "code_inline", "text_special"}
-    assert sum(token.type == "tr_open" for token in tokens) == 3 + 2
+    assert sum(token.type == "tr_open" for token in tokens) == 3 + 3
     words = "img-src-x-onerror-alert-1-@everyone-x-a-http-evil-12-www.evil.com-x"
     html = [token.content for token in tokens if token.type == "html_block"]
     assert html == [

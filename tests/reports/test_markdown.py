@@ -102,7 +102,7 @@ def test_a_mixed_run() -> None:
 
 
 def test_two_configurations() -> None:
-    """With several configurations each has its own table and its own line of percentiles."""
+    """Configurations are side by side, and yes-or-no scores have no percentiles."""
     assert MarkdownReporter().generate(two_configurations()) == snapshot("""\
 # Proctor Evaluation Report
 
@@ -121,26 +121,14 @@ def test_two_configurations() -> None:
 
 ## Overall Metrics
 
-### Configuration: careful
+| Metric | careful (n = 2) | fast (n = 1, 1 error) |
+| :--- | ---: | ---: |
+| pass_rate | 100.0% (34.2–100.0%) | 0.0% (0.0–79.3%) |
+| latency_ms.mean | — | 12.5 ms, n = 2 |
 
-| Metric | Value | 95% interval | n | Missing |
-| :--- | ---: | ---: | ---: | ---: |
-| pass_rate | 100.0% | 34.2–100.0% | 2 | 0 |
+- **fast: pass_rate**: 1 of 2 is missing: 0.0–50.0%, depending on whether they fail or pass
 
-### Configuration: fast
-
-| Metric | Value | 95% interval | n | Missing |
-| :--- | ---: | ---: | ---: | ---: |
-| pass_rate | 0.0% | 0.0–79.3% | 1 | 1 error |
-| latency_ms.mean | 12.5 ms | — | 2 | 0 |
-
-- **pass_rate**: 1 of 2 is missing: 0.0–50.0%, depending on whether they fail or pass
-
-## Score Distribution (exact)
-
-- **P50 (Median)**: 1.000
-- **careful**: P50 1.000
-- **fast**: —
+95% intervals in parentheses.
 
 ## Top Failing Examples
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proctor.comparison.report import EvalReport
 from proctor.records.comparison import Comparison
-from proctor.records.formatting import format_count
+from proctor.records.formatting import format_cost, format_count
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue, Trend
 from proctor.records.session import Message, Session, Usage
@@ -18,7 +18,6 @@ from proctor.reports.format import (
     escape,
     excerpt,
     format_bounds,
-    format_cost,
     format_duration,
     format_interval,
     format_metric,

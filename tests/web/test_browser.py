@@ -93,11 +93,10 @@ def test_which_questions_does_medium_solve_that_small_fails_in_three_clicks(wind
     page = window.open("/")
     page.get_by_role("link", name="observatory").first.click()
     page.get_by_role("button", name="pass in medium only").click()
-    row = page.get_by_role("row").filter(has_text="million kilometres").first
-    assert "light years" in row.inner_text()
-    row.click()
+    # The answer of small is far off, that of medium is right.
+    page.get_by_role("row").filter(has_text="million kilometres").filter(has_text="light years").first.click()
     text = page.get_by_role("complementary").inner_text()
-    assert [word for word in ("small", "medium", "Question", "million kilometres") if word not in text] == []
+    assert [word for word in ("small", "medium", "million kilometres") if word not in text] == []
 
 
 def test_texts_are_found_and_the_address_keeps_the_search(window: Window) -> None:

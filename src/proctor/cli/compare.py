@@ -44,7 +44,7 @@ from proctor.errors import ConfigError
 @sample_tag_option
 @text_option
 @time_options
-@option("--flips N", "List up to N samples that passed in only one of the runs.", type=NATURAL_NUMBER, default=10)
+@option("--flips N", "List up to N samples that passed in only one of the runs.", type=NATURAL_NUMBER, default=5)
 @option("--markdown FILE", "Also write the comparison to FILE, as Markdown.")
 @common_options
 def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
@@ -87,6 +87,7 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
             metrics=options["metric"] or None,
             min_difference=min_difference,
             accept_changes=options["accept_changes"],
+            flips=flips,
             by=options["by"],
         )
         comparisons = add_notes(comparisons, notes)

@@ -79,7 +79,7 @@ def find_in_time(history: History, reference: str, options: Mapping[str, Any], n
 
     The id of a run, or the name of a baseline, is returned unchanged.
     """
-    query = parse_filters(options, now)
+    query = parse_filters({name: options[name] for name in ("since", "until", "tag")}, now)
     if not any(query.values()):
         return reference
     name, at, configuration = reference.rpartition("@") if "@" in reference else (reference, "", "")

@@ -24,7 +24,7 @@ from proctor.cli.evaluation import (
     load_evaluation,
     parse_thresholds,
 )
-from proctor.comparison.gates import decision, early
+from proctor.comparison.gates import decision, early, margins
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
 from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError, ProctorError, RunInterrupted, RunNotFound, UsageError, suggest_name
@@ -189,7 +189,7 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
         if not isinstance(max_missing, int) and not 0 <= max_missing <= 1:
             raise ConfigError(f"must be from 0% to 100%, got {missing}", where="--max-missing", fix=f"write {example}")
     config = decision.GateConfig(
-        decision.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
+        margins.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
         options["max_flips"],
         _parse_directions(options["better"]),
@@ -275,7 +275,7 @@ def _run_file(
 
     evaluation = job.evaluation
     if baseline is not None:
-        decision.require_known_metrics(config, [baseline.side(name) for name in baseline.configurations])
+        margins.require_known_metrics(config, [baseline.side(name) for name in baseline.configurations])
     with cli.redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:
@@ -290,7 +290,10 @@ def _run_file(
         gate_checks.require_checks(baseline, config)
         gate_checks.require_matching_configuration(evaluation, baseline, options["configuration"])
         if baseline is not None:
-            gate_checks.check_before_run(evaluation, job.registry, baseline, config, early=gate is not None)
+            for warning in gate_checks.check_before_run(
+                evaluation, job.registry, baseline, config, early=gate is not None
+            ):
+                cli.echo_stderr(warning, "warning: ")
         controls = RunControls(watch=cli.progress(options), decide=None if gate is None else gate.add_result)
         report = bridge.run(execute(evaluation, history, controls, registry=job.registry))
     return compare_runs.open_report(report, configuration=options["configuration"]), gate, config
@@ -356,7 +359,8 @@ def _compare(
         ([name], [baseline_name]) = (side.configurations for side in pairs[0])
         baseline_results = baseline.report.results.for_configuration(baseline_name)
         return early.replay_early_gate(config, candidate.report, baseline_results, compared[0], name, **details)
-    return decision.decide(compared, config, report=_select_configuration(candidate), **details)
+    result = decision.decide(compared, config, report=_select_configuration(candidate), **details)
+    return margins.add_margin_notes(result, compared, config)
 
 
 def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) -> list[str]:

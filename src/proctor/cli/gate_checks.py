@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from proctor.comparison.compare import compare
 from proctor.comparison.contents import content_key
 from proctor.comparison.gates.decision import GateConfig, require_numbers, require_same_evaluators
+from proctor.comparison.gates.margins import find_narrow_margins
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
 from proctor.comparison.statistics import request_metrics
@@ -101,13 +102,14 @@ def require_matching_configuration(evaluation: Any, baseline: OpenedRun | None, 
 
 def check_before_run(
     evaluation: Evaluation, registry: Any, baseline: OpenedRun, config: GateConfig, *, early: bool
-) -> None:
-    """Reject, before the run costs money, an evaluation that cannot lead to a verdict."""
+) -> list[str]:
+    """Reject, before the run costs money, an evaluation that cannot lead to a verdict; return warnings."""
     from proctor.wiring.prepare import prepare
 
     baseline_sides = [baseline.side(name) for name in baseline.configurations]
     plan = prepare(evaluation, registry)
     _require_same_evaluators(plan, baseline, baseline_sides, config)
+    planned_ids = None
     # An iterator can be read only once.
     if plan.dataset.inspect().source != "iterator":
         from proctor.engine.plan import ordered_samples
@@ -124,6 +126,22 @@ def check_before_run(
         if early:
             _reject_clusters(shared)
             _require_same_contents(shared, baseline)
+        planned_ids = {sample.id for sample in shared}
+    if planned_ids is not None and not planned_ids:
+        return []
+    return _warn_narrow_margins(baseline_sides, config, planned_ids, early=early)
+
+
+def _warn_narrow_margins(
+    sides: Sequence[Side], config: GateConfig, samples: Collection[str] | None, *, early: bool
+) -> list[str]:
+    """Warn about margins that a run with the same results as the baseline could not pass."""
+    warnings = [
+        narrow.describe(is_only_metric=len(config.metrics) == 1, early=early)
+        for side in sides
+        for narrow in find_narrow_margins(side, config, samples)
+    ]
+    return list(dict.fromkeys(warnings))
 
 
 def _require_same_evaluators(

@@ -28,6 +28,7 @@ COMMAND_GROUPS = {
         "view": "Look at runs, samples and comparisons in a browser.",
         "runs": "List the runs in the history.",
         "show": "Show a run, its failed samples, or one sample.",
+        "report": "Write a run to a file: HTML, Markdown, JSON, CSV or JUnit.",
         "compare": "Compare two runs or two configurations.",
         "rank": "Rank runs or configurations by a metric.",
     },

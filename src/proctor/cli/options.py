@@ -188,8 +188,8 @@ history_option = option(
 json_option = option("--json", "Print JSON.", into="as_json")
 format_option = option(
     "--format NAME",
-    "Write the report to --output in this format: markdown, json, a plugin's name, or module:attribute; repeat for "
-    "more. Default: markdown and json.",
+    "Write the report to --output in this format: markdown, json, html, csv, junit, text, a plugin's name, or "
+    "module:attribute; repeat for more. Default: markdown and json.",
     multiple=True,
     into="formats",
 )

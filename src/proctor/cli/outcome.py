@@ -15,8 +15,6 @@ from proctor.records.formatting import format_count
 from proctor.records.rubric import read_run_columns
 from proctor.reports.format import escape
 
-FLIPS_SHOWN = 3
-
 
 def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options: Mapping[str, Any]) -> int:
     """Write and print the report according to --output, --quiet and --json, and return the exit code.
@@ -69,12 +67,8 @@ def _describe_no_verdict(report: EvalReport) -> str:
 def show_report(report: EvalReport) -> None:
     """Print a report, and below it each configuration compared with the baseline."""
     from proctor.reports import console
-    from proctor.reports.comparison import show_comparisons
 
     console.show_report(report)
-    if comparisons := report.compare_with_baseline():
-        click.echo()
-        show_comparisons(comparisons, flips=FLIPS_SHOWN)
 
 
 def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:

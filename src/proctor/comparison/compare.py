@@ -12,6 +12,7 @@ from proctor.comparison.contents import can_compare_contents, count_partial_tota
 from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.deltas import Pair, PairDeltas, compute_all_deltas
 from proctor.comparison.describe import describe_comparison
+from proctor.comparison.flips import find_flip_evaluator, find_flips
 from proctor.comparison.sides import (
     MEAN_SCORE,
     PASS_RATE,
@@ -29,7 +30,7 @@ from proctor.core.identity import have_different_schemes
 from proctor.errors import ConfigError, suggest_name
 from proctor.metrics.registry import MetricLike, compute_metric, to_metric
 from proctor.records import codec
-from proctor.records.comparison import NOT_COMPARABLE, Comparison, Flip, MetricDelta, list_aliases
+from proctor.records.comparison import NOT_COMPARABLE, Comparison, MetricDelta, list_aliases
 from proctor.records.rubric import RUBRIC, TOTAL_SCORE
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Skipped
@@ -40,26 +41,6 @@ MAX_VALUE_LENGTH = 40
 MAX_LISTED_IDS = 3
 _WEIGHT = f"{RUBRIC}.weight"
 _UNSET = object()
-
-
-def find_flips(a: Side, b: Side) -> tuple[Flip, ...]:
-    """Find the samples that pass on one side only: lost samples first, largest drop first.
-
-    A trial without a verdict has not passed, as in a strict pass rate.
-    """
-    a_passes, b_passes = (_find_passes(side) for side in (a, b))
-    a_scores, b_scores = (side.metrics.get(MEAN_SCORE, {}) for side in (a, b))
-    flips = [
-        Flip(name, lost=b_passes[name], a=a_scores.get(name), b=b_scores.get(name))
-        for name, is_passed in a_passes.items()
-        if name in b_passes and is_passed is not b_passes[name] and name not in (a.different_samples or ())
-    ]
-    return tuple(sorted(flips, key=lambda flip: (not flip.lost, flip.change, flip.sample_id)))
-
-
-def _find_passes(side: Side) -> dict[str, bool]:
-    rates = side.metrics.get(STRICT_PASS_RATE) or side.metrics.get(PASS_RATE) or {}
-    return {name: rate > 0.5 for name, rate in rates.items()}
 
 
 class OptionChange(NamedTuple):
@@ -258,8 +239,10 @@ def compare_all(
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
     deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
+    names = [metric for metric in metrics or () if isinstance(metric, str)]
     comparisons = [
-        _compare_pair(*inputs, accept_changes=accept_changes) for inputs in zip(pairs, selected, deltas, strict=True)
+        _compare_pair(*inputs, accept_changes=accept_changes, flips_of=find_flip_evaluator(names, *inputs[0]))
+        for inputs in zip(pairs, selected, deltas, strict=True)
     ]
     if by is None:
         return comparisons
@@ -278,7 +261,7 @@ def compare_all(
     ]
 
 
-def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_changes: bool) -> Comparison:
+def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_changes: bool, flips_of: str) -> Comparison:
     a, b = pair
     changes = EvaluatorChanges() if accept_changes else _find_changes(a, b)
     coverage = compute_coverage(a, b)
@@ -302,7 +285,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         },
         scores={name: _drop_verdict(delta, changes, biased) for name, delta in deltas.scores.items()},
         fields={name: _drop_verdict(delta, EvaluatorChanges(), biased) for name, delta in deltas.fields.items()},
-        flips=find_flips(a, b),
+        flips=find_flips(a, b, flips_of),
         only_a=tuple(name for name in a.samples if name not in ids_b),
         only_b=tuple(name for name in b.samples if name not in ids_a),
         missing_a=_find_missing(*selected),
@@ -312,6 +295,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         uneven=changes.uneven_coverage,
         other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
+        flips_of=flips_of,
         biased=biased,
     )
     return msgspec.structs.replace(comparison, answer=describe_comparison(comparison))

@@ -47,7 +47,8 @@ def describe_comparison(comparison: Comparison) -> str:
 
 def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
     a, b = comparison.a, comparison.b
-    difference = formatting.format_change(delta.absolute, delta.kind) + formatting.change_unit(delta.kind)
+    difference = formatting.format_change(delta.absolute, delta.kind, metric=delta.name)
+    difference += formatting.change_unit(delta.kind)
     if delta.kind == "number" and delta.percentage is not None:
         difference += f" ({delta.percentage:+.1f}%)"
     figures = (
@@ -68,7 +69,7 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
 
 
 def _describe_values(name: str, a: float | None, b: float | None, kind: Kind) -> str:
-    return f"{name} {formatting.format_value(a, kind)} vs. {formatting.format_value(b, kind)}"
+    return f"{name} {formatting.format_value(a, kind, name)} vs. {formatting.format_value(b, kind, name)}"
 
 
 def _describe_needed(more: int, is_paired: bool) -> str:

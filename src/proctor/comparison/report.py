@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.compare import compare, compare_all
+from proctor.comparison.flips import add_flip_texts
 from proctor.comparison.labels import measure_labels
 from proctor.comparison.ranking import RankingEntry, rank
+from proctor.comparison.rows import make_row, to_pandas, to_polars
 from proctor.comparison.sides import (
     SampleValue,
     Side,
@@ -26,6 +28,7 @@ from proctor.comparison.sides import (
 from proctor.comparison.slices import slice_results
 from proctor.comparison.totals import find_total_scale, share_to_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
+from proctor.core.imports import REPORTERS, load_plugin
 from proctor.errors import ConfigError, FieldMissing, suggest_name
 from proctor.metrics.registry import MetricLike
 from proctor.records.comparison import Comparison, Ranking, list_aliases
@@ -231,7 +234,8 @@ class EvalReport:
         if run is None or run.baseline is None or not self.total:
             return []
         baseline = self.side(run.baseline)
-        return compare_all([(self.side(name), baseline) for name in self.configurations if name != run.baseline])
+        pairs = [(self.side(name), baseline) for name in self.configurations if name != run.baseline]
+        return [add_flip_texts(found, *pair) for found, pair in zip(compare_all(pairs), pairs, strict=True)]
 
     def for_configuration(self, configuration: str) -> EvalReport:
         """Return the report of one configuration."""
@@ -368,21 +372,45 @@ class EvalReport:
         return list(dict.fromkeys(n for c in self.configurations for n in self.side(c).names))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one plain mapping for each trial, with its fields and scores, for a table or a plot."""
-        return [self._row(result) for result in self.results]
+        """Return one mapping for each trial: input, output, scores with status and reason, metadata, usage and fields.
 
-    def _row(self, result: EvalResult) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "sample_id": result.sample_id,
-            "configuration": result.trial.configuration,
-            "epoch": result.trial.epoch,
-            "outcome": result.outcome,
-        }
-        view = self._view(result)
-        for name, path in self._fields.items():
-            field = parse_path(path)
-            row[name] = field.find(view) if result.success and field.exists(view) else None
-        return row | {f"{name}.score": score.value for name, score in result.scores.items()}
+        A selected field replaces the column of the same name.
+        """
+        return list(self.iter_rows())
+
+    def iter_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows one at a time, so that a large run does not fill the memory."""
+        paths = {name: parse_path(path) for name, path in self._fields.items()}
+        for result in self.results:
+            view = self._view(result) if paths else {}
+            fields = {
+                name: path.find(view) if result.success and path.exists(view) else None for name, path in paths.items()
+            }
+            yield make_row(result, fields)
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame; needs the extra `pandas`."""
+        return to_pandas(self.rows())
+
+    def to_polars(self) -> Any:
+        """Return the rows as a Polars DataFrame; needs the extra `polars`.
+
+        Columns of several types, lists and mappings become JSON texts.
+        """
+        return to_polars(self.rows())
+
+    def __str__(self) -> str:
+        """Return the report as `proctor show` prints it."""
+        return self._render("text") or repr(self)
+
+    def _repr_html_(self) -> str | None:
+        """Return a table for notebooks."""
+        return self._render("notebook") or None
+
+    def _render(self, format_name: str) -> str:
+        # Report formats are a higher layer, so they are found by name.
+        reporter = load_plugin(REPORTERS, format_name)
+        return "" if reporter is None else str(reporter(self)).rstrip("\n")
 
     def require_fields(self) -> None:
         """Raise `FieldMissing` if a successful trial lacks a selected field."""

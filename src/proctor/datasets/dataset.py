@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from proctor.datasets.formats import open_file
+from proctor.datasets.frame import is_frame, read_frame
 from proctor.datasets.inspection import DatasetInspection, IdTable, duplicate_id_problem
 from proctor.datasets.problems import WHOLE_DATASET, dataset_error, sample_error
 from proctor.datasets.record import RecordReader, Rules, check_sample, read_items, read_typed
@@ -88,14 +89,15 @@ class Dataset(Generic[InputT, ExpectedT]):
         name: str = "memory",
         generate_ids: bool = False,
     ) -> Dataset[Any, Any]:
-        """Make a dataset from dicts, samples, or objects with the fields of a sample.
+        """Make a dataset from dicts, samples, objects with the fields of a sample, or a data frame.
 
         >>> Dataset.of([{"id": 1, "input": "2 + 2", "expected": "4"}])[0].id
         '1'
         """
         reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
         samples: list[Sample[Any, Any]] = []
-        inspection = DatasetInspection(read_items(tuple(items), reader), reader)
+        records = read_frame(items) if is_frame(items) else tuple(items)
+        inspection = DatasetInspection(read_items(records, reader), reader)
         return _inspected_dataset(samples, inspection.run(DatasetInfo(name), _locate, samples))
 
     @property
@@ -300,7 +302,7 @@ def make_source(
     generate_ids: bool = False,
     format: str | None = None,  # noqa: A002 - public name
 ) -> SampleSource:
-    """Make a dataset from a path, a list of records, an iterator, or any iterable object."""
+    """Make a dataset from a path, a list of records, a data frame, an iterator, or any iterable object."""
     options: dict[str, Any] = {
         "input_type": input_type,
         "expected_type": expected_type,
@@ -308,6 +310,8 @@ def make_source(
         "generate_ids": generate_ids,
     }
     rules = Rules(**options)
+    if is_frame(dataset):
+        return Dataset.of(cast(Iterable[Any], dataset), **options, name="DataFrame")
     if isinstance(dataset, SampleSource) and not isinstance(dataset, type):
         if rules != Rules():
             raise DatasetError(
@@ -323,9 +327,9 @@ def make_source(
     if isinstance(dataset, Iterator):
         return IteratorDataset(dataset, **options)
     if hasattr(dataset, "__iter__") and not isinstance(dataset, Mapping | bytes | type):
-        return UserDataset(dataset, rules)
+        return UserDataset(cast(Iterable[Any], dataset), rules)
     name = f"the type {dataset.__name__}" if isinstance(dataset, type) else type_name(dataset)
     raise DatasetError(
         f"{name} is not a dataset",
-        fix="pass a path, a Dataset, a list of records, an iterator, or an object that yields records",
+        fix="pass a path, a Dataset, a data frame, a list of records, an iterator, or an object that yields records",
     )

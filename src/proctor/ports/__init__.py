@@ -153,6 +153,15 @@ class HasAinvoke(Protocol):
     def ainvoke(self) -> Callable[..., Any]: ...
 
 
+class DataFrameLike(Protocol):
+    """A data frame of pandas or Polars, one sample per row."""
+
+    @property
+    def columns(self) -> Any: ...
+    @property
+    def shape(self) -> Any: ...
+
+
 class HasInput(Protocol):
     """A sample, or an object with the same fields."""
 
@@ -181,7 +190,9 @@ EvaluatorObject: TypeAlias = Callable[..., Any] | HasEvaluate | HasCode | Attach
 # One evaluator, as `evaluate` takes it: an object, a name, or an entry of an eval file.
 EvaluatorLike: TypeAlias = EvaluatorObject | str | Mapping[str, Any] | EvaluatorSpec
 # A string is the path of a file; an iterator is read once. mypy infers list[object] for a list of unlike items.
-DatasetLike: TypeAlias = SampleSource | str | Path | Sequence[object] | Iterable[Mapping[str, Any] | HasInput]
+DatasetLike: TypeAlias = (
+    SampleSource | DataFrameLike | str | Path | Sequence[object] | Iterable[Mapping[str, Any] | HasInput]
+)
 # One evaluator, several, or several by name.
 EvaluatorsLike: TypeAlias = EvaluatorLike | Sequence[object]
 

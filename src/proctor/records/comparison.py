@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from proctor.records import formatting as wording
 from proctor.records.formatting import Kind
+from proctor.records.score import Score
+from proctor.records.trial import Outcome
 
 Verdict = Literal["better", "worse", "different", "no relevant difference", "not enough evidence", "not comparable"]
 Interval = tuple[float, float]
@@ -85,18 +88,67 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         )
 
 
+class FlipResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The result of a flipped sample on one side: the output or the error, and the scores without their details.
+
+    If a sample has several epochs, it is the first epoch that agrees with the side: the first that passed on the side
+    that passes, otherwise the first that did not pass.
+    """
+
+    outcome: Outcome
+    output: Any = None
+    error: str = ""
+    scores: dict[str, Score] = {}
+    epoch: int = 0
+
+
 class Flip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A sample that passes on one side only, with its scores; more than half of its epochs must pass."""
+    """A sample that passes on one side only, with its scores; more than half of its epochs must pass.
+
+    The first flips of a comparison also have the `input`, the `expected` value, and the result of each side; both
+    results are None in the others.
+    """
 
     sample_id: str
     lost: bool
     a: float | None = None
     b: float | None = None
+    input: Any = None
+    expected: Any = None
+    a_result: FlipResult | None = None
+    b_result: FlipResult | None = None
 
     @property
     def change(self) -> float:
         """The score of a minus the score of b."""
         return (self.a or 0.0) - (self.b or 0.0)
+
+
+# Of the flips that are shown, this share are lost samples, if there are enough of both.
+LOST_SHARE = 0.6
+
+
+def select_flips(flips: Sequence[Flip], limit: int) -> list[Flip]:
+    """Return up to `limit` flips in their order: more than half of them lost samples, but also some that were won.
+
+    >>> lost, won = [Flip("a", True), Flip("b", True), Flip("c", True)], [Flip("d", False), Flip("e", False)]
+    >>> [flip.sample_id for flip in select_flips([*lost, *won], 3)]
+    ['a', 'b', 'd']
+    """
+    lost, won = ([flip for flip in flips if flip.lost is is_lost] for is_lost in (True, False))
+    lost_count, won_count = share_limit(len(lost), len(won), limit)
+    return [*lost[:lost_count], *won[:won_count]]
+
+
+def share_limit(lost: int, won: int, limit: int) -> tuple[int, int]:
+    """Return how many of the lost and of the won samples to show, at most `limit` together.
+
+    >>> share_limit(20, 20, 5), share_limit(20, 1, 5), share_limit(1, 20, 5)
+    ((3, 2), (4, 1), (1, 4))
+    """
+    limit = max(0, limit)
+    lost_count = min(lost, max(math.ceil(LOST_SHARE * limit), limit - won))
+    return lost_count, min(won, limit - lost_count)
 
 
 class ComparedSlice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -146,14 +198,15 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     `answer` is the result in one sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
     evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side only,
-    worst first. `only_a` and `only_b` are the ids of samples that the other side lacks, `missing_a` and
-    `missing_b` the metrics that a side lacks; `notes` describe other differences. `samples` counts the common
-    samples, `tests` the tests that p-values are corrected for. `a_run` and `b_run` are run ids. `evaluator_differences`
-    describes evaluators that differ, and `uneven` evaluators that judged far fewer samples on one side:
-    metrics over all evaluators are then "not comparable". `other_content` are ids with different samples on
-    each side, which are not paired. `unpaired` means that all samples are compared as two groups. `slices` is the
-    comparison by a metadata key, if one was named. `biased` says why nothing can be compared: the samples of one run
-    were chosen because they did not pass in the other, or the runs are two groups of other selections.
+    worst first; `flips_of` is the evaluator that they pass or not, empty for all evaluators together. `only_a` and
+    `only_b` are the ids of samples that the other side lacks, `missing_a` and `missing_b` the metrics that a side
+    lacks; `notes` describe other differences. `samples` counts the common samples, `tests` the tests that p-values are
+    corrected for. `a_run` and `b_run` are run ids. `evaluator_differences` describes evaluators that differ, and
+    `uneven` evaluators that judged far fewer samples on one side: metrics over all evaluators are then "not
+    comparable". `other_content` are ids with different samples on each side, which are not paired. `unpaired` means
+    that all samples are compared as two groups. `slices` is the comparison by a metadata key, if one was named.
+    `biased` says why nothing can be compared: the samples of one run were chosen because they did not pass in the
+    other, or the runs are two groups of other selections.
     """
 
     a: str
@@ -176,6 +229,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     uneven: tuple[str, ...] = ()
     other_content: tuple[str, ...] = ()
     unpaired: bool = False
+    flips_of: str = ""
     slices: ComparedSlices | None = None
     biased: str = ""
 
@@ -281,11 +335,11 @@ def _cells(delta: MetricDelta) -> tuple[str, ...]:
     kind = delta.kind
     return (
         delta.name,
-        wording.format_value(delta.a, kind),
-        wording.format_value(delta.b, kind),
-        wording.format_change(delta.absolute, kind),
+        wording.format_value(delta.a, kind, delta.name),
+        wording.format_value(delta.b, kind, delta.name),
+        wording.format_change(delta.absolute, kind, metric=delta.name),
         wording.DASH if delta.percentage is None else f"{delta.percentage:+.1f}",
-        wording.format_changes(delta.interval, kind),
+        wording.format_changes(delta.interval, kind, delta.name),
         wording.format_probability(delta.p_adjusted),
         f"{delta.n:,}",
         delta.verdict_text,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import floor, log10
 from typing import Literal
 
 # A fraction of samples, a score from 0 to 1, or any other number.
 Kind = Literal["rate", "score", "number"]
 
 DASH = "–"
+COST_METRICS = ("cost.mean", "cost.total", "judges.cost")
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
@@ -15,37 +17,57 @@ def format_count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def format_value(number: float | None, kind: Kind = "number") -> str:
-    """Format a number with its unit."""
+def format_cost(value: float, sign: str = "") -> str:
+    """Format an amount in US dollars with at least two significant digits.
+
+    >>> format_cost(0.000312), format_cost(12.5), format_cost(0.002, "+")
+    ('$0.0003', '$12.50', '+$0.0020')
+    """
+    size = abs(value)
+    decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
+    return f"{'-' if value < 0 else sign if value else ''}${size:,.{decimals}f}"
+
+
+def is_cost(metric: str) -> bool:
+    """True if a metric of a report is an amount in US dollars; a field called `cost` may be anything."""
+    return metric in COST_METRICS
+
+
+def format_value(number: float | None, kind: Kind = "number", metric: str = "") -> str:
+    """Format a number with its unit; `metric` is its name."""
     if number is None:
         return DASH
+    if kind == "number" and is_cost(metric):
+        return format_cost(number)
     if kind == "rate":
         return f"{100 * number:.1f}%"
     return f"{number:.3f}" if kind == "score" else format_plain(number)
 
 
-def format_range(bounds: tuple[float, float] | None, kind: Kind = "number") -> str:
+def format_range(bounds: tuple[float, float] | None, kind: Kind = "number", metric: str = "") -> str:
     """Format the interval of a number, without the unit."""
     if bounds is None:
         return DASH
-    low, high = (format_value(end, kind).removesuffix("%") for end in bounds)
+    low, high = (format_value(end, kind, metric).removesuffix("%") for end in bounds)
     return f"{low} to {high}" if bounds[0] < 0 else f"{low}–{high}"
 
 
-def format_change(number: float | None, kind: Kind = "number", *, sign: str = "+") -> str:
+def format_change(number: float | None, kind: Kind = "number", *, sign: str = "+", metric: str = "") -> str:
     """Format a difference without its unit; differences of rates are in points (hundredths)."""
     if number is None:
         return DASH
     if kind == "number":
+        if is_cost(metric):
+            return format_cost(number, sign)
         return format_plain(number, sign) if number else "0"
     digits = f"{100 * number:{sign}.1f}" if kind == "rate" else f"{number:{sign}.3f}"
     # A difference that rounds to 0 has no sign.
     return digits if digits.strip("+-0.") else digits.lstrip("+-")
 
 
-def format_changes(bounds: tuple[float, float] | None, kind: Kind = "number") -> str:
+def format_changes(bounds: tuple[float, float] | None, kind: Kind = "number", metric: str = "") -> str:
     """Format the interval of a difference."""
-    return DASH if bounds is None else " to ".join(format_change(end, kind) for end in bounds)
+    return DASH if bounds is None else " to ".join(format_change(end, kind, metric=metric) for end in bounds)
 
 
 def change_unit(kind: Kind) -> str:

@@ -15,6 +15,7 @@ from proctor.records.comparison import (
     MetricDelta,
     RankedPlace,
     Ranking,
+    select_flips,
 )
 from proctor.records.formatting import (
     DASH,
@@ -28,8 +29,11 @@ from proctor.records.formatting import (
     format_probability,
     format_range,
     format_value,
+    is_cost,
 )
+from proctor.reports.flips import flip_blocks, flip_lines, list_flips, more_flips, more_lines
 from proctor.reports.format import (
+    break_name,
     disable_links,
     escape_untrusted,
     markdown_table,
@@ -45,10 +49,12 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-FLIPS_SHOWN = 10
+FLIPS_SHOWN = 5
 IDS_SHOWN = 5
 MAX_COMPACT_INTERVAL = 11
-MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
+MIN_NAME_WIDTH, MAX_NAME_WIDTH, SIDE_WIDTH, MIN_VERDICT_WIDTH = 16, 32, 12, 10
+# The usual and the smallest width of the other columns.
+NUMBERS_WIDTH, MIN_NUMBERS_WIDTH = 70, 56
 # In narrower terminals there is no gap between columns.
 WIDE_TERMINAL = 88
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
@@ -79,7 +85,7 @@ def show_ranking(ranking: Ranking, file: TextIO | None = None) -> None:
 
 def render_comparison(comparison: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN) -> str:
     """Return the conclusion, the table, the flipped samples, and the notes."""
-    return render_parts(_comparison_parts(comparison, flips, compact=width < WIDE_TERMINAL), width, color)
+    return render_parts(_comparison_parts(comparison, flips, width), width, color)
 
 
 def render_ranking(ranking: Ranking, width: int = 80, color: bool = False) -> str:
@@ -112,15 +118,15 @@ def inspection_commands(comparison: Comparison, flip: Flip) -> list[str]:
     return [f"proctor show {shlex.quote(run)} --sample {sample}" for run in runs]
 
 
-def _comparison_parts(comparison: Comparison, flips: int, *, compact: bool) -> Iterator[RenderableType]:
+def _comparison_parts(comparison: Comparison, flips: int, width: int) -> Iterator[RenderableType]:
     yield styled_text(comparison.answer, "bold")
     if runs := _name_runs(comparison):
         yield styled_text(runs, "dim")
     if comparison.essential():
         yield ""
-        yield _comparison_table(comparison, compact=compact)
-    yield from _slice_lines(comparison, compact=compact)
-    yield from _flip_lines(comparison, flips)
+        yield _comparison_table(comparison, width)
+    yield from _slice_lines(comparison, compact=width < WIDE_TERMINAL)
+    yield from _flip_lines(comparison, flips, width)
     notes = [*_unmatched_notes(comparison), *(f"Note: {note}" for note in comparison.notes)]
     table_notes = list(_table_notes(comparison))
     if notes or table_notes:
@@ -136,20 +142,23 @@ def _name_runs(comparison: Comparison) -> str:
     return "; ".join(f"{name} is run {run}" for name, run in sides if run and run != name)
 
 
-def _comparison_table(comparison: Comparison, *, compact: bool) -> Table:
-    grid = new_table(0 if compact else 1, left=0)
+def _comparison_table(comparison: Comparison, width: int) -> Table:
+    grid = new_table(0 if width < WIDE_TERMINAL else 1, left=0)
     deltas = comparison.essential()
     longest = max(len(delta.name) for delta in deltas)
-    grid.add_column("Metric", overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
+    name_width = max(MIN_NAME_WIDTH, min(MAX_NAME_WIDTH, width - NUMBERS_WIDTH))
+    # Names are broken at their joints, so that the table breaks the verdicts if it is too wide.
+    is_wide_enough = width >= MIN_NAME_WIDTH + MIN_NUMBERS_WIDTH
+    grid.add_column("Metric", overflow="fold", min_width=min(MIN_NAME_WIDTH, longest), no_wrap=is_wide_enough)
     for side in (comparison.a, comparison.b):
-        grid.add_column(styled_text(side, limit=NAME_LIMIT), justify="right", overflow="fold")
+        grid.add_column(_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
     for title in ("Difference", "p, g"):
         grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
     for delta in deltas:
         effect = "" if delta.effect is None else f"\ng {_format_effect(delta.effect)}"
         certainty = f"{format_probability(delta.p_adjusted)}{effect}"
-        cells = (delta.name, *_format_sides(delta), _format_difference(delta), certainty)
+        cells = (_break(delta.name, name_width), *_format_sides(delta), _format_difference(delta), certainty)
         verdict = _cell(_format_verdict(delta, "\n"), COLORS.get(delta.verdict, ""))
         grid.add_row(*map(_cell, cells), verdict)
     return grid
@@ -169,7 +178,7 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
     longest = max(len(name) for each in slices for name in each.deltas)
     grid.add_column(styled_text(slices.key, limit=NAME_LIMIT), overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
     for side in (comparison.a, comparison.b):
-        grid.add_column(styled_text(side, limit=NAME_LIMIT), justify="right", overflow="fold")
+        grid.add_column(_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
     for title in ("Difference", "p, n"):
         grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
@@ -229,20 +238,20 @@ def _markdown_slices(comparison: Comparison) -> list[str]:
 
 def _format_sides(delta: MetricDelta) -> Iterator[str]:
     for number, interval in ((delta.a, delta.a_interval), (delta.b, delta.b_interval)):
-        interval_line = f"\n{_format_interval(interval, delta.kind)}" if interval else ""
-        yield _format_value(number, delta.kind) + interval_line
+        interval_line = f"\n{_format_interval(interval, delta.kind, delta.name)}" if interval else ""
+        yield _format_value(number, delta.kind, delta.name) + interval_line
 
 
-def _format_value(number: float | None, kind: Kind) -> str:
-    if number is None or kind != "number":
-        return format_value(number, kind)
+def _format_value(number: float | None, kind: Kind, metric: str) -> str:
+    if number is None or kind != "number" or is_cost(metric):
+        return format_value(number, kind, metric)
     return f"{number:,.0f}" if 100 <= abs(number) < 1e9 else f"{number:.3g}"
 
 
-def _format_interval(interval: Interval, kind: Kind) -> str:
+def _format_interval(interval: Interval, kind: Kind, metric: str) -> str:
     if kind != "number":
         return format_range(interval, kind)
-    low, high = (_format_value(end, kind) for end in interval)
+    low, high = (_format_value(end, kind, metric) for end in interval)
     # Allow a long interval to break at a space.
     is_compact = interval[0] >= 0 and len(low) + len(high) < MAX_COMPACT_INTERVAL
     return f"{low}–{high}" if is_compact else f"{low} to {high}"
@@ -257,8 +266,8 @@ def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
         return f"{delta.percentage:+.1f}%{interval}"
     if delta.absolute is None:
         return DASH
-    interval = f"{separator}{format_changes(delta.interval, delta.kind)}" if delta.interval else ""
-    return f"{format_change(delta.absolute, delta.kind)}{change_unit(delta.kind)}{interval}"
+    interval = f"{separator}{format_changes(delta.interval, delta.kind, delta.name)}" if delta.interval else ""
+    return f"{format_change(delta.absolute, delta.kind, metric=delta.name)}{change_unit(delta.kind)}{interval}"
 
 
 def _format_effect(g: float | None) -> str:
@@ -273,18 +282,16 @@ def _format_verdict(delta: MetricDelta, separator: str = ", ") -> str:
     return f"{delta.verdict}{more_samples_text}"
 
 
-def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
-    if not comparison.flips or limit < 1:
+def _flip_lines(comparison: Comparison, limit: int, width: int) -> Iterator[RenderableType]:
+    flips = select_flips(comparison.flips, limit)
+    if not flips:
         return
-    flips = comparison.flips[:limit]
     yield ""
     yield styled_text(_count_flips(comparison, len(flips)), "bold")
-    ids = [single_line(flip.sample_id, ID_LIMIT) for flip in flips]
-    width = min(ID_LIMIT, max(map(len, ids)))
-    for flip, sample_id in zip(flips, ids, strict=True):
-        direction = "lost" if flip.lost else "won"
-        scores = f"{_format_score(flip.b)} → {_format_score(flip.a)}"
-        yield styled_text(f"  {direction:<4}  {sample_id:<{width}}  {scores}")
+    for text, style in flip_lines(list_flips(comparison, flips), width):
+        yield styled_text(text, style)
+    if hidden_count := len(comparison.flips) - len(flips):
+        yield from map(styled_text, more_lines(more_flips(comparison, hidden_count), width))
     commands = inspection_commands(comparison, flips[0])
     if commands:
         yield styled_text("To inspect a sample:", "dim")
@@ -294,15 +301,12 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
 
 def _count_flips(comparison: Comparison, shown_count: int) -> str:
     limit = f"; the {'worst' if comparison.lost else 'first'} {shown_count:,}"
+    evaluator = f" {comparison.flips_of}" if comparison.flips_of else ""
     return (
-        f"{format_count(len(comparison.lost), 'sample')} passed only in {comparison.b} (lost), "
+        f"{format_count(len(comparison.lost), 'sample')} passed{evaluator} only in {comparison.b} (lost), "
         f"{len(comparison.won):,} only in {comparison.a} (won); "
         f"score of {comparison.b} → {comparison.a}{'' if shown_count == len(comparison.flips) else limit}:"
     )
-
-
-def _format_score(score: float | None) -> str:
-    return DASH if score is None else f"{score:.2f}"
 
 
 def _unmatched_notes(comparison: Comparison) -> Iterator[str]:
@@ -351,21 +355,15 @@ def _markdown_row(delta: MetricDelta) -> list[str]:
 
 
 def _markdown_flips(comparison: Comparison, limit: int) -> list[str]:
-    flips = comparison.flips[: max(0, limit)]
+    flips = select_flips(comparison.flips, limit)
     if not flips:
         return []
-    rows = [
-        [
-            single_line(flip.sample_id, ID_LIMIT),
-            "lost" if flip.lost else "won",
-            _format_score(flip.b),
-            _format_score(flip.a),
-        ]
-        for flip in flips
+    hidden_count = len(comparison.flips) - len(flips)
+    return [
+        escape_untrusted(single_line(_count_flips(comparison, len(flips)), LINE_LIMIT)),
+        *flip_blocks(list_flips(comparison, flips)),
+        *([escape_untrusted(more_flips(comparison, hidden_count))] if hidden_count else []),
     ]
-    scores = (f"Score of {single_line(name, NAME_LIMIT)}" for name in (comparison.b, comparison.a))
-    table = markdown_table(("Sample", "Change", *scores), rows)
-    return [escape_untrusted(_count_flips(comparison, len(flips))), disable_links(table)]
 
 
 def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
@@ -380,12 +378,12 @@ def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
     for title in (ranking.field, "95% interval", "n", "Ranks", "P(first)"):
         grid.add_column(styled_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
     for place in ranking.places:
-        grid.add_row(*map(_cell, _ranking_cells(place, kind)))
+        grid.add_row(*map(_cell, _ranking_cells(place, kind, ranking.field)))
     yield grid
     yield styled_text(RANKING_LEGEND, "dim")
 
 
-def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
+def _ranking_cells(place: RankedPlace, kind: Kind, field: str) -> tuple[str, ...]:
     missing = f" ({place.missing:,} missing)" if place.missing else ""
     low, high = place.ranks or (None, None)
     ranks = DASH if low is None else f"{low}" if low == high else f"{low} to {high}"
@@ -393,12 +391,16 @@ def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
     return (
         str(place.rank) if place.value is not None else DASH,
         place.configuration,
-        format_value(place.value, kind),
-        format_range(place.interval, kind),
+        format_value(place.value, kind, field),
+        format_range(place.interval, kind, field),
         f"{place.n:,}{missing}",
         ranks,
         chance,
     )
+
+
+def _break(name: str, width: int) -> str:
+    return "\n".join(break_name(single_line(name, NAME_LIMIT), width))
 
 
 def _cell(content: str, style: str = "") -> Text:

@@ -6,11 +6,10 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from math import floor, log10
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.records import codec
-from proctor.records.formatting import format_count
+from proctor.records.formatting import format_cost, format_count, format_estimate
 from proctor.records.metric import MetricValue
 
 if TYPE_CHECKING:
@@ -25,9 +24,14 @@ _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+def to_text(value: Any) -> str:
+    """Return a string unchanged, and any other value as JSON."""
+    return value if isinstance(value, str) else codec.to_text(value)
+
+
 def excerpt(value: Any, limit: int) -> str:
     """Return a value as text of about `limit` characters; line breaks are preserved."""
-    text = value if isinstance(value, str) else codec.to_text(value)
+    text = to_text(value)
     hidden_count = len(text) - limit
     if hidden_count > 0:
         text = f"{text[:limit]}… ({format_count(hidden_count, 'more character')})"
@@ -44,19 +48,121 @@ def single_line(value: Any, limit: int) -> str:
     return " ⏎ ".join(text.strip() for text in excerpt(value, limit).strip().split("\n"))
 
 
+def shorten_lines(value: Any, limit: int, lines: int) -> str:
+    """Return the start and the end of a text, about `limit` characters on at most `lines` lines."""
+    text = to_text(value)
+    if len(text) > limit:
+        tail = limit // 3
+        hidden_count = len(text) - limit
+        text = f"{text[: limit - tail]}\n… ({format_count(hidden_count, 'character')}) …\n{text[-tail:]}"
+    rows = excerpt(text, len(text)).strip("\n").split("\n")
+    if (hidden_count := len(rows) - lines) > 0:
+        tail = lines // 3
+        rows = [*rows[: lines - tail], f"… ({format_count(hidden_count, 'line')}) …", *rows[-tail:]]
+    return "\n".join(rows)
+
+
+def wrap_lines(text: str, width: int) -> list[str]:
+    """Break one line of text at spaces into lines of at most `width` columns; longer words are broken.
+
+    >>> wrap_lines("to be or not to be", 8)
+    ['to be or', 'not to', 'be']
+    """
+    from rich.cells import chop_cells
+
+    lines: list[str] = []
+    current = ""
+    for word in text.split(" "):
+        extended = f"{current} {word}" if current else word
+        if cell_width(extended) <= width:
+            current = extended
+            continue
+        lines += [current] if current else []
+        *full, current = chop_cells(word, width) or [""]
+        lines += full
+    return [*lines, current] if current or not lines else lines
+
+
+def fold_text(text: str, width: int, lines: int) -> list[str]:
+    """Return a text on at most `lines` lines of `width` columns: its start and its end, and about how much is hidden.
+
+    >>> fold_text("to be or not to be, that is the question, whether it is nobler in the mind", 30, 2)
+    ['to be or … (≈ 40 characters) …', 'it is nobler in the mind']
+    """
+    size = 3 * width * lines
+    is_long = len(text) > 2 * size
+    start = single_line(text[:size] if is_long else text, len(text))
+    rows = wrap_lines(start, width)
+    if len(rows) <= lines and not is_long:
+        return rows
+    end = single_line(text[-size:], size) if is_long else start
+    # Leave out the start of the last line, not its end.
+    last = wrap_lines(end[::-1], width)[0][::-1]
+    *head, row = rows[: lines - 1]
+    hidden_count = len(text) - sum(len(each) + 1 for each in (*head, row, last))
+    while row:
+        shown = f"{row} … (≈ {format_estimate(max(1, hidden_count))} characters) …"
+        if cell_width(shown) <= width:
+            return [*head, shown, last]
+        shorter = row.rpartition(" ")[0] or row[:-1]
+        hidden_count += len(row) - len(shorter)
+        row = shorter
+    return [*head, "…", last]
+
+
+# Names are broken after these characters, and before a dot.
+_NAME_PARTS = re.compile(r"\.?[^._\-/:@ ]*[_\-/:@ ]*")
+
+
+def break_name(name: str, width: int) -> list[str]:
+    """Break a name at its joints into lines of at most `width` columns; longer parts are broken anywhere.
+
+    >>> break_name("semantic_similarity.pass_rate", 20)
+    ['semantic_similarity', '.pass_rate']
+    """
+    from rich.cells import chop_cells
+
+    lines = [""]
+    for part in filter(None, _NAME_PARTS.findall(name)):
+        for piece in chop_cells(part, width) if cell_width(part.rstrip()) > width else [part]:
+            if cell_width(f"{lines[-1]}{piece}".rstrip()) <= width:
+                lines[-1] += piece
+            else:
+                lines.append(piece)
+    return [line.strip() for line in lines if line.strip()] or [name]
+
+
+def join_facts(facts: Sequence[str], width: int) -> list[str]:
+    """Join facts with dots, and break lines between facts if possible."""
+    lines: list[str] = []
+    for fact in facts:
+        joined = f"{lines[-1]} · {fact}" if lines else fact
+        if lines and cell_width(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines.append(fact)
+    return lines
+
+
+def cell_width(text: str) -> int:
+    """Return the number of terminal columns of a text."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def hanging_lines(start: str, lines: Sequence[str]) -> list[str]:
+    """Put `start` before the first line and indent the others by its width."""
+    indent = " " * cell_width(start)
+    return [(indent if number else start) + line for number, line in enumerate(lines)]
+
+
 def format_percent(value: float) -> str:
     """Format a share as a percentage; only an exact 1 is 100.0% and only an exact 0 is 0.0%."""
     text = f"{100 * value:.1f}%"
     if text == "100.0%" and value < 1:
         return ">99.9%"
     return "<0.1%" if text == "0.0%" and value > 0 else text
-
-
-def format_cost(value: float) -> str:
-    """Format an amount in US dollars with at least two significant digits."""
-    size = abs(value)
-    decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
-    return f"{'-' if value < 0 else ''}${size:,.{decimals}f}"
 
 
 def format_metric(metric: MetricValue) -> str:

@@ -45,13 +45,18 @@ class ReportFormat(NamedTuple):
 
     def save(self, report: EvalReport, folder: Path, verdict: str = "") -> Path:
         """Write the report to its file in a folder and return the path."""
-        path, reporter = folder / self.file_name, self._create_reporter(verdict)
+        path = folder / self.file_name
+        self.write(report, path, verdict)
+        return path
+
+    def write(self, report: EvalReport, path: Path, verdict: str = "") -> None:
+        """Write the report to a file."""
+        reporter = self._create_reporter(verdict)
         if hasattr(reporter, "save"):
-            folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._call(lambda: reporter.save(report, path), report)
         else:
             write_file(path, [self.render(report, verdict).encode(errors="replace")])
-        return path
 
     def _create_reporter(self, verdict: str) -> Any:
         accepts_verdict = callable(self.plugin) and "verdict" in inspect.signature(self.plugin).parameters

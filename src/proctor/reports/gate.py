@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from proctor.records.comparison import Flip
+from proctor.records.comparison import share_limit
 from proctor.records.formatting import (
     DASH,
     add_clusters,
@@ -21,10 +22,11 @@ from proctor.records.formatting import (
 )
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
+from proctor.reports.flips import ShownFlip, describe_flip, flip_blocks, flip_lines, list_flips, more_flips, more_lines
 from proctor.reports.format import disable_links, escape_untrusted, markdown_table, single_line
+from proctor.reports.junit import xml_text
 
 FLIPS_SHOWN = 5
-FLIPS_IN_MARKDOWN = 20
 FLIPS_IN_JUNIT = 50
 LINE_LIMIT, NAME_LIMIT = 500, 100
 COLUMNS = ("Check", "Verdict", "Run", "Baseline", "Difference (95% interval)", "Margin", "Samples")
@@ -33,8 +35,6 @@ HEADINGS = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
 Inconclusive = Literal["code", "pass", "fail"]
 
 _NOT_IN_NAMES = re.compile(r"[^\w.@-]+")
-# XML 1.0 forbids these characters even in escaped form.
-_FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_gate(result: GateResult, *, width: int = 80) -> str:
@@ -63,11 +63,11 @@ def describe_check(check: Check) -> str:
     samples = format_count(check.n, "sample")
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
-    baseline = format_value(check.baseline, check.kind)
+    baseline = format_value(check.baseline, check.kind, check.name)
     facts = [
-        f"{check.name} {format_value(check.value, check.kind)} vs. {baseline}",
+        f"{check.name} {format_value(check.value, check.kind, check.name)} vs. {baseline}",
         _format_difference(check, "95% interval "),
-        f"margin {format_change(check.margin, check.kind, sign='')}",
+        f"margin {_format_margin(check)}",
         add_clusters(samples, check.clusters),
         *_missing_samples(check),
     ]
@@ -112,53 +112,72 @@ def _check_cells(check: Check) -> list[str]:
     return [
         single_line(check.name + configuration, NAME_LIMIT),
         check.verdict,
-        format_value(check.value, check.kind),
-        format_value(check.baseline, check.kind),
+        format_value(check.value, check.kind, check.name),
+        format_value(check.baseline, check.kind, check.name),
         DASH if check.difference is None else _format_difference(check),
-        DASH if check.margin is None else format_change(check.margin, check.kind, sign="") + change_unit(check.kind),
+        DASH if check.margin is None else _format_margin(check) + change_unit(check.kind),
         add_clusters(samples, check.clusters),
     ]
 
 
+def _format_margin(check: Check) -> str:
+    return format_change(check.margin, check.kind, sign="", metric=check.name)
+
+
 def _format_difference(check: Check, label: str = "") -> str:
-    text = f"{format_change(check.difference, check.kind)}{change_unit(check.kind)}"
-    return text if check.interval is None else f"{text} ({label}{format_changes(check.interval, check.kind)})"
+    text = f"{format_change(check.difference, check.kind, metric=check.name)}{change_unit(check.kind)}"
+    if check.interval is None:
+        return text
+    return f"{text} ({label}{format_changes(check.interval, check.kind, check.name)})"
 
 
 def _flip_lines(result: GateResult, width: int) -> Iterator[str]:
-    if not result.lost:
+    shown, hidden_count = _select_flips(result)
+    if not shown:
         return
     yield ""
-    yield _count_flips(result, FLIPS_SHOWN)
-    for name, scores in _lost_samples(result, FLIPS_SHOWN):
-        yield f"  {name}  {scores}"
-    sample = shlex.quote(single_line(result.lost[0][1].sample_id, NAME_LIMIT))
+    yield _count_flips(result, len(shown), hidden_count)
+    yield from (text for text, _ in flip_lines(shown, width))
+    if hidden_count:
+        yield from more_lines(_more_flips(result, hidden_count), width)
+    sample = shlex.quote(single_line(shown[0].flip.sample_id, NAME_LIMIT))
     yield from _wrap(f"To inspect a sample: proctor show {result.run_id} --sample {sample}", width)
 
 
 def _flip_blocks(result: GateResult) -> Iterator[str]:
-    if result.lost:
-        rows = _lost_samples(result, FLIPS_IN_MARKDOWN)
-        table = disable_links(markdown_table(("Lost sample", "Score"), rows))
-        title = _count_flips(result, FLIPS_IN_MARKDOWN)
-        yield f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
+    shown, hidden_count = _select_flips(result)
+    if shown:
+        title = _count_flips(result, len(shown), hidden_count)
+        more = [escape_untrusted(_more_flips(result, hidden_count))] if hidden_count else []
+        blocks = "\n\n".join([*flip_blocks(shown), *more])
+        yield f"<details><summary>{title}</summary>\n\n{blocks}\n\n</details>"
 
 
-def _lost_samples(result: GateResult, limit: int) -> Iterator[tuple[str, str]]:
+def _select_flips(result: GateResult, limit: int = FLIPS_SHOWN) -> tuple[list[ShownFlip], int]:
+    """Return the worst flips of all configurations, lost samples first, and the number of the others."""
     has_configurations = len(result.comparisons) > 1
-    for side, flip in result.lost[:limit]:
-        name = f"{side}: {flip.sample_id}" if has_configurations else flip.sample_id
-        yield single_line(name, NAME_LIMIT), _format_scores(flip)
+    flips = [
+        shown
+        for comparison in result.comparisons
+        for shown in list_flips(comparison, comparison.flips, prefix=f"{comparison.a}: " if has_configurations else "")
+    ]
+    flips.sort(key=lambda shown: (not shown.flip.lost, shown.flip.change, shown.new_name, shown.flip.sample_id))
+    lost, won = ([shown for shown in flips if shown.flip.lost is is_lost] for is_lost in (True, False))
+    lost_count, won_count = share_limit(len(lost), len(won), limit)
+    return [*lost[:lost_count], *won[:won_count]], len(flips) - lost_count - won_count
 
 
-def _count_flips(result: GateResult, limit: int) -> str:
-    lost = len(result.lost)
-    worst = f"; the {limit} worst" if lost > limit else ""
-    return f"{format_count(lost, 'sample')} lost, {result.won:,} won{worst}"
+def _more_flips(result: GateResult, hidden_count: int) -> str:
+    if len(result.comparisons) == 1:
+        return more_flips(result.comparisons[0], hidden_count)
+    names = f"{shlex.quote(result.run_id)} {shlex.quote(result.baseline)}"
+    most = max(len(comparison.flips) for comparison in result.comparisons)
+    return single_line(f"… and {hidden_count:,} more: proctor compare {names} --flips {most}", LINE_LIMIT)
 
 
-def _format_scores(flip: Flip) -> str:
-    return " → ".join(DASH if score is None else f"{score:.3g}" for score in (flip.b, flip.a))
+def _count_flips(result: GateResult, shown_count: int, hidden_count: int) -> str:
+    worst = f"; the {f'{shown_count} worst' if result.lost else f'first {shown_count}'}" if hidden_count else ""
+    return f"{format_count(len(result.lost), 'sample')} lost, {result.won:,} won{worst}"
 
 
 def _title_suffix(name: str) -> str:
@@ -195,23 +214,24 @@ def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusiv
         suite.set("timestamp", run.started_at.strftime("%Y-%m-%dT%H:%M:%S"))
     for check, verdict in zip(result.checks, verdicts, strict=True):
         case = _junit_case(suite, check.name, result.name, check.configuration)
-        message = _xml_text(check.sentence)
+        message = xml_text(check.sentence)
         if verdict == "fail":
             failure = ET.SubElement(case, "failure", {"message": message, "type": "gate"})
-            failure.text = _xml_text(describe_check(check))
+            failure.text = xml_text(describe_check(check))
         elif verdict == "inconclusive":
             ET.SubElement(case, "skipped", {"message": f"inconclusive: {message}"})
         else:
             ET.SubElement(case, "system-out").text = message
-    hidden_count = len(result.lost) - FLIPS_IN_JUNIT
+    lost = [shown for shown in _select_flips(result, sys.maxsize)[0] if shown.flip.lost]
+    hidden_count = len(lost) - FLIPS_IN_JUNIT
     lines = [
         result.answer,
-        *(f"lost: {flip.sample_id}" for _, flip in result.lost[:FLIPS_IN_JUNIT]),
+        *map(describe_flip, lost[:FLIPS_IN_JUNIT]),
         *([f"… and {hidden_count:,} more"] if hidden_count > 0 else []),
         *(f"warning: {warning}" for warning in result.warnings),
         *(f"note: {note}" for note in result.notes),
     ]
-    ET.SubElement(suite, "system-out").text = _xml_text("\n".join(lines))
+    ET.SubElement(suite, "system-out").text = xml_text("\n".join(lines))
     return _xml_bytes(root)
 
 
@@ -221,27 +241,23 @@ def render_error_junit(message: str, error_type: str, name: str = "") -> bytes:
     root, suite = _junit_suite(name, counts)
     case = _junit_case(suite, "decided", name)
     first_line = message.partition("\n")[0]
-    error = ET.SubElement(case, "error", {"message": _xml_text(first_line), "type": _xml_text(error_type)})
-    error.text = _xml_text(message)
+    error = ET.SubElement(case, "error", {"message": xml_text(first_line), "type": xml_text(error_type)})
+    error.text = xml_text(message)
     return _xml_bytes(root)
 
 
 def _junit_suite(name: str, counts: dict[str, str]) -> tuple[ET.Element, ET.Element]:
     root = ET.Element("testsuites", {"name": "proctor gate", **counts})
-    title = _xml_text(f"proctor gate {name}".strip())
+    title = xml_text(f"proctor gate {name}".strip())
     return root, ET.SubElement(root, "testsuite", {"name": title, **counts})
 
 
 def _junit_case(suite: ET.Element, name: str, *groups: str) -> ET.Element:
     class_name = ".".join(group for group in ("gate", *groups) if group)
-    attributes = {"classname": _xml_text(class_name), "name": _xml_text(name), "time": "0"}
+    attributes = {"classname": xml_text(class_name), "name": xml_text(name), "time": "0"}
     return ET.SubElement(suite, "testcase", attributes)
 
 
 def _xml_bytes(root: ET.Element) -> bytes:
     ET.indent(root)
     return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
-
-
-def _xml_text(text: str) -> str:
-    return _FORBIDDEN_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -28,6 +28,7 @@ from proctor.reports.format import (
 
 METRIC_COLUMNS = ("Metric", "Value", "95% interval", "n", "Missing")
 PERCENTILE_NAMES = {"p50": "P50 (Median)"}
+INTERVALS = "95% intervals in parentheses."
 VALUE_LIMIT, LINE_LIMIT, NAME_LIMIT = 1000, 300, 100
 FLIPS_SHOWN = 3
 
@@ -111,10 +112,7 @@ def _metrics(report: EvalReport) -> list[str]:
     if len(report.by_configuration) < 2:
         return ["## Overall Metrics", *_metric_table(report.metrics)]
     # Metrics over several configurations together would be meaningless.
-    blocks = ["## Overall Metrics"]
-    for name, metrics in report.by_configuration.items():
-        blocks += [f"### Configuration: {_name(name)}", *_metric_table(metrics)]
-    return blocks
+    return ["## Overall Metrics", *_configuration_table(summary.metrics_by_configuration(report))]
 
 
 def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
@@ -129,25 +127,73 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
         ]
         for name, value in shown_metrics.items()
     ]
-    notes = [(name, bounds) for name, value in shown_metrics.items() if (bounds := format_bounds(value))]
-    notes += [(names, note) for note, names in summary.collect_notes(shown_metrics).items()]
+    return [markdown_table(METRIC_COLUMNS, rows), *_metric_notes({"": shown_metrics})]
+
+
+def _configuration_table(tables: Mapping[str, Mapping[str, MetricValue]]) -> list[str]:
+    """Return the configurations side by side: value, interval, and the number of samples where it is unusual."""
+    sizes = {
+        configuration: summary.describe_size(metrics["pass_rate"]) if "pass_rate" in metrics else ""
+        for configuration, metrics in tables.items()
+    }
+    titles = [
+        f"{single_line(configuration, NAME_LIMIT)}{f' ({size})' if size else ''}"
+        for configuration, size in sizes.items()
+    ]
+    rows = []
+    for name in dict.fromkeys(name for metrics in tables.values() for name in metrics):
+        cells = [_describe_metric(metrics.get(name), sizes[each]) for each, metrics in tables.items()]
+        rows.append([single_line(name, NAME_LIMIT), *cells])
+    return [markdown_table(("Metric", *titles), rows), *_metric_notes(tables), INTERVALS]
+
+
+def _describe_metric(metric: MetricValue | None, usual_size: str) -> str:
+    if metric is None:
+        return DASH
+    interval = f" ({format_interval(metric)})" if metric.interval else ""
+    size = summary.describe_size(metric)
+    return f"{format_metric(metric)}{interval}{'' if size == usual_size else f', {size}'}"
+
+
+def _metric_notes(tables: Mapping[str, Mapping[str, MetricValue]]) -> list[str]:
+    notes: dict[tuple[str, str], None] = {}
+    for configuration, metrics in tables.items():
+        prefix = f"{configuration}: " if configuration else ""
+        for name, value in metrics.items():
+            if bounds := format_bounds(value):
+                notes[prefix + name, bounds] = None
+        notes |= dict.fromkeys((names, note) for note, names in summary.collect_notes(metrics).items())
     bullets = [markdown_bullet(single_line(names, LINE_LIMIT), single_line(note, LINE_LIMIT)) for names, note in notes]
-    return [markdown_table(METRIC_COLUMNS, rows), *(["\n".join(bullets)] if bullets else [])]
+    return ["\n".join(bullets)] if bullets else []
 
 
 def _distributions(report: EvalReport) -> list[str]:
     blocks = []
     has_configurations = len(report.by_configuration) > 1
     for evaluator, percentiles in summary.score_distributions(report.metrics).items():
-        bullets = [
-            markdown_bullet(PERCENTILE_NAMES.get(name, name.upper()), format_metric(value))
-            for name, value in percentiles.items()
+        if summary.has_binary_scores(report, evaluator):
+            # The percentiles of yes-or-no scores say less than the pass rate.
+            continue
+        title = f"## Score Distribution ({_name(evaluator)})"
+        if not has_configurations:
+            bullets = [
+                markdown_bullet(PERCENTILE_NAMES.get(name, name.upper()), format_metric(value))
+                for name, value in percentiles.items()
+            ]
+            blocks += [title, "\n".join(bullets)]
+            continue
+        spreads = [
+            summary.score_distributions(metrics).get(evaluator, {}) for metrics in report.by_configuration.values()
         ]
-        for configuration, metrics in report.by_configuration.items() if has_configurations else ():
-            spread = summary.score_distributions(metrics).get(evaluator, {})
-            text = ", ".join(f"{name.upper()} {format_metric(value)}" for name, value in spread.items())
-            bullets.append(markdown_bullet(single_line(configuration, NAME_LIMIT), text or DASH))
-        blocks += [f"## Score Distribution ({_name(evaluator)})", "\n".join(bullets)]
+        rows = [
+            [
+                PERCENTILE_NAMES.get(name, name.upper()),
+                *(format_metric(spread[name]) if name in spread else DASH for spread in spreads),
+            ]
+            for name in percentiles
+        ]
+        titles = [single_line(configuration, NAME_LIMIT) for configuration in report.by_configuration]
+        blocks += [title, markdown_table(("Percentile", *titles), rows)]
     return blocks
 
 

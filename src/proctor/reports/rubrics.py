@@ -16,12 +16,12 @@ import msgspec
 
 from proctor.comparison.report import EvalReport
 from proctor.records import codec
-from proctor.records.formatting import format_count
+from proctor.records.formatting import format_cost, format_count
 from proctor.records.rubric import Column, Columns, compute_total, read_run_columns
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import EvalResult
-from proctor.reports.format import format_cost, single_line
+from proctor.reports.format import single_line
 
 FORMAT_VERSION = "1.0"
 FAILED, SKIPPED = "evaluation_failed", "skipped"

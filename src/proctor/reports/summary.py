@@ -11,7 +11,7 @@ from proctor.records.results import Counts
 from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
-from proctor.reports.format import format_interval, format_percent
+from proctor.reports.format import format_interval, format_missing, format_percent
 
 ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
@@ -145,6 +145,17 @@ def score_distributions(metrics: Mapping[str, MetricValue]) -> dict[str, dict[st
     return distributions
 
 
+def has_binary_scores(report: EvalReport, evaluator: str) -> bool:
+    """True if every score of an evaluator is 0 or 1."""
+    values = set(report.results.column(evaluator).values)
+    return bool(values) and values <= {0.0, 1.0}
+
+
+def describe_size(metric: MetricValue) -> str:
+    """Describe how many samples a metric has, and how many are missing."""
+    return f"n = {metric.n:,}{f', {format_missing(metric)}' if metric.missing else ''}"
+
+
 def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
     """Return the metrics that a table shows: without score percentiles and unmeasured quantities."""
     return {
@@ -152,6 +163,13 @@ def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
         for name, metric in metrics.items()
         if not is_distribution(metric) and (metric.n or not metric.unit)
     }
+
+
+def metrics_by_configuration(report: EvalReport) -> dict[str, dict[str, MetricValue]]:
+    """Return the metrics that a table shows by configuration; the name of a single configuration is empty."""
+    if len(report.by_configuration) < 2:
+        return {"": table_metrics(report.metrics)}
+    return {name: table_metrics(metrics) for name, metrics in report.by_configuration.items()}
 
 
 def drop_redundant_metrics(tables: Mapping[str, Mapping[str, MetricValue]]) -> dict[str, dict[str, MetricValue]]:

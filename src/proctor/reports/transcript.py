@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from proctor.records import codec, session_events
+from proctor.records.formatting import format_cost
 from proctor.records.model import render_content, render_value, summarize_data
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult
-from proctor.reports.format import excerpt, format_cost, single_line
+from proctor.reports.format import excerpt, single_line
 
 TEXT_LIMIT = 4_000
 RESULT_LIMIT = 1_000

@@ -10,6 +10,7 @@ import msgspec
 
 from proctor.comparison.compare import COMBINED_METRICS, compare_all, describe_incomplete_run, find_evaluator_changes
 from proctor.comparison.coverage import compute_coverage
+from proctor.comparison.flips import FLIP_TEXTS, add_flip_texts
 from proctor.comparison.ranking import RankingEntry
 from proctor.comparison.ranking import rank as rank_values
 from proctor.comparison.report import EvalReport
@@ -72,15 +73,11 @@ def compare(
     for side in (first, second):
         if len(side.configurations) != 1:
             side.report.side()  # Raises an error that lists the configurations.
+    sides = build_sides(first, second)
     [comparison] = compare_all(
-        [build_sides(first, second)],
-        metrics=metrics,
-        better=better,
-        min_difference=min_difference,
-        accept_changes=accept_changes,
-        by=by,
+        [sides], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes, by=by
     )
-    return comparison
+    return add_flip_texts(comparison, *sides)
 
 
 def add_custom_metrics(*runs: OpenedRun, custom_metrics: Sequence[Any]) -> tuple[OpenedRun, ...]:
@@ -96,14 +93,19 @@ def compare_configurations(
     metrics: Sequence[str] | None = None,
     min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
+    flips: int = FLIP_TEXTS,
     by: str | None = None,
 ) -> tuple[list[Comparison], tuple[str, ...]]:
-    """Compare every configuration that both runs have; also return configurations that only one run has."""
+    """Compare every configuration that both runs have; also return configurations that only one run has.
+
+    The first `flips` samples that pass on one side only have their texts.
+    """
     pairs, unpaired = pair_configurations(first, second)
     compared = [build_sides(*pair) for pair in pairs]
-    return compare_all(
+    comparisons = compare_all(
         compared, metrics=metrics, min_difference=min_difference, accept_changes=accept_changes, by=by
-    ), unpaired
+    )
+    return [add_flip_texts(found, *pair, flips) for found, pair in zip(comparisons, compared, strict=True)], unpaired
 
 
 def pair_configurations(

@@ -272,4 +272,4 @@ def test_html_may_contain_text_that_looks_like_a_tag() -> None:
 
 
 def test_a_format_does_not_block_the_loop() -> None:
-    assert attach(format_compliance("markdown")).mode == "thread"
+    assert attach(format_compliance("markdown")).mode == "compute"

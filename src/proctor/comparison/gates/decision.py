@@ -14,10 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.comparison import describe
-from proctor.comparison.compare import COMBINED_METRICS, compare, compare_all
+from proctor.comparison.compare import COMBINED_METRICS, compare_all
 from proctor.comparison.contents import mark_different_samples, unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
 from proctor.comparison.evidence import Evidence
+from proctor.comparison.flips import add_flip_texts
 from proctor.comparison.gates import thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
@@ -345,6 +346,7 @@ def decide(
         *_check_thresholds(report, config),
         *_check_flips(pairs, comparisons, config),
     ]
+    comparisons = [add_flip_texts(found, *pair) for found, pair in zip(comparisons, pairs, strict=True)]
     return conclude_gate(checks, comparisons, report, pairs, baseline=baseline, notes=notes)
 
 
@@ -577,18 +579,3 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], confi
         check = apply_coverage_limit(check, STRICT_PASS_RATE, run, base, config.max_missing)
         check = apply_unmatched_limit(check, comparison, run, accept_changes=config.accept_changes)
         yield apply_cache_limit(check, run.results, run.run)
-
-
-def require_known_metrics(config: GateConfig, baseline: Iterable[Side]) -> None:
-    """Raise `ConfigError` for a metric that the baseline does not have, before the run costs money."""
-    for side in baseline:
-        requested = request_metrics(side, side, config.metrics, estimate=False)
-        comparison = compare(*requested, better=config.better)
-        for name, share in config.metrics.items():
-            convert_margin(find_delta(comparison, name, [side]), share)
-
-
-def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
-    """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
-    margin_by_metric = margins or {thresholds.DEFAULT_METRIC: None}
-    return {name: margin if own is None else own for name, own in margin_by_metric.items()}

@@ -15,6 +15,7 @@ import msgspec
 from proctor.comparison.compare import compare
 from proctor.comparison.deltas import Pair
 from proctor.comparison.describe import describe_metric
+from proctor.comparison.flips import add_flip_texts
 from proctor.comparison.gates import decision
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
@@ -333,6 +334,7 @@ def conclude_early_gate(
     early = Early(gate.n, comparison.samples + len(comparison.only_a), planned_samples)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
+    shown = add_flip_texts(shown, new, old)
     return decision.conclude_gate([check], [shown], report, [pair], baseline=baseline, notes=notes, early=early)
 
 

@@ -1,0 +1,79 @@
+"""`proctor report`: write a stored run to a file, such as one HTML page."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from proctor.cli import options as cli
+from proctor.errors import ConfigError
+from proctor.reports.formats import ReportFormat, select_formats
+
+DEFAULT_FORMAT = "html"
+# The format of a file without --format.
+FORMATS_BY_ENDING = {
+    ".csv": "csv",
+    ".htm": "html",
+    ".html": "html",
+    ".json": "json",
+    ".md": "markdown",
+    ".txt": "text",
+    ".xml": "junit",
+}
+STDOUT = "-"
+
+
+@click.command("report")
+@click.argument("run", default="latest")
+@cli.option(
+    "--format NAME",
+    "Write this format: html, markdown, json, csv, junit, text, a plugin's name, or module:attribute; repeat for more. "
+    "Default: the format of the --output file, else html.",
+    multiple=True,
+    into="formats",
+)
+@cli.option("--output PATH", "Write to this file or folder; - prints the report. Default: this folder.", default=".")
+@cli.history_option
+def command(run: str, *, formats: tuple[str, ...], output: str, history: str | None) -> None:
+    """Write the report of a run to a file. RUN is an id, a name, or "latest" (the default); RUN@CONFIGURATION selects
+    one.
+
+    \b
+    proctor report                          write report.html
+    proctor report latest --output run.csv
+    proctor report main --format markdown --format junit --output reports
+    proctor report --format csv --output -  print it
+    """
+    from proctor.cli.outputs import OutputType, check_file, check_folder
+    from proctor.wiring.compare_runs import open_report
+    from proctor.wiring.open_history import open_history
+
+    selected = select_formats(formats or [FORMATS_BY_ENDING.get(Path(output).suffix.lower(), DEFAULT_FORMAT)])
+    paths = _choose_paths(selected, output)
+    for path, report_format in zip(paths, selected, strict=False):
+        check_folder(path.parent, "--output")
+        check_file(path, OutputType("a report", report_format.signature.encode()), "--output", history)
+    opened = open_report(run, open_history(history))
+    report = opened.report if opened.configuration is None else opened.report.for_configuration(opened.configuration)
+    if output == STDOUT:
+        click.echo(selected[0].render(report), nl=False)
+    for path, report_format in zip(paths, selected, strict=False):
+        report_format.write(report, path)
+        click.echo(f"wrote {path}")
+
+
+def _choose_paths(selected: list[ReportFormat], output: str) -> list[Path]:
+    """Return the file of each format; none if the report is printed."""
+    path = Path(output)
+    is_folder = path.is_dir() or output.endswith(("/", os.sep)) or not (path.suffix or path.exists())
+    if len(selected) > 1 and (output == STDOUT or not is_folder):
+        raise ConfigError(
+            f"{len(selected)} formats do not fit into one file",
+            where=f"--output {output}",
+            fix="name a folder: --output reports",
+        )
+    if output == STDOUT:
+        return []
+    return [path / report_format.file_name for report_format in selected] if is_folder else [path]

@@ -1,0 +1,108 @@
+"""A margin that equal results cannot pass is found before a run, and what fits is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.comparison.gates.decision import GateConfig, decide
+from proctor.comparison.gates.margins import NarrowMargin, add_margin_notes, find_narrow_margins
+from proctor.comparison.sides import Side
+
+
+def side(n: int, name: str = "main", clusters: int = 0) -> Side:
+    """A baseline with one failure in ten, a score of 0.7, and a latency."""
+    passes = {f"s{at}": float(at % 10 != 0) for at in range(n)}
+    tables = {"pass_rate": passes, "strict_pass_rate": passes, "latency_ms.mean": dict.fromkeys(passes, 12.0)}
+    groups = {name: f"c{at % clusters}" for at, name in enumerate(passes)} if clusters else None
+    return Side(name, tables, {"judge": dict.fromkeys(passes, 0.7)}, clusters=groups, samples=tuple(passes))
+
+
+@pytest.mark.parametrize(
+    ("n", "margin", "smallest", "samples"),
+    [
+        # Bonett and Price with no flips: z * sqrt(2 / (n + 2)) / sqrt(n + 2) = 2.7718 / (n + 2).
+        (50, 0.02, 2.7718 / 52, 137),
+        (50, 0.06, None, None),
+        (20, 0.10, 2.7718 / 22, 26),
+        (200, 0.02, None, None),
+        (200, 0.01, 2.7718 / 202, 276),
+    ],
+)
+def test_the_smallest_margin_of_a_rate(n: int, margin: float, smallest: float | None, samples: int | None) -> None:
+    """It is the worse end of the interval of two runs without any flip."""
+    found = find_narrow_margins(side(n), GateConfig({"strict_pass_rate": margin}))
+    if smallest is None:
+        assert found == []
+        return
+    [narrow] = found
+    assert (narrow.metric, narrow.n, narrow.samples) == ("strict_pass_rate", n, samples)
+    assert narrow.smallest == pytest.approx(smallest, abs=1e-4)
+
+
+def test_what_fits_does_pass() -> None:
+    """Equal runs are inconclusive at the narrow margin, and pass at the margin and the number that are offered."""
+    for n, margin, verdict in ((50, 0.02, "inconclusive"), (50, 0.06, "pass"), (137, 0.02, "pass")):
+        result = decide([(side(n, "new"), side(n))], GateConfig({"strict_pass_rate": margin}))
+        assert result.verdict == verdict
+
+
+def test_only_the_samples_of_the_run_count() -> None:
+    """A baseline of 500 samples helps nothing if the run has 50 of them."""
+    config = GateConfig({"strict_pass_rate": 0.02})
+    assert find_narrow_margins(side(500), config) == []
+    [narrow] = find_narrow_margins(side(500), config, {f"s{at}" for at in range(50)})
+    assert narrow.n == 50
+
+
+def test_scores_are_checked_and_other_numbers_are_not() -> None:
+    """Of 50 equal scores, 7.1% may be others (Wilson); nothing is known about the spread of latencies."""
+    metrics = {"judge": 0.02, "latency_ms.mean": 0.0, "latency_ms.p95": 0.0, "unknown": 0.0}
+    [narrow] = find_narrow_margins(side(50), GateConfig(metrics))
+    assert narrow.metric == "judge"
+    assert narrow.smallest == pytest.approx(0.0713, abs=1e-4)
+
+
+def test_clusters_and_groups_need_wider_margins() -> None:
+    """Ten clusters count like ten samples; two groups also differ by chance."""
+    config = GateConfig({"strict_pass_rate": 0.02})
+    [plain] = find_narrow_margins(side(50), config)
+    [clustered] = find_narrow_margins(side(50, clusters=10), config)
+    [grouped] = find_narrow_margins(side(50), GateConfig({"strict_pass_rate": 0.02}, unpaired=True))
+    assert plain.smallest < clustered.smallest
+    assert plain.smallest < grouped.smallest
+
+
+UNLESS = "unless the run is clearly better than its baseline; "
+
+
+@pytest.mark.parametrize(
+    ("narrow", "options", "text"),
+    [
+        (
+            NarrowMargin("strict_pass_rate", 0.02, 50, 0.0533, 137),
+            {},
+            "with 50 samples the smallest margin that can pass is about 6 points, "
+            + UNLESS
+            + "the margin of strict_pass_rate is 2 points. Fix: --margin 6%, or at least 140 samples",
+        ),
+        (
+            NarrowMargin("judge", 0.001, 500, 0.0055),
+            {"is_only_metric": False, "early": True},
+            "with 500 samples the smallest margin that can pass is more than 0.6 points, "
+            + UNLESS
+            + "the margin of judge is 0.1 points. Fix: --metric judge=0.6%",
+        ),
+    ],
+)
+def test_the_sentence(narrow: NarrowMargin, options: dict[str, bool], text: str) -> None:
+    """What is wrong, and the exact option to write."""
+    assert narrow.describe(**options) == text
+
+
+def test_an_inconclusive_gate_says_it_too() -> None:
+    """As a note, once; a gate that decides has none."""
+    config = GateConfig({"strict_pass_rate": 0.02})
+    for n, notes in ((50, 1), (200, 0)):
+        pairs = [(side(n, "new"), side(n))]
+        result = add_margin_notes(decide(pairs, config), pairs, config)
+        assert sum("smallest margin" in note for note in result.notes) == notes
