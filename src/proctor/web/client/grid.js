@@ -96,6 +96,11 @@ export class SampleGrid {
     this.head = h("div", { class: "row grid-head", role: "row", "aria-rowindex": "1" });
     this.body = h("div", { class: "grid-body", role: "rowgroup" });
     this.body.addEventListener("click", (event) => this.#onClick(event));
+    this.body.addEventListener("focusin", (event) => {
+      const row = event.target.closest("[data-row]");
+      if (row) this.selected = Number(row.dataset.row);
+      if (row) this.#markRows();
+    });
     this.table = h(
       "div",
       { class: "grid-table", role: "grid", "aria-label": this.name, "aria-multiselectable": "false" },
@@ -328,7 +333,7 @@ export class SampleGrid {
       limit = CARD_CONFIGURATIONS;
     } else {
       this.mode = (width - 280) / all.length >= TEXT_WIDTH ? "wide" : "marks";
-      if (this.mode === "marks") limit = Math.max(1, Math.floor((width - 260) / (MARK_WIDTH + 12)));
+      if (this.mode === "marks") limit = Math.max(1, Math.floor((width - 340) / (MARK_WIDTH + 12)));
     }
     this.shown = all.slice(0, limit);
     this.hiddenColumns = all.length - this.shown.length;

@@ -215,11 +215,19 @@ function columnMenu(view) {
 
 /** Leave out what all names have in common, for narrow columns. */
 export function shortenNames(names) {
-  if (names.length < 2) return names;
-  let start = 0;
-  while (names.every((name) => name[start] !== undefined && name[start] === names[0][start])) start += 1;
-  while (start > 0 && /[\p{L}\p{N}.]/u.test(names[0][start - 1])) start -= 1;
-  return start > 3 ? names.map((name) => `…${name.slice(start)}`) : names;
+  const start = countCommon(names);
+  const end = countCommon(names.map((name) => [...name].reverse().join("")));
+  const shortest = Math.min(...names.map((name) => name.length));
+  if (names.length < 2 || start + end < 4 || start + end >= shortest) return names;
+  return names.map((name) => `${start ? "…" : ""}${name.slice(start, name.length - end)}${end ? "…" : ""}`);
+}
+
+// Count the first characters that all names have in common, up to the start of a word or number.
+function countCommon(names) {
+  let count = 0;
+  while (names.every((name) => name[count] !== undefined && name[count] === names[0][count])) count += 1;
+  while (count > 0 && /[\p{L}\p{N}.]/u.test(names[0][count - 1])) count -= 1;
+  return count;
 }
 
 function hasNumbers(column) {

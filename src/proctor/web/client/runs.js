@@ -183,15 +183,15 @@ class RunsPage {
     const head = [
       ["Run"],
       ["Started"],
-      ["Dataset"],
+      ["Dataset", "", "dataset"],
       ["Configuration"],
       ["Pass rate", "share of results with a verdict that passed, with its 95% interval"],
       ["Score", "mean of the scores, from 0 to 1", "number"],
-      hasTokens && ["Tokens", "", "number"],
-      hasCost && ["Cost", "", "number"],
-      ["Earlier", "pass rate of the last runs of this name"],
+      hasTokens && ["Tokens", "", "number tokens"],
+      hasCost && ["Cost", "", "number cost"],
+      ["Earlier", "pass rate of the last runs of this name", "spark"],
       ["Time", "duration of the run", "number"],
-      hasCode && ["Code", "version of the code"],
+      hasCode && ["Code", "version of the code", "code"],
     ].filter(Boolean);
     const table = h(
       "table",
@@ -284,10 +284,10 @@ class RunsPage {
       "aria-label": `Compare ${name} of ${run.name}, ${formatTime(run.started_at)}`,
       onchange: (event) => this.#toggle(side, event.target.checked),
     });
-    const numeric = (metric) =>
+    const numeric = (metric, kind) =>
       h(
         "td",
-        { class: "number", "data-tip": metric ? describeMetric(metric) : null },
+        { class: `number ${kind}`, "data-tip": metric ? describeMetric(metric) : null },
         isNumber(metric?.value)
           ? formatValue(metric.value, {
               ...metric,
@@ -303,9 +303,9 @@ class RunsPage {
         source.home === "server" ? h("label", null, box, " ", h("bdi", null, name)) : h("bdi", null, name),
       ),
       h("td", { class: "rate", "data-tip": rate ? describeMetric(rate) : null }, renderRate(rate, run)),
-      numeric(metrics.mean_score),
-      columns.hasTokens && numeric(metrics.tokens),
-      columns.hasCost && numeric(metrics.cost),
+      numeric(metrics.mean_score, "score"),
+      columns.hasTokens && numeric(metrics.tokens, "tokens"),
+      columns.hasCost && numeric(metrics.cost, "cost"),
       h("td", { class: "spark" }, this.#sparkline(run, name)),
     ];
   }
