@@ -130,4 +130,4 @@ def test_other_objects_are_refused_with_the_possible_types(thing: Any, told: str
     """An object that yields no records is refused with a reason."""
     with pytest.raises(DatasetError, match=told) as caught:
         make_source(thing)
-    assert "pass a path, a Dataset, a list of records" in caught.value.fix
+    assert "pass a path, a Dataset, a data frame, a list of records" in caught.value.fix

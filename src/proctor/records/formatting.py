@@ -21,7 +21,7 @@ def format_cost(value: float, sign: str = "") -> str:
     """Format an amount in US dollars with at least two significant digits.
 
     >>> format_cost(0.000312), format_cost(12.5), format_cost(0.002, "+")
-    ('$0.0003', '$12.50', '+$0.0020')
+    ('$0.00031', '$12.50', '+$0.0020')
     """
     size = abs(value)
     decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
