@@ -353,7 +353,7 @@ function renderVerdict(delta) {
   const shape = { better: "passed", worse: "failed" }[delta.verdict];
   return append(h("span", { class: "verdict-cell", "data-tip": more ? `${delta.verdict}${more}` : null }), [
     shape && outcomeMark(shape, { label: false }),
-    shape && " ",
+    shape && "\u00a0",
     delta.verdict ?? "not enough evidence",
   ]);
 }
