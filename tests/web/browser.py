@@ -38,13 +38,16 @@ def serving(history: History, token: str | None = None) -> Iterator[str]:
 
 @contextmanager
 def open_browser() -> Iterator[Any]:
-    """A headless Chromium; the test is skipped if there is none."""
+    """A headless Chromium; the test is skipped if there is none, or if it cannot start."""
     path = next((found for found in map(shutil.which, NAMES) if found), None)
     if path is None:
         pytest.skip("no Chromium on the PATH, and it could not be installed")
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        except sync_api.Error as error:
+            pytest.skip(f"Chromium cannot be started on this machine: {str(error).splitlines()[0]}")
         try:
             yield browser
         finally:
