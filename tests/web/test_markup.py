@@ -18,7 +18,7 @@ from proctor.history.trends import trend
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Message, Session, ToolCall
+from proctor.records.session import Event, Message, Session, ToolCall
 from proctor.records.trial import Configuration, EvalResult, Failure, Trial
 from proctor.reports.formats import find_format
 from proctor.reports.trend import render_svg
@@ -33,7 +33,7 @@ def make_result(n: int, payload: str, configuration: str) -> EvalResult:
     sample = Sample(f"{n} {payload}", payload, payload, {payload: payload, "topic": payload, "tags": [payload]})
     if n % 10 == 9:
         return EvalResult(Trial(sample, error=Failure(payload, payload, payload), configuration=configuration))
-    events = [
+    events: list[Event] = [
         Message("system", payload),
         Message("user", [{"type": "text", "text": payload}, {"type": "image_url", "image_url": {"url": payload}}]),
         ToolCall(payload, {payload: payload}, result=payload, error=payload if n % 2 else None),
