@@ -30,6 +30,7 @@ SAME_EVERYWHERE = (
     "tests/rubrics",
     "tests/statistics/test_simulations.py",
     "tests/web/test_browser.py",
+    "tests/web/test_markup.py",
 )
 
 
