@@ -38,7 +38,7 @@ from proctor.errors import ConfigError
 @option("--metric NAME", "Compare only this metric; repeat for more.", multiple=True)
 @option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
 @option("--min-difference PERCENT", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
-@option("--accept-changes", "Compare runs whose evaluators differ.")
+@option("--accept-changes", "Compare runs whose evaluators or expected values differ.")
 @by_option
 @where_option
 @sample_tag_option

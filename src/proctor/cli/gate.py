@@ -72,7 +72,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
     type=cli.Choice(["code", "pass", "fail"]),
     default="code",
 )
-@cli.option("--accept-changes", "Allow evaluators or samples that differ from those of the baseline.")
+@cli.option("--accept-changes", "Allow evaluators, samples or expected values that differ from those of the baseline.")
 @cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
 @cli.option(
     "--max-missing N|P%",
