@@ -10,7 +10,13 @@ from proctor.comparison.report import EvalReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts, warn_ratings
+from proctor.metrics.warnings import (
+    warn_constant_judges,
+    warn_failed_parts,
+    warn_local_judges,
+    warn_missing_verdicts,
+    warn_ratings,
+)
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.results import Results
@@ -49,6 +55,7 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *_no_verdict_warnings(results, run, table),
         *_missing_field_warnings(results, run),
         *warn_missing_verdicts(results, run),
+        *warn_failed_parts(results, run),
         *warn_ratings(results, run),
         *warn_constant_judges(results, run),
         *warn_local_judges(run),

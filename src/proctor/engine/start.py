@@ -167,12 +167,12 @@ def identity_warnings(
     warnings = []
     if uncovered and evaluators is None:
         warnings.append(
-            f"target {run.target.name!r} depends on {'; '.join(uncovered)}: a change of it is not noticed by "
-            "resume, cache, workers or comparisons; set a version of the target when it changes"
+            f"target {run.target.name!r} depends on {'; '.join(uncovered)}: resume, cache, workers and comparisons "
+            "do not notice changes there; set a version of the target when it changes"
         )
     warnings += [
-        f"evaluator {spec.name!r} depends on {'; '.join(spec.uncovered)}: a change of it is not noticed by "
-        "resume or comparisons"
+        f"evaluator {spec.name!r} depends on {'; '.join(spec.uncovered)}: resume and comparisons do not notice "
+        "changes there"
         for spec in (run.evaluators if evaluators is None else evaluators)
         if spec.uncovered
     ]
