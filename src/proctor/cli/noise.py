@@ -43,8 +43,8 @@ def command(
     proctor noise latest
     proctor noise latest --metric correct.pass_rate --margin 3%
 
-    The noise of the agent shows in epochs (`proctor run --epochs 3`), that of the judge in repeated verdicts: judges with
-    `samples: 3`, or `proctor rescore` of the same run with the same evaluators.
+    The noise of the agent shows in epochs (`proctor run --epochs 3`), that of the judge in repeated verdicts: judges
+    with `samples: 3`, or `proctor rescore` of the same run with the same evaluators.
     """
     from proctor.cli.gate import parse_margin
     from proctor.validity.noise import measure_noise

@@ -15,7 +15,7 @@ from proctor.records.formatting import format_cost, format_count
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from proctor.validity.plan import Plan
+    from proctor.validity.plan import Plan, PlannedRun
 
 
 @click.command("plan")
@@ -123,11 +123,25 @@ def _plan_parts(plan: Plan) -> Iterator[RenderableType]:
             f"{run.pass_probability:.0%}",
         )
     yield table
+    if plan.baseline_samples is not None:
+        yield styled_text(_describe_same_samples(plan.baseline_samples, plan.same_samples))
     yield styled_text(
         f"The spread is {_describe_spread(plan)}. Calls are of one run; the baseline needs as many.", "dim"
     )
     for note in plan.notes:
         yield styled_text(note, "yellow")
+
+
+def _describe_same_samples(samples: int, same: PlannedRun | None) -> str:
+    baseline = f"the {format_count(samples, 'sample')} of the baseline"
+    if same is None:
+        return f"T{baseline[1:]} are too few for this margin, with any number of epochs."
+    calls = [
+        format_count(number, noun)
+        for number, noun in ((same.target_calls, "target call"), (same.judge_calls, "judge call"))
+        if number
+    ]
+    return f"With {baseline}: {format_count(same.epochs, 'epoch')}, {' and '.join(calls)}."
 
 
 def _describe_spread(plan: Plan) -> str:
