@@ -118,7 +118,7 @@ def test_repeated_opinions_show_the_judge() -> None:
     budget = noise_of(run_agent([1.0] * 40 + [0.0] * 40, 1, judge=make_judge(0.2, samples=3)))
     judge = budget.components[-1]
     assert judge.source == "judge"
-    assert judge.variance == pytest.approx(0.16, abs=0.04)
+    assert judge.variance == pytest.approx(0.16, abs=0.06)
     assert budget.design.verdicts == 3
     assert "--epochs 2" in budget.unknown[0]
 
@@ -138,7 +138,7 @@ def test_a_rescored_run_shows_the_judge(tmp_path: Path) -> None:
     assert find_repeats(report.metadata, [report.metadata, again.metadata], measure) == [again.run_id]
     budget = noise_of(report, repeats=[again])
     assert [part.source for part in budget.components] == ["samples", "agent", "judge"]
-    assert budget.components[2].variance == pytest.approx(0.16, abs=0.05)
+    assert budget.components[2].variance == pytest.approx(0.16, abs=0.06)
     # The run itself was judged once.
     assert budget.design == Design(60, 2.0, 1.0)
     assert {step.more: step.target_calls for step in budget.steps}["verdicts"] == 0
