@@ -37,9 +37,9 @@ class ChartedRun(msgspec.Struct, frozen=True):
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a chart: healthy, an alarm, or too few runs to tell.
 
-    False alarms are `false_alarm_every` runs apart on average; a change by one standard deviation of the runs takes
-    `detection_runs` runs on average after a long healthy history. After an alarm, `changed_run` is the first run that probably differs,
-    `healthy_run` the one before it, and `shift` the change with its 95% interval.
+    False alarms are `false_alarm_every` runs apart on average; after a long healthy history, a change by one standard
+    deviation of the runs takes `detection_runs` runs on average. After an alarm, `changed_run` is the first run that
+    probably differs, `healthy_run` the one before it, and `shift` the change with its 95% interval.
     """
 
     name: str
@@ -98,18 +98,24 @@ def watch_runs(trend: Trend, name: str, configuration: str, every: float = FALSE
         detection_runs=average_run_length(limit, 1.0),
         kind="rate" if trend.kind == "rate" else "score" if floor else "number",
     )
-    return alarm if status != "alarm" or signal is None else _locate_change(alarm, points, sums, signal)
+    return alarm if status != "alarm" or signal is None else _locate_change(alarm, points, sums, signal, floor)
 
 
-def _locate_change(alarm: Alarm, points: Sequence[TrendPoint], sums: Sequence[ChartPoint], signal: int) -> Alarm:
-    """Find the first changed run, which follows the last run with a sum of 0, and estimate the change."""
+def _locate_change(
+    alarm: Alarm, points: Sequence[TrendPoint], sums: Sequence[ChartPoint], signal: int, floor: float
+) -> Alarm:
+    """Find the first changed run and estimate the change.
+
+    The change is after the last run with a sum of 0; there, the cut is where both sides vary least.
+    """
     is_rise = sums[signal].high > alarm.limit
     grown = [place.high if is_rise else place.low for place in sums]
-    first = next((index + 1 for index in reversed(range(signal)) if grown[index] == 0), 0)
+    earliest = next((index + 1 for index in reversed(range(signal)) if grown[index] == 0), 0)
     # The first two runs have no score: at least two runs are the healthy ones.
-    first = min(max(2, first), signal)
+    cuts = range(min(max(2, earliest), signal), signal + 1)
+    first = min(cuts, key=lambda cut: _sum_squares(points[:cut]) + _sum_squares(points[cut:]))
     before, after = points[:first], points[first:]
-    means = [math.fsum(p.value * p.n for p in side) / max(1, sum(p.n for p in side)) for side in (before, after)]
+    means = [_average(before), _average(after)]
     return msgspec.structs.replace(
         alarm,
         alarm_run=points[signal].run_id,
@@ -117,19 +123,28 @@ def _locate_change(alarm: Alarm, points: Sequence[TrendPoint], sums: Sequence[Ch
         healthy_run=points[first - 1].run_id,
         before=means[0],
         after=means[1],
-        shift_interval=_estimate_shift(before, after, means[0], means[1]),
+        shift_interval=_estimate_shift(before, after, means[0], means[1], floor),
     )
 
 
+def _average(points: Sequence[TrendPoint]) -> float:
+    return math.fsum(p.value * p.n for p in points) / max(1, sum(p.n for p in points))
+
+
+def _sum_squares(points: Sequence[TrendPoint]) -> float:
+    center = _average(points)
+    return math.fsum(p.n * (p.value - center) ** 2 for p in points)
+
+
 def _estimate_shift(
-    before: Sequence[TrendPoint], after: Sequence[TrendPoint], old: float, new: float
+    before: Sequence[TrendPoint], after: Sequence[TrendPoint], old: float, new: float, floor: float
 ) -> Interval | None:
-    """Return the interval of the change, with the spread of the runs on each side of it."""
+    """Return the interval of the change, with the spread of the runs on each side of it, at least `floor`."""
     df = len(before) + len(after) - 2
     if df < 1:
         return None
     squares = math.fsum((p.value - old) ** 2 for p in before) + math.fsum((p.value - new) ** 2 for p in after)
-    error = math.sqrt(squares / df * (1 / len(before) + 1 / len(after)))
+    error = math.sqrt(max(squares / df, floor * floor) * (1 / len(before) + 1 / len(after)))
     half = student_t_quantile(0.975, df) * error
     return new - old - half, new - old + half
 
