@@ -24,6 +24,7 @@ from benchmarks.simulations.equal import equal_systems
 from benchmarks.simulations.finding import power
 from benchmarks.simulations.gated import gated
 from benchmarks.simulations.slicing import sliced
+from benchmarks.simulations.trust import trusted
 
 
 def claims() -> list[Claim]:
@@ -37,6 +38,7 @@ def claims() -> list[Claim]:
         *gates(),
         *gated(),
         *early_gates(),
+        *trusted(),
     ]
 
 

@@ -172,11 +172,11 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
 
 
 def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
-    margin = decision.DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
+    margin = decision.DEFAULT_MARGIN if options["margin"] is None else parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
         name, equals, own_margin = text.partition("=")
-        metrics[name] = _parse_margin(own_margin, f"--metric {name}") if equals else None
+        metrics[name] = parse_margin(own_margin, f"--metric {name}") if equals else None
     needs_baseline = [name for name in COMPARISON_OPTIONS if options[name] not in (None, (), False)]
     if options["baseline"] is None and needs_baseline:
         raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=gate_checks.HOW_TO_COMPARE)
@@ -201,7 +201,7 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
     return config
 
 
-def _parse_margin(text: str, where: str) -> float:
+def parse_margin(text: str, where: str) -> float:
     share = cli.parse_share(text, where, "2% or 0.02")
     if not math.isfinite(share):
         raise ConfigError(f"{text!r} is not a margin", where=where, fix="write 2% or 0.02")

@@ -36,6 +36,11 @@ COMMAND_GROUPS = {
         "gate": "Check that a run is as good as its baseline.",
         "baseline": "Name the runs to compare other runs with.",
     },
+    "Trust the results": {
+        "noise": "Show what makes a run's numbers uncertain, and what to buy.",
+        "plan": "Plan how many samples, epochs and verdicts a gate needs.",
+        "watch": "Raise an alarm when the runs of a name change, and find why.",
+    },
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
         "submit": "Send the samples of a run to workers.",

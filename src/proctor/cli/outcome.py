@@ -97,7 +97,9 @@ def _describe_gate(thresholds: Mapping[str, float], shortfalls: list[str], incon
 
 def summarize(report: EvalReport) -> dict[str, Any]:
     """Return a report without its results, for the JSON output."""
-    comparisons = report.compare_with_baseline()
+    from proctor.reports.summary import find_flaky_samples
+
+    comparisons, flaky = report.compare_with_baseline(), find_flaky_samples(report)
     return {
         "run_id": report.run_id,
         "metadata": report.metadata,
@@ -109,5 +111,6 @@ def summarize(report: EvalReport) -> dict[str, Any]:
         "mean_latency_ms": report.mean_latency_ms,
         "metrics": report.metrics,
         "by_configuration": report.by_configuration,
+        **({"flaky_samples": flaky} if flaky else {}),
         **({"comparisons": comparisons} if comparisons else {}),
     }

@@ -131,7 +131,7 @@ def slice_results(
 def _make_registry(run: RunMetadata | None, whole: WholeResults) -> MetricRegistry:
     if run is None:
         return MetricRegistry.standard(whole.figures.scores)
-    registry = MetricRegistry.of_run(run.evaluators, run.fields)
+    registry = MetricRegistry.of_run(run.evaluators, run.fields, run.options.epochs)
     if (columns := read_run_columns(run)).columns:
         registry.register(RubricTotalMetric(columns))
     return registry

@@ -30,14 +30,17 @@ def aggregate(
     results: Results, run: RunMetadata, metrics: Sequence[Metric] = ()
 ) -> tuple[MetricTable, dict[str, MetricTable]]:
     """Compute all metrics of the run and, if there are several configurations, of each."""
-    registry = MetricRegistry.of_run(run.evaluators, run.fields)
-    for metric in metrics:
-        registry.register(metric)
+    # The trials of several configurations are not repeats of each other.
+    registries = [MetricRegistry.of_run(run.evaluators, run.fields, epochs) for epochs in (run.options.epochs, 1)]
+    for registry in registries:
+        for metric in metrics:
+            registry.register(metric)
+    registry, mixed = registries
     names = [configuration.name for configuration in run.configurations]
     if len(names) == 1:
         return registry.compute_all(results), {}
     tables = {name: registry.compute_all(results.for_configuration(name)) for name in names}
-    return registry.compute_all(results), tables
+    return mixed.compute_all(results), tables
 
 
 def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from proctor.comparison.report import EvalReport
 from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
-from proctor.records.results import Counts
+from proctor.records.results import Counts, tally_passes
 from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
@@ -99,6 +101,39 @@ def worst_results(report: EvalReport, limit: int) -> list[EvalResult]:
         if len(results) < limit:
             results += report.results.page(outcome=outcome, limit=limit - len(results))
     return results
+
+
+class FlakySample(msgspec.Struct, frozen=True):
+    """A sample that passed some of its epochs but not all, in one configuration."""
+
+    sample_id: str
+    configuration: str
+    passed: int
+    trials: int
+
+
+def find_flaky_samples(report: EvalReport) -> list[FlakySample]:
+    """Return the samples that passed some epochs but not all, the least reliable first; empty for a single epoch."""
+    if report.metadata is None or report.metadata.options.epochs < 2:
+        return []
+    flaky = [
+        FlakySample(sample, name, passed, trials)
+        for name in report.configurations
+        for sample, (trials, passed) in tally_passes(report.results.for_configuration(name)).items()
+        if 0 < passed < trials
+    ]
+    return sorted(flaky, key=lambda each: each.passed / each.trials)
+
+
+def describe_flaky_samples(report: EvalReport, flaky: Sequence[FlakySample]) -> str:
+    """Describe how many of the samples are flaky, such as "3 of 20 samples passed some epochs but not all"."""
+    repeated = sum(
+        trials > 1
+        for name in report.configurations
+        for trials, _ in tally_passes(report.results.for_configuration(name)).values()
+    )
+    each = f" in {len(report.configurations)} configurations" if len(report.configurations) > 1 else ""
+    return f"{len(flaky):,} of {format_count(repeated, 'repeated sample')}{each} passed some epochs but not all"
 
 
 def count_errors_by_type(report: EvalReport) -> dict[str, int]:

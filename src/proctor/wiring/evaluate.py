@@ -243,7 +243,8 @@ async def execute_rescore(
     built = registry.build_all(evaluators)
     own_metrics = load_metrics((*metrics, *registry.metrics), built)
     plan = RescorePlan(built, own_metrics, check_tags(tags or {}), checked_budget, name)
-    check_thresholds(fail_under or {}, built, plan.metrics)
-    rescoring = begin_rescoring(history.find(run), plan, history, clock or SystemClock(), controls)
+    source = history.find(run)
+    check_thresholds(fail_under or {}, built, plan.metrics, epochs=source.options.epochs)
+    rescoring = begin_rescoring(source, plan, history, clock or SystemClock(), controls)
     with history.claim(rescoring.metadata.run_id):
         return await rescoring.run()

@@ -18,6 +18,7 @@ from proctor.reports.summary import (
     describe_early_stop,
     describe_status,
     find_error_examples,
+    find_flaky_samples,
     headlines,
 )
 
@@ -25,6 +26,7 @@ MetricTable = Mapping[str, MetricValue]
 # The metrics in the list of runs, by their names there.
 LISTED_METRICS = {"pass_rate": "pass_rate", "mean_score": "mean_score", "tokens": "tokens.total", "cost": "cost.total"}
 BINS = 20
+FLAKY_SHOWN = 100
 
 
 def list_metrics(table: MetricTable) -> dict[str, Any]:
@@ -92,6 +94,7 @@ def run_page(report: EvalReport, baselines: Iterable[str] = ()) -> dict[str, Any
             {"kind": kind, "count": count, "example": examples.get(kind, "")}
             for kind, count in count_errors_by_type(report).items()
         ],
+        "flaky": find_flaky_samples(report)[:FLAKY_SHOWN],
         "comparisons": [*report.compare_with_baseline()],
     }
 
