@@ -36,6 +36,10 @@ COMMAND_GROUPS = {
         "gate": "Check that a run is as good as its baseline.",
         "baseline": "Name the runs to compare other runs with.",
     },
+    "Trust the results": {
+        "label": "Label outputs by hand, to see whether a judge is right.",
+        "judge": "Show how far a judge can be trusted, and what to label next.",
+    },
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
         "submit": "Send the samples of a run to workers.",

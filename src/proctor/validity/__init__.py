@@ -1,0 +1,1 @@
+"""Whether results can be trusted: human labels and judge cards."""
