@@ -87,7 +87,9 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
         for item in drawn:
             click.echo(f"  {cli.display_name(item.sample_id)} ({item.configuration}, epoch {item.epoch})")
         if drawn:
-            click.echo(f"  proctor label {metadata.run_id} --evaluator {name} --strategy {strategy}")
+            size = len(done) + limit if strategy == "random" else limit
+            typed = f"proctor label {metadata.run_id} --evaluator {name} --strategy {strategy}"
+            click.echo(f"  {typed} --sample-size {size}")
 
 
 def _select_judge(store: History, run: RunMetadata) -> str:

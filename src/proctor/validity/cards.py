@@ -185,7 +185,7 @@ def weigh_labels(
     """Return the labelled outputs of a run, with weights if some were drawn by verdict.
 
     Verdicts then count as often as they occur in the run, because the draw is at random
-     within each verdict, whatever part of it was labelled.
+    within each verdict, whatever part of it was labelled.
     """
     labelled = [output for output in outputs if output.item in gold]
     weights = {True: 1.0, False: 1.0}

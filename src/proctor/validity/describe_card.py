@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
+from proctor.comparison.describe import describe_gate
 from proctor.core.stats.intervals import Interval
+from proctor.errors import ConfigError
 from proctor.ports import History
 from proctor.records.formatting import format_cost, format_count
+from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
 from proctor.reports.format import format_percent
 from proctor.validity.cards import Agreement, JudgeCard, Proportion, read_state
@@ -29,6 +34,33 @@ def describe_state(card: JudgeCard) -> str:
     if card.state == "ok" and card.agreement is not None:
         return f"judge {name}: card ok, {_describe_kappa(card.agreement)}"
     return f"judge {name}: card {card.state}: {card.reason}. Fix: {card.fix}"
+
+
+def require_cards(result: GateResult, history: History, run: RunMetadata, min_kappa: float) -> GateResult:
+    """Add a check of each judge's card to a gate; a gate that passed is inconclusive without a good card."""
+    names = list_judges(history, run)
+    if not names:
+        raise ConfigError(
+            f"run {run.run_id} has no evaluator that asks a model, and none with human labels",
+            where="--require-card",
+            fix=f"leave it out, or label outputs: proctor label {run.run_id} --evaluator NAME",
+        )
+    cards = [read_state(history, run, name, min_kappa) for name in names]
+    checks = [
+        Check(
+            f"card.{card.evaluator}",
+            "pass" if card.state == "ok" else "inconclusive",
+            describe_state(card),
+            value=None if card.agreement is None else card.agreement.kappa,
+            n=card.n,
+        )
+        for card in cards
+    ]
+    is_undecided = result.verdict == "pass" and any(check.verdict != "pass" for check in checks)
+    verdict = "inconclusive" if is_undecided else result.verdict
+    checks = [*result.checks, *checks]
+    answer = describe_gate(verdict, checks, result.early) if is_undecided else result.answer
+    return msgspec.structs.replace(result, verdict=verdict, checks=tuple(checks), answer=answer)
 
 
 def describe_worth(card: JudgeCard) -> str:
@@ -71,7 +103,7 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
     yield _row("labels", _describe_draws(card))
     if card.agreement is not None:
         yield _row("agreement", _describe_share(card.agreement.share))
-        yield _row("kappa", _describe_kappa(card.agreement))
+        yield _row("kappa", _describe_kappa(card.agreement).removeprefix("kappa "))
     yield _row("sensitivity", _describe_share(card.sensitivity, "outputs that people pass"))
     yield _row("specificity", _describe_share(card.specificity, "outputs that people fail"))
     cells = card.confusion
