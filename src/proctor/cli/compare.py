@@ -62,6 +62,7 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     proctor compare small large --run latest --metric pass_rate
     proctor compare latest main --by topic
     """
+    from proctor.cli.outcome import show_card_lines
     from proctor.cli.outputs import COMPARISON, check_file
     from proctor.reports.comparison import render_markdown, show_comparisons
     from proctor.reports.files import write_file
@@ -104,6 +105,7 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
         click.echo(f"\nNote: {display_name(a)} is older than its reference; to swap them: proctor compare {swapped}")
     if unpaired:
         click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, unpaired))}")
+    show_card_lines(open_history(options["history"]), new.report)
     if markdown is not None:
         click.echo(f"wrote {markdown}")
 

@@ -42,6 +42,7 @@ from proctor.wiring.registry import load_custom_metrics
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
+DEFAULT_MIN_KAPPA = 0.6
 # Options that apply to an eval file; a stored run cannot change.
 FILE_OPTIONS = ("name", "tag", "concurrency", "cache")
 COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
@@ -77,6 +78,14 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @cli.option(
     "--max-missing N|P%",
     "Report the gate as inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
+)
+@cli.option(
+    "--require-card [MIN_KAPPA]",
+    "Report the gate as inconclusive unless every judge has a card: 30 human labels of this version, and this kappa. "
+    f"Default: {DEFAULT_MIN_KAPPA}.",
+    is_flag=False,
+    flag_value=str(DEFAULT_MIN_KAPPA),
+    type=cli.Number(float, 0, 1),
 )
 @cli.option("--configuration NAME", "Check only this configuration.")
 @cli.option("--until-decided", "With an eval file: stop the run as soon as the verdict is certain.")
@@ -142,7 +151,13 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     [candidate] = compare_runs.add_custom_metrics(candidate, custom_metrics=custom_metrics)
     outputs.set_report(candidate.report)
     gate_checks.require_complete_run(candidate.report)
-    return _compare(candidate, baseline, config, gate)
+    result = _compare(candidate, baseline, config, gate)
+    run_metadata = candidate.report.metadata
+    if options["require_card"] is None or run_metadata is None:
+        return result
+    from proctor.validity.describe_card import require_cards
+
+    return require_cards(result, history, run_metadata, options["require_card"])
 
 
 def open_baseline(history: History, reference: str, configuration: str | None = None) -> compare_runs.OpenedRun:

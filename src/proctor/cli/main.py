@@ -37,6 +37,8 @@ COMMAND_GROUPS = {
         "baseline": "Name the runs to compare other runs with.",
     },
     "Trust the results": {
+        "label": "Label outputs by hand, to see whether a judge is right.",
+        "judge": "Show how far a judge can be trusted, and what to label next.",
         "noise": "Show what makes a run's numbers uncertain, and what to buy.",
         "plan": "Plan how many samples, epochs and verdicts a gate needs.",
         "watch": "Raise an alarm when the runs of a name change, and find why.",

@@ -73,6 +73,15 @@ def show_report(report: EvalReport) -> None:
     console.show_report(report)
 
 
+def show_card_lines(history: Any, report: EvalReport) -> None:
+    """Print one line about the card of each judge in a run."""
+    from proctor.validity.describe_card import describe_states
+
+    if report.metadata is not None:
+        for line in describe_states(history, report.metadata):
+            click.echo(line)
+
+
 def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
     for metric, threshold in thresholds.items():
         gap = find_worst_gap(report, metric)
