@@ -36,6 +36,7 @@ COMMAND_GROUPS = {
         "gate": "Check that a run is as good as its baseline.",
         "baseline": "Name the runs to compare other runs with.",
     },
+    "Trust the results": {"mutate": "Test the evaluators of a run with planted faults."},
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
         "submit": "Send the samples of a run to workers.",
