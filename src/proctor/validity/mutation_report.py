@@ -73,7 +73,8 @@ def _title(tested: EvaluatorMutations) -> str:
     drawn = f"{tested.trials} outputs that it passes"
     if tested.passed is not None and tested.passed > tested.trials:
         drawn = f"{tested.trials} of {tested.passed:,} outputs that it passes, drawn at random"
-    return f"{name}{judges}: {drawn}"
+    rest = f"; {tested.left_out:,} mutants were left out (--max-calls)" if tested.left_out else ""
+    return f"{name}{judges}: {drawn}{rest}"
 
 
 def _lists(tested: EvaluatorMutations) -> Iterator[tuple[str, Sequence[MutantVerdict]]]:

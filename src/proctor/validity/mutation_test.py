@@ -40,6 +40,7 @@ class MutationPlan(msgspec.Struct):
     mutants: list[Mutant]
     not_applied: Counter[str]
     calls_per_verdict: float = 0.0
+    left_out: int = 0
 
     @property
     def calls(self) -> int:
@@ -73,7 +74,8 @@ class EvaluatorMutations(msgspec.Struct, frozen=True):
     """How one evaluator judged its mutants.
 
     `kills` are the shares of noticed faults by part of the trial; `false_alarms` is the share of harmless changes that
-    it failed, and `instability` the share of unchanged outputs that a judge failed when it was asked again.
+    it failed, and `instability` the share of unchanged outputs that a judge failed when it was asked again. `left_out`
+    counts the mutants that a limit on calls left out.
     """
 
     evaluator: str
@@ -86,6 +88,7 @@ class EvaluatorMutations(msgspec.Struct, frozen=True):
     instability: MetricValue | None
     survivors: list[MutantVerdict]
     alarms: list[MutantVerdict]
+    left_out: int = 0
 
     @property
     def strength(self) -> MetricValue | None:
@@ -157,12 +160,17 @@ def limit_calls(plans: Sequence[MutationPlan], max_calls: int) -> None:
     judged = [plan for plan in plans if plan.calls_per_verdict]
     share = max_calls // max(1, len(judged))
     for plan in judged:
-        first = len(plan.trials) if plan.passed is None else 0
         if plan.calls > share:
             verdicts = int(share / plan.calls_per_verdict)
-            plan.trials = plan.trials[:verdicts] if plan.passed is None else plan.trials
+            first = 0
+            if plan.passed is None:
+                # Half of the verdicts tell which outputs pass.
+                plan.trials = plan.trials[: max(1, verdicts // 2)]
+                first, drawn = len(plan.trials), {_trial_key(trial) for trial in plan.trials}
+                plan.mutants = [mutant for mutant in plan.mutants if _trial_key(mutant.trial) in drawn]
             order = sorted(plan.mutants, key=lambda mutant: _draw_key(mutant.trial, mutant.mutation.name))
-            plan.mutants = order[: max(0, verdicts - first)]
+            mutants = order[: max(0, verdicts - first)]
+            plan.left_out, plan.mutants = len(order) - len(mutants), mutants
 
 
 def run_mutation_test(
@@ -179,6 +187,7 @@ def run_mutation_test(
         scores = score(plan.spec.name, [mutant.trial for mutant in mutants]) if mutants else []
         pairs = [(m, s) for m, s in zip(mutants, scores, strict=True) if s is not None]
         verdicts[plan.spec.name] = pairs
+        plan.left_out += len(mutants) - len(pairs)
         tested.append(_tally(plan, pairs, trials))
     weakest = _find_weakest(tested)
     together = _rate_any_evaluator(verdicts) if len(plans) > 1 else None
@@ -207,6 +216,7 @@ def _tally(plan: MutationPlan, pairs: Sequence[tuple[Mutant, Score]], trials: in
         _rate(control) if control else None,
         [_verdict(m, s) for m, s in faults if s.passed],
         [_verdict(m, s) for m, s in harmless if s.passed is False],
+        plan.left_out,
     )
 
 
@@ -283,7 +293,7 @@ def describe_rate(rate: MetricValue) -> str:
         return "none (n = 0)"
     count = f"{round(rate.value * rate.n)} of {rate.n}"
     if rate.interval is None:
-        return f"{rate.value:.0%} ({count}, no interval: {rate.note or 'too few mutants'})"
+        return f"{rate.value:.0%} ({count}; {rate.note or 'no interval'})"
     low, high = rate.interval
     return f"{rate.value:.0%} ({count}, 95% interval {low:.0%} to {high:.0%})"
 
