@@ -43,6 +43,7 @@ COMMAND_GROUPS = {
         "plan": "Plan how many samples, epochs and verdicts a gate needs.",
         "watch": "Raise an alarm when the runs of a name change, and find why.",
     },
+    "Trust the results": {"mutate": "Test the evaluators of a run with planted faults."},
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
         "submit": "Send the samples of a run to workers.",

@@ -43,6 +43,7 @@ from proctor.engine.worker_pool import StopCheck
 from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.models.spending import Spending
 from proctor.ports import History, ProgressCallback, ResultWriter
+from proctor.records.results import Results
 from proctor.records.rubric import RUBRICS_VERSION
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.trial import EvalResult, Trial
@@ -288,11 +289,16 @@ def resume_run(
 
 
 def rescore_run(
-    stored_run: RunMetadata, plan: RescorePlan, history: History, clock: Clock, controls: RunControls
+    stored_run: RunMetadata,
+    plan: RescorePlan,
+    history: History,
+    clock: Clock,
+    controls: RunControls,
+    results: Results | None = None,
 ) -> RunExecution:
-    """Start a new run that scores the trials of an earlier run, without calling a target."""
+    """Start a new run that scores the trials of an earlier run, or of `results`, without calling a target."""
     now = clock.now()
-    trials = StoredTrials(history.results(stored_run.run_id), stored_run)
+    trials = StoredTrials(history.results(stored_run.run_id) if results is None else results, stored_run)
     # The rubrics version of the earlier run does not apply to other evaluators.
     tags = {key: value for key, value in stored_run.tags.items() if key != RUBRICS_VERSION}
     specs = tuple(evaluator.spec for evaluator in plan.evaluators)
