@@ -41,9 +41,9 @@ COMMAND_GROUPS = {
         "judge": "Show how far a judge can be trusted, and what to label next.",
         "noise": "Show what makes a run's numbers uncertain, and what to buy.",
         "plan": "Plan how many samples, epochs and verdicts a gate needs.",
+        "mutate": "Test the evaluators of a run with planted faults.",
         "watch": "Raise an alarm when the runs of a name change, and find why.",
     },
-    "Trust the results": {"mutate": "Test the evaluators of a run with planted faults."},
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
         "submit": "Send the samples of a run to workers.",
