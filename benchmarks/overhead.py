@@ -305,11 +305,13 @@ def w2_instructions(n: int = 10_000) -> None:
 def count_warm_instructions(script: str, n: int) -> int:
     """Return the instructions of the second run of a script in one process: those of two runs without those of one."""
     counts = []
+    # The same hashes in both processes, so that they differ only in the second run.
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
     for runs in (1, 2):
         valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
         command = [*valgrind, sys.executable, "-c", script, str(n), "0", "20", f"runs={runs}"]
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(done.stderr)
         counts.append(int(done.stderr.rpartition("Collected :")[2].split()[0]))
