@@ -95,10 +95,10 @@ def test_few_runs_cannot_tell_and_healthy_runs_are_quiet(nightly: Nightly, capsy
 def test_a_changed_agent_is_blamed(nightly: Nightly, capsys: pytest.CaptureFixture[str]) -> None:
     """The rules and the data are the same, so the agent changed; the change is where it happened."""
     nightly.write_app(answer='"wrong" if int(question[1:]) % 2 else "right"')
-    nightly.run()
+    nightly.run(2)
     code, text = watch(capsys)
     assert code == 1
-    assert "fell from 100.0% (5 runs) to 50.0% (1 run)" in text
+    assert "fell from 100.0% (5 runs) to 50.0% (2 runs)" in text
     assert "Cause: the agent" in text
     assert "the evaluators are the same rules" in text
     assert "on the same samples pass_rate changed by -50 points (95% interval" in text
@@ -109,7 +109,7 @@ def test_a_changed_agent_is_blamed(nightly: Nightly, capsys: pytest.CaptureFixtu
 def test_a_changed_judge_is_blamed(nightly: Nightly, capsys: pytest.CaptureFixture[str]) -> None:
     """Today's check fails the stored outputs of the healthy run: the judge moved, without calling the target."""
     nightly.write_app(check='output == "perfect"')
-    nightly.run()
+    nightly.run(2)
     code, text = watch(capsys)
     assert (code, "Cause: cannot tell" in text, "--file eval.yaml" in text) == (1, True, True)
     code, text = watch(capsys, "--file", "eval.yaml", "--json")
@@ -117,13 +117,13 @@ def test_a_changed_judge_is_blamed(nightly: Nightly, capsys: pytest.CaptureFixtu
     assert (code, data["blame"]["cause"], data["shift"]) == (1, "judge", -1.0)
     assert "-100 points" in data["blame"]["evidence"][0]
     # The rescored run is not a run of the agent.
-    assert len(json.loads(watch(capsys, "--json")[1])["alarm"]["runs"]) == 6
+    assert len(json.loads(watch(capsys, "--json")[1])["alarm"]["runs"]) == 7
 
 
 def test_changed_data_are_blamed(nightly: Nightly, capsys: pytest.CaptureFixture[str]) -> None:
     """Other samples, the same code: the data changed; an accepted change starts a new chart."""
     nightly.write_data("hard", 30)
-    nightly.run()
+    nightly.run(2)
     code, text = watch(capsys)
     assert (code, "Cause: the data" in text) == (1, True)
     assert "0 samples in common, 30 new, 30 gone" in text

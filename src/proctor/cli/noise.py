@@ -175,7 +175,8 @@ def advise(budget: NoiseBudget) -> Iterator[str]:
     share = f" (in {budget.best_agreement or 0:.0%} of the resamples; not settled)" if unsettled else ""
     yield f"The cheapest step: {ACTIONS[budget.best]} ({_describe_size(best)}), {_describe_purchase(best)}{share}."
     for step in budget.steps:
-        if step is not best and step.reaches is not False and (ratio := _compare_costs(step, best)):
+        is_useful = step is not best and step.reaches is not False and step.half_width < 0.999 * budget.half_width
+        if is_useful and (ratio := _compare_costs(step, best)):
             yield f"Instead {step.more} {_describe_size(step)}: ±{format_points(step.half_width)} for {ratio}."
 
 
@@ -191,9 +192,9 @@ def _describe_purchase(step: Step) -> str:
 
 def _compare_costs(step: Step, best: Step) -> str:
     if step.cost is not None and best.cost:
-        return f"{step.cost / best.cost:.1f} times the price"
+        return f"{step.cost / best.cost:.2g} times the price"
     calls = best.target_calls + best.judge_calls
-    return f"{(step.target_calls + step.judge_calls) / calls:.1f} times the calls" if calls else ""
+    return f"{(step.target_calls + step.judge_calls) / calls:.2g} times the calls" if calls else ""
 
 
 def format_points(share: float) -> str:

@@ -170,7 +170,7 @@ def _require_samples(verdicts: RepeatedVerdicts, metric: str) -> None:
         raise ConfigError(
             f"{metric} has verdicts on {len(verdicts.samples)} samples; fewer than {MIN_SAMPLES} do not show how much "
             "samples differ",
-            fix="run more samples",
+            fix="run more samples, or list the missing verdicts: proctor show RUN --outcome unscored",
         )
 
 
@@ -180,8 +180,8 @@ def _measure_design(verdicts: RepeatedVerdicts) -> Design:
     repeats = verdicts.asked
     return Design(
         len(epochs),
-        len(epochs) / math.fsum(1 / count for count in epochs),
-        len(repeats) / math.fsum(1 / count for count in repeats),
+        round(len(epochs) / math.fsum(1 / count for count in epochs), 9),
+        round(len(repeats) / math.fsum(1 / count for count in repeats), 9),
     )
 
 
