@@ -113,3 +113,37 @@ def _open(reference: str, history: str | None) -> tuple[History, RunMetadata, st
     if opened.report.metadata is None:
         raise ConfigError(f"run {reference} has no metadata", fix="choose another run: proctor runs")
     return store, opened.report.metadata, opened.configuration
+
+
+@command.command("panel")
+@click.argument("run")
+@click.argument("judges", nargs=-1)
+@cli.option("--evaluator NAME", "Compare with the labels of this question. Default: the overall verdict.", default="")
+@cli.common_options
+def panel(run: str, judges: tuple[str, ...], evaluator: str, history: str | None, as_json: bool) -> None:
+    """Show how many independent judges the evaluators of a run are worth, and which one to drop.
+
+    \b
+    proctor judge panel latest strict lenient local --evaluator strict
+
+    Needs 30 labels that were drawn at random. JUDGES are evaluators of the run; all of them by default.
+    """
+    from proctor.validity.describe_card import describe_panel
+    from proctor.validity.drawing import find_evaluator
+    from proctor.validity.panels import MIN_PANEL_LABELS, build_panel
+
+    store, metadata, _ = _open(run, history)
+    names = judges or tuple(spec.name for spec in metadata.evaluators)
+    if len(names) < 2:
+        raise ConfigError("a panel needs two judges or more", fix="add judges with `proctor rescore`")
+    measured = build_panel(store, metadata, evaluator, [find_evaluator(metadata, name).name for name in names])
+    if measured is None:
+        raise UsageError(
+            f"fewer than {MIN_PANEL_LABELS} outputs that all judges scored have a label",
+            fix=f"proctor label {metadata.run_id}{f' --evaluator {evaluator}' if evaluator else ''}",
+        )
+    if as_json:
+        cli.print_json(measured)
+        return
+    for line in describe_panel(measured):
+        click.echo(line)

@@ -217,13 +217,14 @@ def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
     return table.scale(1 / (kish * effect))
 
 
-def _proportion(count: float, n: float) -> Proportion | None:
+def make_proportion(count: float, n: float) -> Proportion | None:
+    """Return a share of n items with its interval; None without items."""
     interval = wilson_interval(count, n) if n else None
     return None if interval is None else Proportion(count / n, interval, n)
 
 
 def _agree(table: Confusion, n: int, name: str = "") -> Agreement:
-    share = _proportion(table.both_passed + table.both_failed, table.n)
+    share = make_proportion(table.both_passed + table.both_failed, table.n)
     return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name)
 
 
@@ -237,8 +238,8 @@ def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
     lengths = [math.log1p(item.output.length) for item in items]
     return {
         "agreement": _agree(table, len(items)),
-        "sensitivity": _proportion(table.both_passed, table.both_passed + table.only_people),
-        "specificity": _proportion(table.both_failed, table.both_failed + table.only_judge),
+        "sensitivity": make_proportion(table.both_passed, table.both_passed + table.only_people),
+        "specificity": make_proportion(table.both_failed, table.both_failed + table.only_judge),
         "confusion": {name: counts[key] for name, key in {**names, "both_failed": (False, False)}.items()},
         "length_bias": judge_rates.correlate(errors, lengths),
     }
@@ -265,7 +266,7 @@ def _correct_rate(
     if len(items) < 2:
         return None
     effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
-    raw = _proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect)
+    raw = make_proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect)
     labelled = {item.output.item for item in items}
     others = [output.passed for output in outputs if output.item not in labelled]
     table, judged = _tabulate(items), sum(output.passed for output in outputs)
@@ -318,7 +319,7 @@ def _measure_stability(
             if verdicts.get(output.item[1:], ("",))[0] == output.output_digest
         ]
         if repeated:
-            return _proportion(sum(repeated), len(repeated))
+            return make_proportion(sum(repeated), len(repeated))
     return None
 
 
@@ -327,7 +328,7 @@ def _measure_position_bias(results: Iterable[EvalResult], evaluator: str) -> Pro
     from proctor.evaluators.judges.pairwise import position_bias, preferences_in
 
     bias = position_bias(preferences_in(results, evaluator))
-    return _proportion(bias.flips, bias.pairs)
+    return make_proportion(bias.flips, bias.pairs)
 
 
 def _mean_cost(results: Iterable[EvalResult], evaluator: str) -> float | None:

@@ -14,7 +14,8 @@ from proctor.records.formatting import format_cost, format_count
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
 from proctor.reports.format import format_percent
-from proctor.validity.cards import Agreement, JudgeCard, Proportion, read_state
+from proctor.validity.cards import Agreement, JudgeCard, Proportion, make_proportion, read_state
+from proctor.validity.panels import Panel
 
 
 def list_judges(history: History, run: RunMetadata) -> list[str]:
@@ -175,3 +176,27 @@ def _percents(interval: Interval) -> str:
 
 def _row(name: str, text: str) -> str:
     return f"  {name:<14} {text}"
+
+
+def describe_panel(panel: Panel) -> Iterator[str]:
+    """Yield the lines of a panel."""
+    if panel.effective is None or panel.error_correlation is None:
+        yield f"The errors of these judges cannot be compared: at most one of them makes any (n = {panel.n})."
+    else:
+        yield (
+            f"{len(panel.judges)} judges are worth {panel.effective:.2f} independent ones: the mean correlation of "
+            f"their errors is {panel.error_correlation:.2f} (n = {panel.n} labels)."
+        )
+    for judge in panel.judges:
+        share = make_proportion(judge.errors, panel.n)
+        yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(share)}")
+    yield _row(
+        "majority",
+        f"wrong on {panel.majority_errors}: {_describe_share(make_proportion(panel.majority_errors, panel.n))}",
+    )
+    if panel.drop is not None:
+        yield f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}."
+    yield (
+        f"Dawid and Skene's accuracies, from the verdicts alone, differ from the labels' by up to "
+        f"{format_percent(panel.accuracy_gap)} (n = {panel.n})."
+    )
