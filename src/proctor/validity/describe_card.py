@@ -112,9 +112,10 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
     yield _row("people fail", f"judge passes {cells['only_judge']}, fails {cells['both_failed']}")
     if (rate := card.rate) is not None:
         yield _row("raw pass rate", _describe_share(rate.raw))
-        yield _row(
-            "labels alone", f"{format_percent(rate.labels.value)} ({_percents(rate.labels.interval)}, n = {rate.n})"
-        )
+        labels = rate.labels
+        # Labels drawn by verdict are the corrected rate themselves.
+        if labels.interval != rate.interval:
+            yield _row("labels alone", f"{format_percent(labels.value)} ({_percents(labels.interval)}, n = {rate.n})")
         yield _row(
             "corrected", f"{format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} of {rate.total})"
         )
