@@ -28,6 +28,7 @@ from proctor.cli.options import (
     show_cli_option_names,
 )
 from proctor.errors import ConfigError
+from proctor.records.run import RunMetadata
 
 
 @click.command("compare")
@@ -99,15 +100,18 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
         print_json({"comparisons": comparisons, "only_one_has": unpaired})
         return
     show_comparisons(comparisons, flips=flips)
-    runs = new.report.metadata, reference.report.metadata
-    if runs[0] and runs[1] and runs[0].started_at < runs[1].started_at:
-        swapped = " ".join(map(shlex.quote, (b, a)))
-        click.echo(f"\nNote: {display_name(a)} is older than its reference; to swap them: proctor compare {swapped}")
+    _note_reversed_order(a, b, new.report.metadata, reference.report.metadata)
     if unpaired:
         click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, unpaired))}")
     show_card_lines(open_history(options["history"]), new.report)
     if markdown is not None:
         click.echo(f"wrote {markdown}")
+
+
+def _note_reversed_order(a: str, b: str, run: RunMetadata | None, reference: RunMetadata | None) -> None:
+    if run and reference and run.started_at < reference.started_at:
+        swapped = " ".join(map(shlex.quote, (b, a)))
+        click.echo(f"\nNote: {display_name(a)} is older than its reference; to swap them: proctor compare {swapped}")
 
 
 def _parse_min_difference(text: str) -> float:
