@@ -43,7 +43,9 @@ def rule(output: str) -> Score:
 def history(tmp_path: Path) -> SQLiteHistory:
     """A run of 120 outputs with two evaluators."""
     store = SQLiteHistory(tmp_path / ".proctor" / "history.db")
-    samples = [Sample(f"s{i:03}", str(i), metadata={"half": "first" if i < 60 else "second"}) for i in range(120)]
+    samples: list[Sample[str, str]] = [
+        Sample(f"s{i:03}", str(i), metadata={"half": "first" if i < 60 else "second"}) for i in range(120)
+    ]
     evaluate(lambda text: text, samples, [judge, rule], history=store)
     return store
 
@@ -202,7 +204,7 @@ def test_stratified_labels_are_weighted(history: SQLiteHistory, tmp_path: Path) 
 def test_a_changed_judge_has_a_stale_card(history: SQLiteHistory, tmp_path: Path) -> None:
     """Another version of the judge does not inherit the card."""
     import_drawn(tmp_path, 40)
-    samples = [Sample(f"s{i:03}", str(i)) for i in range(120)]
+    samples: list[Sample[str, str]] = [Sample(f"s{i:03}", str(i)) for i in range(120)]
 
     def changed(output: str) -> Score:
         return Score(1.0, bool(output))
