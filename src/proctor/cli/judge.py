@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from proctor.cli import options as cli
 from proctor.errors import ConfigError, UsageError
+from proctor.records.label import LabelledItem, Strategy
 
 if TYPE_CHECKING:
     from proctor.ports import History
@@ -68,25 +69,28 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
         results = results.for_configuration(configuration)
     outputs = list(list_judged_outputs(metadata.run_id, results, name))
     done = {label.item for label in store.labels(run_id=metadata.run_id, evaluator=name)}
-    lists: dict[str, list[Any]] = {"random": [], "disagreement": []}
-    reasons = {}
+    lists: dict[Strategy, list[LabelledItem]] = {"random": [], "disagreement": []}
+    reasons: dict[Strategy, str] = {}
     for strategy in lists:
         try:
-            drawn = draw(outputs, strategy, len(outputs))  # type: ignore[arg-type]
+            drawn = draw(outputs, strategy, len(outputs))
         except UsageError as error:
             reasons[strategy] = error.what
             continue
         lists[strategy] = [each.output.item for each in drawn if each.output.item not in done][:limit]
     if as_json:
-        items = {strategy: [item._asdict() for item in drawn] for strategy, drawn in lists.items()}
+        items = {strategy: [item._asdict() for item in listed] for strategy, listed in lists.items()}
         cli.print_json({"run_id": metadata.run_id, "evaluator": name, "labelled": len(done), **items})
         return
-    titles = {"random": "For the pass rate, at random", "disagreement": "For the judge's mistakes, disagreements"}
-    for strategy, drawn in lists.items():
-        click.echo(f"{titles[strategy]}: {reasons.get(strategy) or f'next {len(drawn)}'}")
-        for item in drawn:
+    titles: dict[Strategy, str] = {
+        "random": "For the pass rate, at random",
+        "disagreement": "For the judge's mistakes, disagreements",
+    }
+    for strategy, listed in lists.items():
+        click.echo(f"{titles[strategy]}: {reasons.get(strategy) or f'next {len(listed)}'}")
+        for item in listed:
             click.echo(f"  {cli.display_name(item.sample_id)} ({item.configuration}, epoch {item.epoch})")
-        if drawn:
+        if listed:
             size = len(done) + limit if strategy == "random" else limit
             typed = f"proctor label {metadata.run_id} --evaluator {name} --strategy {strategy}"
             click.echo(f"  {typed} --sample-size {size}")
@@ -113,3 +117,37 @@ def _open(reference: str, history: str | None) -> tuple[History, RunMetadata, st
     if opened.report.metadata is None:
         raise ConfigError(f"run {reference} has no metadata", fix="choose another run: proctor runs")
     return store, opened.report.metadata, opened.configuration
+
+
+@command.command("panel")
+@click.argument("run")
+@click.argument("judges", nargs=-1)
+@cli.option("--evaluator NAME", "Compare with the labels of this question. Default: the overall verdict.", default="")
+@cli.common_options
+def panel(run: str, judges: tuple[str, ...], evaluator: str, history: str | None, as_json: bool) -> None:
+    """Show how many independent judges the evaluators of a run are worth, and which one to drop.
+
+    \b
+    proctor judge panel latest strict lenient local --evaluator strict
+
+    Needs 30 labels that were drawn at random. JUDGES are evaluators of the run; all of them by default.
+    """
+    from proctor.validity.describe_card import describe_panel
+    from proctor.validity.drawing import find_evaluator
+    from proctor.validity.panels import MIN_PANEL_LABELS, build_panel
+
+    store, metadata, _ = _open(run, history)
+    names = judges or tuple(spec.name for spec in metadata.evaluators)
+    if len(names) < 2:
+        raise ConfigError("a panel needs two judges or more", fix="add judges with `proctor rescore`")
+    measured = build_panel(store, metadata, evaluator, [find_evaluator(metadata, name).name for name in names])
+    if measured is None:
+        raise UsageError(
+            f"fewer than {MIN_PANEL_LABELS} outputs that all judges scored have a label",
+            fix=f"proctor label {metadata.run_id}{f' --evaluator {evaluator}' if evaluator else ''}",
+        )
+    if as_json:
+        cli.print_json(measured)
+        return
+    for line in describe_panel(measured):
+        click.echo(line)

@@ -15,7 +15,6 @@ from proctor.core.stats.intervals import Interval, clustered_standard_error, wil
 from proctor.core.stats.judge_rates import Confusion, CorrectedRate, Correlation
 from proctor.ports import History
 from proctor.records.label import HumanLabel, LabelledItem
-from proctor.records.results import Results
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult
@@ -124,21 +123,13 @@ def build_card(
     """
     digest = digest_evaluator(run, evaluator)
     every = history.labels(evaluator=evaluator)
-    labels = [label for label in every if label.evaluator_digest == digest]
-    outputs = {
-        run_id: _read_outputs(history, run_id, evaluator) for run_id in {run.run_id, *(x.run_id for x in labels)}
-    }
-    own = [o for o in outputs[run.run_id] if configuration in (None, o.item.configuration)]
-    gold, disputed = decide_labels(labels)
-    drawn = {label.item for label in labels if label.strategy in KNOWN_DRAWS and not label.skipped}
-    stratified = {label.item for label in labels if label.strategy == "stratified"}
-    items = [
-        item
-        for judged in outputs.values()
-        for item in weigh_labels(judged, {key: gold[key] for key in drawn if key in gold}, stratified)
-    ]
-    own_items = weigh_labels(own, {key: gold[key] for key in drawn if key in gold}, stratified)
-    results = _select_results(history, run, configuration)
+    evidence = _collect_evidence(history, run, evaluator, [x for x in every if x.evaluator_digest == digest])
+    labels, items = evidence.labels, evidence.items
+    own = [output for output in evidence.own if configuration in (None, output.item.configuration)]
+    own_items = weigh_labels(own, evidence.gold, evidence.stratified)
+    results = history.results(run.run_id)
+    if configuration is not None:
+        results = results.for_configuration(configuration)
     card = JudgeCard(
         evaluator,
         digest,
@@ -149,16 +140,43 @@ def build_card(
         runs=len({item.output.item.run_id for item in items}),
         labels=dict(Counter(label.strategy for label in labels if not label.skipped)),
         skipped=sum(label.skipped for label in labels),
-        disputed=disputed,
+        disputed=evidence.disputed,
         annotators=_compare_annotators(labels),
-        rate=_correct_rate(own, own_items, any(item.output.item in stratified for item in own_items)),
+        rate=_correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
         stability=_measure_stability(history, run, evaluator, digest, own),
         cost_per_verdict=_mean_cost(results, evaluator),
         position_bias=_measure_position_bias(results, evaluator),
         **_measure_agreement(items),
         **_slice_agreement(history, items, by),
     )
-    return _judge_state(card, len(every) - len(labels), MIN_KAPPA if min_kappa is None else min_kappa)
+    other_versions = sum(label.evaluator_digest != digest for label in every)
+    return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa)
+
+
+class _Evidence(NamedTuple):
+    """The labels of one version of a judge, the outputs of the run, and the labelled outputs of all runs."""
+
+    labels: list[HumanLabel]
+    own: list[JudgedOutput]
+    items: list[LabelledOutput]
+    gold: dict[LabelledItem, bool]
+    stratified: set[LabelledItem]
+    disputed: int
+
+
+def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels: Sequence[HumanLabel]) -> _Evidence:
+    outputs = {
+        run_id: _read_outputs(history, run_id, evaluator) for run_id in {run.run_id, *(x.run_id for x in labels)}
+    }
+    digests = {output.item: output.output_digest for judged in outputs.values() for output in judged}
+    # A resumed run may have replaced an output since it was labelled.
+    current = [x for x in labels if not x.output_digest or digests.get(x.item) == x.output_digest]
+    gold, disputed = decide_labels(current)
+    drawn = {label.item for label in current if label.strategy in KNOWN_DRAWS and not label.skipped}
+    gold = {item: passed for item, passed in gold.items() if item in drawn}
+    stratified = {label.item for label in current if label.strategy == "stratified"}
+    items = [item for judged in outputs.values() for item in weigh_labels(judged, gold, stratified)]
+    return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed)
 
 
 def read_state(history: History, run: RunMetadata, evaluator: str, min_kappa: float | None = None) -> JudgeCard:
@@ -217,13 +235,14 @@ def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
     return table.scale(1 / (kish * effect))
 
 
-def _proportion(count: float, n: float) -> Proportion | None:
+def make_proportion(count: float, n: float) -> Proportion | None:
+    """Return a share of n items with its interval; None without items."""
     interval = wilson_interval(count, n) if n else None
     return None if interval is None else Proportion(count / n, interval, n)
 
 
 def _agree(table: Confusion, n: int, name: str = "") -> Agreement:
-    share = _proportion(table.both_passed + table.both_failed, table.n)
+    share = make_proportion(table.both_passed + table.both_failed, table.n)
     return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name)
 
 
@@ -237,8 +256,8 @@ def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
     lengths = [math.log1p(item.output.length) for item in items]
     return {
         "agreement": _agree(table, len(items)),
-        "sensitivity": _proportion(table.both_passed, table.both_passed + table.only_people),
-        "specificity": _proportion(table.both_failed, table.both_failed + table.only_judge),
+        "sensitivity": make_proportion(table.both_passed, table.both_passed + table.only_people),
+        "specificity": make_proportion(table.both_failed, table.both_failed + table.only_judge),
         "confusion": {name: counts[key] for name, key in {**names, "both_failed": (False, False)}.items()},
         "length_bias": judge_rates.correlate(errors, lengths),
     }
@@ -265,7 +284,7 @@ def _correct_rate(
     if len(items) < 2:
         return None
     effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
-    raw = _proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect)
+    raw = make_proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect)
     labelled = {item.output.item for item in items}
     others = [output.passed for output in outputs if output.item not in labelled]
     table, judged = _tabulate(items), sum(output.passed for output in outputs)
@@ -273,6 +292,8 @@ def _correct_rate(
         unweighted = judge_rates.tabulate((item.people, item.output.passed, 1.0) for item in items)
         clusters = measure_design_effect([i.people for i in items], [i.output.cluster for i in items])
         estimate = judge_rates.stratified_rate(unweighted.scale(1 / clusters), judged, len(outputs))
+        kappa = judge_rates.kappa_interval(table)
+        estimate = estimate._replace(helps=kappa is not None and kappa[0] > 0)
     else:
         estimate = judge_rates.corrected_rate(table, sum(others) / effect, len(others) / effect)
     return None if raw is None else _make_rate(raw, estimate, len(items), len(outputs))
@@ -309,7 +330,8 @@ def _measure_stability(
     root = run.rescored_from or run.run_id
     for other in history.runs(evaluator=evaluator, limit=RUNS_SEARCHED):
         is_related = root in (other.run_id, other.rescored_from) and other.run_id != run.run_id
-        if not is_related or other.options.cache or digest_evaluator(other, evaluator) != digest:
+        has_judge = evaluator in {spec.name for spec in other.evaluators}
+        if not is_related or not has_judge or other.options.cache or digest_evaluator(other, evaluator) != digest:
             continue
         verdicts = {o.item[1:]: (o.output_digest, o.passed) for o in _read_outputs(history, other.run_id, evaluator)}
         repeated = [
@@ -318,7 +340,7 @@ def _measure_stability(
             if verdicts.get(output.item[1:], ("",))[0] == output.output_digest
         ]
         if repeated:
-            return _proportion(sum(repeated), len(repeated))
+            return make_proportion(sum(repeated), len(repeated))
     return None
 
 
@@ -327,7 +349,7 @@ def _measure_position_bias(results: Iterable[EvalResult], evaluator: str) -> Pro
     from proctor.evaluators.judges.pairwise import position_bias, preferences_in
 
     bias = position_bias(preferences_in(results, evaluator))
-    return _proportion(bias.flips, bias.pairs)
+    return make_proportion(bias.flips, bias.pairs)
 
 
 def _mean_cost(results: Iterable[EvalResult], evaluator: str) -> float | None:
@@ -343,11 +365,6 @@ def _list_models(run: RunMetadata, evaluator: str) -> tuple[str, ...]:
 
 def _read_outputs(history: History, run_id: str, evaluator: str) -> list[JudgedOutput]:
     return list(list_judged_outputs(run_id, history.results(run_id), evaluator))
-
-
-def _select_results(history: History, run: RunMetadata, configuration: str | None) -> Results:
-    results = history.results(run.run_id)
-    return results if configuration is None else results.for_configuration(configuration)
 
 
 def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> JudgeCard:

@@ -14,7 +14,8 @@ from proctor.records.formatting import format_cost, format_count
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
 from proctor.reports.format import format_percent
-from proctor.validity.cards import Agreement, JudgeCard, Proportion, read_state
+from proctor.validity.cards import Agreement, JudgeCard, Proportion, make_proportion, read_state
+from proctor.validity.panels import Panel
 
 
 def list_judges(history: History, run: RunMetadata) -> list[str]:
@@ -111,9 +112,10 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
     yield _row("people fail", f"judge passes {cells['only_judge']}, fails {cells['both_failed']}")
     if (rate := card.rate) is not None:
         yield _row("raw pass rate", _describe_share(rate.raw))
-        yield _row(
-            "labels alone", f"{format_percent(rate.labels.value)} ({_percents(rate.labels.interval)}, n = {rate.n})"
-        )
+        labels = rate.labels
+        # Labels drawn by verdict are the corrected rate themselves.
+        if labels.interval != rate.interval:
+            yield _row("labels alone", f"{format_percent(labels.value)} ({_percents(labels.interval)}, n = {rate.n})")
         yield _row(
             "corrected", f"{format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} of {rate.total})"
         )
@@ -175,3 +177,27 @@ def _percents(interval: Interval) -> str:
 
 def _row(name: str, text: str) -> str:
     return f"  {name:<14} {text}"
+
+
+def describe_panel(panel: Panel) -> Iterator[str]:
+    """Yield the lines of a panel."""
+    if panel.effective is None or panel.error_correlation is None:
+        yield f"The errors of these judges cannot be compared: at most one of them makes any (n = {panel.n})."
+    else:
+        yield (
+            f"{len(panel.judges)} judges are worth {panel.effective:.2f} independent ones: the mean correlation of "
+            f"their errors is {panel.error_correlation:.2f} (n = {panel.n} labels)."
+        )
+    for judge in panel.judges:
+        share = make_proportion(judge.errors, panel.n)
+        yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(share)}")
+    yield _row(
+        "majority",
+        f"wrong on {panel.majority_errors}: {_describe_share(make_proportion(panel.majority_errors, panel.n))}",
+    )
+    if panel.drop is not None:
+        yield f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}."
+    yield (
+        f"Dawid and Skene's accuracies, from the verdicts alone, differ from the labels' by up to "
+        f"{format_percent(panel.accuracy_gap)} (n = {panel.n})."
+    )

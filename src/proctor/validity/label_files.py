@@ -28,14 +28,16 @@ ALIASES = {"sample": "sample_id", "label": "passed", "verdict": "passed"}
 
 def write_labels(labels: Sequence[HumanLabel], path: Path) -> None:
     """Write labels to a CSV file or a file of JSON lines, as the extension says."""
+    # A default is left out of stored records, but how an output was drawn must be explicit in a file.
+    rows = [{**msgspec.to_builtins(label), "strategy": label.strategy} for label in labels]
     if _check_extension(path) == ".csv":
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(msgspec.to_builtins(label) for label in labels)
+        writer.writerows(rows)
         path.write_text(text.getvalue(), encoding="utf-8")
     else:
-        path.write_bytes(b"".join(codec.encode(label) + b"\n" for label in labels))
+        path.write_bytes(b"".join(codec.encode(row) + b"\n" for row in rows))
 
 
 def read_labels(
