@@ -23,6 +23,7 @@ from benchmarks.simulations.early_gates import early_gates
 from benchmarks.simulations.equal import equal_systems
 from benchmarks.simulations.finding import power
 from benchmarks.simulations.gated import gated
+from benchmarks.simulations.items import analyzed
 from benchmarks.simulations.slicing import sliced
 
 
@@ -37,6 +38,7 @@ def claims() -> list[Claim]:
         *gates(),
         *gated(),
         *early_gates(),
+        *analyzed(),
     ]
 
 

@@ -36,7 +36,10 @@ COMMAND_GROUPS = {
         "gate": "Check that a run is as good as its baseline.",
         "baseline": "Name the runs to compare other runs with.",
     },
-    "Trust the results": {"mutate": "Test the evaluators of a run with planted faults."},
+    "Trust the results": {
+        "mutate": "Test the evaluators of a run with planted faults.",
+        "items": "Find the samples that are useless, broken or redundant.",
+    },
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
         "submit": "Send the samples of a run to workers.",

@@ -104,7 +104,8 @@ def collect_verdicts(runs: Iterable[tuple[RunMetadata, Results]], evaluator: str
     labels: dict[object, str] = {}
     reference: RunMetadata | None = None
     for run, results in runs:
-        reference = reference or run
+        if evaluator is None or evaluator in (spec.name for spec in run.evaluators):
+            reference = reference or run
         if reason := _find_difference(reference, run, evaluator):
             collected.left_out.append(f"{run.run_id}: {reason}")
             continue
@@ -126,7 +127,9 @@ def collect_verdicts(runs: Iterable[tuple[RunMetadata, Results]], evaluator: str
     return collected
 
 
-def _find_difference(reference: RunMetadata, run: RunMetadata, evaluator: str | None) -> str:
+def _find_difference(reference: RunMetadata | None, run: RunMetadata, evaluator: str | None) -> str:
+    if reference is None:
+        return f"no evaluator {evaluator!r}"
     if run.dataset.fingerprint is None or run.dataset.fingerprint != reference.dataset.fingerprint:
         return "another dataset, or one that cannot be identified"
     first, second = (
@@ -163,7 +166,7 @@ def analyze_items(verdicts: Verdicts, *, core_size: int | None = None, seed: int
 
 
 def _measure_items(columns: Mapping[str, Mapping[int, float]], seed: int) -> list[ItemFacts]:
-    """Correlate every sample with the mean of the others; the p-values are corrected for the number of samples."""
+    """Correlate every sample with the mean of the others; test those with a negative correlation."""
     sums: dict[int, list[float]] = defaultdict(list)
     for column in columns.values():
         for c, share in column.items():
@@ -179,7 +182,7 @@ def _measure_items(columns: Mapping[str, Mapping[int, float]], seed: int) -> lis
         facts.append(ItemFacts(sample_id, mean, len(column)))
         if found is not None:
             facts[-1] = msgspec.structs.replace(facts[-1], correlation=found.correlation, p=found.p)
-            tested.append(len(facts) - 1)
+            tested += [len(facts) - 1] if found.p is not None else []
     adjusted = benjamini_hochberg([facts[i].p or 0.0 for i in tested], LEVEL)
     for i, probability in zip(tested, adjusted, strict=True):
         facts[i] = msgspec.structs.replace(facts[i], adjusted_p=probability.p)
@@ -234,11 +237,8 @@ def _list_notes(items: Sequence[ItemFacts], n: int, complete: int, samples: int)
     if complete < samples:
         notes.append(f"{samples - complete} of {samples} samples lack a verdict in some configuration")
     tested = sum(item.p is not None for item in items)
-    if items and tested and tested / math.comb(n, n // 2) > LEVEL:
-        notes.append(
-            f"with {n} configurations and {tested} samples that vary, no single sample can be shown to be broken; "
-            "the suspicious ones are worth a look"
-        )
+    if tested and 2 * tested / math.comb(n, n // 2) > LEVEL:
+        notes.append(f"{n} configurations are too few to show that a single sample is broken")
     if items and n < MIN_MODEL_CONFIGURATIONS:
         notes.append(f"discrimination and difficulty (2PL) need {MIN_MODEL_CONFIGURATIONS} configurations")
     return notes
@@ -255,10 +255,15 @@ def _describe(analysis: ItemAnalysis) -> str:
     bound = 1 - LEVEL ** (1 / n)
     parts = [
         f"{n} configurations, {analysis.samples} samples, {analysis.trials:,} verdicts.",
-        f"{dead} samples separate nothing ({len(analysis.always_passed)} always passed, {len(analysis.never_passed)} "
-        f"never; in {n} of {n}, so another configuration differs with a probability of at most {bound:.0%}).",
-        f"{len(analysis.broken)} samples are probably broken (stronger configurations fail them; false discovery rate "
-        f"{LEVEL:.0%}).",
+        (
+            f"{dead} samples separate nothing ({len(analysis.always_passed)} always passed, "
+            f"{len(analysis.never_passed)} never; in {n} of {n}, so another "
+            f"configuration differs with a probability of at most {bound:.0%})."
+        ),
+        (
+            f"{len(analysis.broken)} samples are probably broken: stronger configurations fail them more often "
+            f"(expected share of false finds: {LEVEL:.0%})."
+        ),
     ]
     if analysis.reliability is not None:
         low, high = analysis.reliability.interval

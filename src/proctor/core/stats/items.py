@@ -8,6 +8,7 @@ marginal maximum likelihood with the EM algorithm (Bock and Aitkin 1981).
 from __future__ import annotations
 
 import math
+import operator
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ from proctor.core.stats.intervals import Interval
 
 Matrix = Sequence[Sequence[float]]
 
-MAX_ENUMERATED = 5_000
-RESAMPLES = 4_999
+MAX_ENUMERATED = 13_000
+RESAMPLES = 1_999
 ROUNDING = 1e-9
 NODES, SPREAD = 41, 5.0
 # A starting value and limits that keep an item that nobody or everybody passes from diverging.
@@ -29,14 +30,15 @@ MAX_SLOPE, MAX_INTERCEPT = 6.0, 12.0
 
 
 class Association(NamedTuple):
-    """The correlation of an item with the rest of the test, and the one-sided p-value that it is negative.
+    """The correlation of an item with the rest of the test and, if it is negative, its p-value.
 
-    `smallest` is the smallest p-value that the number of configurations allows.
+    The p-value is the probability of a correlation this low, given that it is negative, for an item that has nothing to
+    do with the rest. Most items correlate positively, so conditioning on the sign leaves few tests to correct for
+    (Zhao, Small and Su 2019).
     """
 
     correlation: float
-    p: float
-    smallest: float
+    p: float | None
 
 
 class Reliability(NamedTuple):
@@ -65,21 +67,22 @@ def item_rest_association(item: Sequence[float], rest: Sequence[float], seed: in
         return None
     center = math.fsum(rest) / len(rest)
     deviations = [value - center for value in rest]
-    statistic = math.fsum(x * d for x, d in zip(item, deviations, strict=True))
-    levels = set(item)
-    n, highs = len(item), sum(value == max(levels) for value in item)
-    if len(levels) == 2 and math.comb(n, highs) <= MAX_ENUMERATED:
-        low, high = min(levels), max(levels)
-        total = math.fsum(deviations) * low
-        sums = [total + (high - low) * math.fsum(chosen) for chosen in combinations(deviations, highs)]
-        count = sum(value <= statistic + ROUNDING for value in sums)
-        return Association(observed, count / len(sums), 1 / len(sums))
-    rng, values = random.Random(seed), list(item)
-    count = 1
-    for _ in range(RESAMPLES):
-        rng.shuffle(values)
-        count += math.fsum(x * d for x, d in zip(values, deviations, strict=True)) <= statistic + ROUNDING
-    return Association(observed, count / (RESAMPLES + 1), 1 / (RESAMPLES + 1))
+    low, high = min(item), max(item)
+    highs = item.count(high)
+    statistic = math.fsum(map(operator.mul, item, deviations))
+    if statistic > -2 * ROUNDING:
+        return Association(observed, None)
+    if set(item) == {low, high} and math.comb(len(item), highs) <= MAX_ENUMERATED:
+        # The deviations sum to 0, so only the items with the high value count.
+        sums = [(high - low) * sum(chosen) for chosen in combinations(deviations, highs)]
+        counted = 0
+    else:
+        rng, values, sums, counted = random.Random(seed), list(item), [], 1
+        for _ in range(RESAMPLES):
+            rng.shuffle(values)
+            sums.append(sum(map(operator.mul, values, deviations)))
+    negative = counted + sum(value < -ROUNDING for value in sums)
+    return Association(observed, (counted + sum(value <= statistic + ROUNDING for value in sums)) / negative)
 
 
 def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -128,23 +131,19 @@ def f_quantile(p: float, df1: float, df2: float) -> float:
 
 
 def select_core(matrix: Matrix, size: int) -> list[int]:
-    """Select items whose mean follows the mean of all items over the configurations, one after the other."""
-    n, k = len(matrix), len(matrix[0])
-    truths = [math.fsum(row) / k for row in matrix]
+    """Select items that represent the others: one of each of `size` groups of similar difficulty.
+
+    In each group it is the item that is closest to the mean of the group over the configurations.
+    """
     columns = list(zip(*matrix, strict=True))
-    chosen: list[int] = []
-    sums, remaining = [0.0] * n, dict.fromkeys(range(k))
-    while len(chosen) < min(size, k):
-        count = len(chosen) + 1
-        best = min(
-            remaining,
-            key=lambda i: math.fsum(
-                ((s + x) / count - t) ** 2 for s, x, t in zip(sums, columns[i], truths, strict=True)
-            ),
-        )
-        chosen.append(best)
-        del remaining[best]
-        sums = [s + x for s, x in zip(sums, columns[best], strict=True)]
+    order = sorted(range(len(columns)), key=lambda i: (math.fsum(columns[i]), i))
+    size = min(size, len(columns))
+    chosen = []
+    for group in range(size):
+        members = order[group * len(order) // size : (group + 1) * len(order) // size]
+        center = [math.fsum(values) / len(members) for values in zip(*(columns[i] for i in members), strict=True)]
+        distances = {i: math.fsum((x - c) ** 2 for x, c in zip(columns[i], center, strict=True)) for i in members}
+        chosen.append(min(members, key=distances.__getitem__))
     return sorted(chosen)
 
 
