@@ -120,10 +120,10 @@ def collect_verdicts(runs: Iterable[tuple[RunMetadata, Results]], evaluator: str
                 if OUTCOMES[outcome] in ("passed", "failed"):
                     cells[sample_id].append(float(OUTCOMES[outcome] == "passed"))
                     collected.trials += 1
-    for key, cells in sums.items():
-        if cells:
-            collected.configurations.append(labels[key])
-            collected.shares.append({sample_id: math.fsum(v) / len(v) for sample_id, v in cells.items()})
+    for identity, rates in sums.items():
+        if rates:
+            collected.configurations.append(labels[identity])
+            collected.shares.append({sample_id: math.fsum(v) / len(v) for sample_id, v in rates.items()})
     return collected
 
 
