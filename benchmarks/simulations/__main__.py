@@ -24,6 +24,7 @@ from benchmarks.simulations.equal import equal_systems
 from benchmarks.simulations.finding import power
 from benchmarks.simulations.gated import gated
 from benchmarks.simulations.judging import judged
+from benchmarks.simulations.items import analyzed
 from benchmarks.simulations.slicing import sliced
 from benchmarks.simulations.trust import trusted
 
@@ -41,6 +42,7 @@ def claims() -> list[Claim]:
         *early_gates(),
         *trusted(),
         *judged(),
+        *analyzed(),
     ]
 
 

@@ -42,6 +42,7 @@ COMMAND_GROUPS = {
         "noise": "Show what makes a run's numbers uncertain, and what to buy.",
         "plan": "Plan how many samples, epochs and verdicts a gate needs.",
         "mutate": "Test the evaluators of a run with planted faults.",
+        "items": "Find the samples that are useless, broken or redundant.",
         "watch": "Raise an alarm when the runs of a name change, and find why.",
     },
     "Run on many machines": {

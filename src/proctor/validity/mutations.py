@@ -165,7 +165,7 @@ def _walk_leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 def _replace_leaf(value: Any, path: Path, leaf: Any) -> Any:
     if not path:
         return leaf
-    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
     copy[path[0]] = _replace_leaf(value[path[0]], path[1:], leaf)
     return copy
 
@@ -173,7 +173,7 @@ def _replace_leaf(value: Any, path: Path, leaf: Any) -> Any:
 def _is_same_answer(output: Any, trial: Trial) -> bool:
     """True if a planted fault changed nothing but the form, or made the answer the expected one."""
     normal = _normalize(output)
-    return normal == _normalize(trial.output) or normal == _normalize(trial.sample.expected)
+    return bool(normal == _normalize(trial.output) or normal == _normalize(trial.sample.expected))
 
 
 def _normalize(value: Any) -> Any:
