@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ def numeric_answer(
     target = _read_expected(expected, decimal)
     if isinstance(target, Score):
         return target
+    if isinstance(output, Mapping):
+        output = json.dumps(output, ensure_ascii=False, default=lambda value: str(to_plain(value)))
     if not isinstance(output, str) and to_number(output) is None:
         return score_other_than_text(output, "numeric_answer")
     answer = _read_answer(output, decimal)
@@ -103,12 +106,10 @@ def _score_answer(
     decimal: Decimal,
 ) -> Score:
     """Pass or fail if all possible readings agree, else skip."""
-    if number.category == "unclear":
-        reason = f"the text is not clearly English, and the words beside {preview(number.text)} may change it"
+    if number.category in ("unclear", "bound", "expression"):
+        description = "a bound" if number.category == "bound" else "an expression and not a plain number"
+        reason = number.doubt or f"the answer is {description}: {preview(number.text)}"
         return Score.skipped(f"{reason}; {ADVICE}", details)
-    if number.category in ("bound", "expression"):
-        description = "a bound" if number.category == "bound" else "no plain number"
-        return Score.skipped(f"the answer is {description}: {preview(number.text)}", details)
     if number.category == "calculation" and (is_match(number) or any(map(is_match, answer.rivals))):
         reason = f"the answer is a calculation without its result: {preview(number.text)}"
         return Score.skipped(f"{reason}; {ADVICE}", details)
@@ -151,6 +152,15 @@ def _read_answer(value: Any, decimal: Decimal) -> Answer:
     return Answer(None if number is None else ParsedNumber(to_fraction(number), str(to_plain(value))))
 
 
+def _explain_missing_answer(text: str) -> str:
+    from proctor.evaluators.numeric.find_answer import explain_missing_answer
+
+    if reason := explain_missing_answer(text):
+        return reason
+    is_unknown = load_patterns("numeric", "words.yaml")["unknown"].search(text)
+    return "the output says that the answer is not known" if is_unknown else ""
+
+
 def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
     """Return the expected number, or an error if there is not exactly one."""
     answer = _read_answer(expected, decimal)
@@ -169,8 +179,12 @@ def _score_without_number(text: str, answer: Answer, target: ParsedNumber, detai
     """Fail, but skip if the text denies its numbers or may state the number in words."""
     if answer.missing_reason:
         return Score.skipped(f"{answer.missing_reason}; {ADVICE}", details)
+    # In words, zero and no answer are hard to tell apart.
+    if (answer.others or not target.value) and (reason := _explain_missing_answer(text)):
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     if any(other.value == target.value for other in answer.others):
-        return Score.skipped(f"the output has {target.text} only as a label; {ADVICE}", details)
+        reason = f"the only {target.text} in the output numbers a step, a reference or a name"
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     if problem := explain_foreign(text):
         return Score.skipped(f"there are no digits in {preview(text)}, and {problem}", details)
     if unknown := find_unknown_word(text):
