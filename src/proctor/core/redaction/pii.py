@@ -266,7 +266,8 @@ _NAME = re.compile(
     r"|téléphone|teléfono|móvil|cellulare|telefono|ph)\b[^\n\d]{0,24}\n?"
     r"|(?:call|ring|text|dial|contact)(?: (?:me|us|him|her|them|my|our|the|office|number|now|today"
     r"|back|at|on|is)){0,5}[ :]{1,3}"
-    r"|(?:messages?|answering|reach(?:ed|able)?|registered)(?: (?:me|us|him|her|them|to|at|on|from|under|number)){0,3}[ :]{1,3})\Z",
+    r"|(?:messages?|answering|reach(?:ed|able)?|registered)(?: (?:me|us|him|her|them|to|at|on|from|under"
+    r"|number)){0,3}[ :]{1,3})\Z",
     re.IGNORECASE,
 )
 _NAME_AFTER = re.compile(r"[ -]{1,2}(?:office|fax|mobile|desk|cell)\b", re.IGNORECASE)
@@ -344,8 +345,8 @@ _EMAIL = re.compile(
     r"@(?P<host>(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}(?P<top>[^\W\d_]{2,24}|xn--[a-z0-9-]{2,59}))"
     r"(?![\w@]|-\w|\.\w)"
 )
-# Spelled out against robots: "ann dot lee at mail dot com", "ann[at]mail[dot]com". A plain "at" needs a plain "dot", a usual
-# top-level domain, and before it no word of a sentence ("look at shop dot com").
+# Spelled out against robots: "ann dot lee at mail dot com", "ann[at]mail[dot]com". A plain "at" needs a plain "dot", a
+# usual top-level domain, and before it no word of a sentence ("look at shop dot com").
 _DOT = r"(?:[ ]?[\[({<][ ]?(?:dot|\.)[ ]?[\])}>][ ]?|[ ]dot[ ]|[ ]?\.[ ]?)"
 _TOP = r"(?:com|net|org|edu|gov|info|io|co|uk|de|fr|es|it|nl|eu|us|ca|au|in|ch|at|biz|dev|app|ai|me)"
 _SPELLED_EMAIL = re.compile(
