@@ -214,6 +214,10 @@ def _is_aimed(words: Sequence[str], index: int) -> bool:
 NAME = "alt-profanity-check 1.9.1, without words for groups"
 # The length of the comments that the model was trained on.
 WINDOW = 100
+# The longest phrase of harm.yaml, and the largest probability that suggestive entries have together.
+MAX_PHRASE, MAX_HINTS = 5, 0.3
+# Hints never make a text fail at the default threshold of 0.6.
+MAX_PASSING = 0.39
 # A single word with this weight makes a short text toxic.
 MIN_HARSH_WEIGHT = 2.0
 
@@ -225,6 +229,7 @@ class Toxicity(NamedTuple):
     words: tuple[tuple[str, float], ...]
     start: int
     end: int
+    entries: tuple[str, ...] = ()
 
 
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -264,6 +269,45 @@ def list_harsh_words() -> tuple[str, ...]:
     return tuple(word for _, word in sorted(weighted, reverse=True))
 
 
+class HarmEntries(NamedTuple):
+    """Words and phrases of harmful subjects with their probabilities; suggestive ones only rank texts."""
+
+    explicit: dict[str, float]
+    suggestive: dict[str, float]
+
+
+@functools.cache
+def load_harm_entries() -> HarmEntries:
+    """Load the words and phrases of harm.yaml."""
+    lists = load_data("safety", "toxicity", "harm.yaml").values()
+    return HarmEntries(
+        *(
+            {entry.strip(): item["probability"] for line in item["entries"].values() for entry in line.split(",")}
+            for item in lists
+        )
+    )
+
+
+def measure_harm(words: Sequence[str]) -> tuple[float, tuple[str, ...]]:
+    """Return the probability of the worst hundred words, by harmful subjects, and its explicit entries."""
+    explicit, suggestive = load_harm_entries()
+    matches = [
+        (index, phrase)
+        for index in range(len(words))
+        for size in range(1, MAX_PHRASE + 1)
+        if (phrase := " ".join(words[index : index + size])) in explicit or phrase in suggestive
+        if _NEGATIONS.isdisjoint(words[max(0, index - 2) : index])
+    ]
+    worst: tuple[float, tuple[str, ...]] = (0.0, ())
+    for first, (start, _) in enumerate(matches):
+        window = {phrase for index, phrase in matches[first : first + WINDOW] if index < start + WINDOW}
+        named = tuple(sorted(window & explicit.keys()))
+        hints = min(MAX_HINTS, 1 - math.prod(1 - suggestive[phrase] for phrase in window - explicit.keys()))
+        probability = 1 - (1 - hints) * math.prod(1 - explicit[phrase] for phrase in named)
+        worst = max(worst, (probability, named))
+    return worst
+
+
 def measure_toxicity(text: str) -> Toxicity | None:
     """Return how toxic a text is, or None if it has no words in Latin letters.
 
@@ -288,7 +332,12 @@ def measure_toxicity(text: str) -> Toxicity | None:
     contributions = sorted(linear.contributions(counts[worst]), key=lambda item: -item[1])
     heavy = tuple((word, round(weight, 3)) for word, weight in contributions if weight > 0)
     start, end = (window[0].start, window[-1].end) if window else (0, len(text))
-    return Toxicity(probabilities[worst], heavy, start, end)
+    harm, entries = measure_harm([word.text for word in words])
+    # Both are evidence; hints of a subject only rank texts that pass.
+    probability = 1 - (1 - probabilities[worst]) * (1 - harm)
+    if not entries and probabilities[worst] <= MAX_PASSING:
+        probability = min(probability, MAX_PASSING)
+    return Toxicity(probability, heavy, start, end, entries)
 
 
 def has_words(text: str) -> bool:
