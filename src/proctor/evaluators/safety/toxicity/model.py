@@ -125,6 +125,12 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|\n+")
 MAX_SENTENCES = 4
 _CONTINUATIONS = frozenset({"need", "can", "should", "must", "will", "may", "have", "want", "are"})
 _NEGATIONS = frozenset({"not", "no", "never", "isn", "aren", "wasn"})
+_BETWEEN_DENIAL = frozenset({"an", "the", "at", "all", "being", "really", "so", "that", "such", "be"})
+# A quotation after a verb of reporting: 'he called me "…"'.
+_QUOTATION = re.compile(
+    r"(?i)(?<=\b)(?:call|sa[iy]|said|wr[io]te|shout|yell|told|tell|scream|repl|ask|quot|comment|messag|insult)\w*"
+    r"[\w' ,:]{0,30}[\"“”«»„][^\"“”«»„\n]{1,300}[\"“”«»„]"
+)
 _VICTIMS = frozenset({"you", "yourself", "yourselves", "him", "her", "himself", "herself"})
 _SECOND_PERSON = frozenset({"you", "yourself", "yourselves", "your", "ur"})
 # Fewer words may belong to any language.
@@ -269,6 +275,36 @@ def list_harsh_words() -> tuple[str, ...]:
     return tuple(word for _, word in sorted(weighted, reverse=True))
 
 
+def _drop_negated(words: list[Word]) -> list[Word]:
+    """Return the words without denied insults: "you are not an idiot", but not "not only an idiot"."""
+    denied = load_abuse_words().abusive | load_abuse_words().insulting
+    texts = [word.text for word in words]
+    return [
+        word
+        for index, word in enumerate(words)
+        if word.text not in denied or not _is_denied(texts[max(0, index - 3) : index])
+    ]
+
+
+def _is_denied(before: Sequence[str]) -> bool:
+    """Return whether the words before an insult deny it, with nothing but small words between."""
+    for word in reversed(before):
+        if word in _NEGATIONS:
+            return True
+        if word not in _BETWEEN_DENIAL:
+            return False
+    return False
+
+
+def has_quoted_abuse(text: str, threshold: float) -> bool:
+    """Return whether a text is toxic only because of quotations."""
+    unquoted = _QUOTATION.sub(" ", text)
+    if unquoted == text or not has_words(unquoted):
+        return False
+    toxicity = measure_toxicity(unquoted)
+    return toxicity is not None and 1 - toxicity.probability >= threshold
+
+
 class HarmEntries(NamedTuple):
     """Words and phrases of harmful subjects with their probabilities; suggestive ones only rank texts."""
 
@@ -318,6 +354,7 @@ def measure_toxicity(text: str) -> Toxicity | None:
         return None
     linear = load_model()
     words = read_words(text, linear.words.__contains__, list_harsh_words())
+    words = _drop_negated(words)
     rated_words = [word for word in words if word.text in linear.words]
     # Each window starts half a window after the previous one, and the last window reaches the end.
     starts = range(0, max(1, len(rated_words) - WINDOW // 2), WINDOW // 2)
