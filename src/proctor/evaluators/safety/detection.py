@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LOCAL, JUDGE = "local", "judge"
 NO_WORDS = "there are no words in Latin letters to judge; the local method knows English"
-USE_JUDGE = "pass an LLM judge (model=…) or a classifier (model=\"hf:…\") to decide it"
+USE_JUDGE = 'pass an LLM judge (model=…) or a classifier (model="hf:…") to decide it'
 FOREIGN = "most of its words are unknown: without a judge only English text can be checked"
 _MAX_WORDS, _MAX_STATEMENTS = 5, 10
 

@@ -125,7 +125,7 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|\n+")
 MAX_SENTENCES = 4
 _CONTINUATIONS = frozenset({"need", "can", "should", "must", "will", "may", "have", "want", "are"})
 _NEGATIONS = frozenset({"not", "no", "never", "isn", "aren", "wasn"})
-_BETWEEN_DENIAL = frozenset({"an", "the", "at", "all", "being", "really", "so", "that", "such", "be"})
+_BETWEEN_DENIAL = frozenset({"an", "the", "at", "all", "being", "really", "so", "that", "such", "be", "is", "here"})
 # A quotation after a verb of reporting: 'he called me "…"'.
 _QUOTATION = re.compile(
     r"(?i)(?<=\b)(?:call|sa[iy]|said|wr[io]te|shout|yell|told|tell|scream|repl|ask|quot|comment|messag|insult)\w*"
@@ -289,7 +289,7 @@ def _drop_negated(words: list[Word]) -> list[Word]:
 def _is_denied(before: Sequence[str]) -> bool:
     """Return whether the words before an insult deny it, with nothing but small words between."""
     for word in reversed(before):
-        if word in _NEGATIONS:
+        if word in _NEGATIONS or word == "nobody":
             return True
         if word not in _BETWEEN_DENIAL:
             return False
