@@ -93,8 +93,10 @@ def _restore(word: str, is_known: Callable[[str], bool]) -> str:
 
 def _read_spaced(text: str, harsh_words: frozenset[str]) -> Iterator[Word]:
     for match in _SPACED.finditer(text):
-        word = re.sub(r"[\W_]", "", match[0])
-        if word in harsh_words:
+        letters = re.sub(r"[\W_]", "", match[0])
+        # The first or the last letter may be a word of its own: "a f u c k".
+        word = next((part for part in (letters, letters[1:], letters[:-1]) if part in harsh_words), "")
+        if word:
             yield Word(word, *match.span())
 
 
