@@ -33,7 +33,7 @@ def toxicity_detection(*, threshold: float = 0.6, model: Model | None = None) ->
     that the score does not depend on the group. The method restores masked, spaced and doubled letters and removes
     invisible ones. The worst passage decides: of all windows of 100 words, and of all runs of up to four sentences
     around one with an obscenity, a slur, an insult to a person or a threat. The details list the words with the highest
-    weights. Phrases of harmful subjects (explicit sex, self-harm, violence, hate) add to the probability; a mere mention
+    weights. Phrases of harmful subjects (explicit sex, self-harm, violence, hate) add to the probability; a mention
     only ranks. A text with hardly any known word is skipped, unless it contains such a sentence. So is a text whose
     abuse is quoted, and one that mentions a group with hostile words: words do not show who is attacked.
 
