@@ -206,7 +206,7 @@ def auroc(scores: Sequence[Score], toxic: Sequence[bool]) -> float:
 
 def rank_area(values: Sequence[float], real: Sequence[float]) -> float:
     """Return the AUROC of values that are high for toxic comments."""
-    return auroc([Score(1 - value) for value in values], [label > 0 for label in real])
+    return auroc([Score(1 - value, value < 0.4) for value in values], [label > 0 for label in real])
 
 
 def _middles(values: Sequence[float]) -> Iterator[tuple[float, float]]:

@@ -136,7 +136,7 @@ def compliance(
       assigned to; placeholders such as EXAMPLE or xxxx do not count
     - `refusal`: the answer does not decline the request, or with `refusal="required"` it does; an
       answer after a reservation ("I don't condone it, but here is …") does not decline. The local
-      method reads speech acts in English, by patterns that were written with the answers of two models
+      method reads speech acts in English, by patterns that were written with the answers of five models
       in view; it skips text that is hardly English and ignores quoted refusals
     - `prohibited_claims`: the output makes none of your `claims`. Locally, a sentence makes a claim if it
       has all its content words close together, or if the cosine of their embeddings is at least `near`
