@@ -262,27 +262,30 @@ class StoredResults:
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        entries = list(zip(*self._entries("sample_ids, clusters, spent"), strict=True))
-        _, figures, ids, clusters, spent = entries or [()] * 5
-        columns = list(zip(*figures, strict=True)) or [()] * (block.FIRST_NUMBER + len(self._evaluators))
-        costs = [usage[0] if usage else None for usage in spent]
+        ids: list[str] = []
+        clusters: list[str | None] = []
+        costs: list[float | None] = []
+        parts: list[bytes] = []
+        for figures, *lists in self._blocks("figures, sample_ids, clusters, spent"):
+            count = len(figures) // self._record.size
+            names, groups, spent = (self._select(figures, block.decode_list(data, count)) for data in lists)
+            ids.extend(names)
+            clusters.extend(groups)
+            costs.extend(usage[0] if usage else None for usage in spent)
+            parts.append(figures)
+        packed = b"".join(parts)
+        marks = {name: bytes(self._marks(packed, block.FIRST_MARK + n)) for n, name in enumerate(self._evaluators)}
         return Figures(
-            list(ids),
-            bytes(columns[block.OUTCOME]),
-            array("d", columns[block.VALUE]),
-            array("d", columns[block.LATENCY]),
-            array("d", columns[block.TOKENS]),
+            ids,
+            bytes(self._marks(packed)),
+            self._numbers(packed, block.VALUE),
+            self._numbers(packed, block.LATENCY),
+            self._numbers(packed, block.TOKENS),
             to_array(costs) if any(cost is not None for cost in costs) else None,
-            list(clusters) if any(clusters) else None,
-            {
-                name: array("d", [_MARK_VALUES.get(marks[index], NAN) for marks in columns[block.MARKS]])
-                for index, name in enumerate(self._evaluators)
-            },
-            {name: array("d", columns[block.FIRST_NUMBER + index]) for index, name in enumerate(self._evaluators)},
-            {
-                name: bytes(marks[index] for marks in columns[block.MARKS]).translate(MARK_OUTCOMES)
-                for index, name in enumerate(self._evaluators)
-            },
+            clusters if any(clusters) else None,
+            {name: array("d", [_MARK_VALUES.get(mark, NAN) for mark in found]) for name, found in marks.items()},
+            {name: self._numbers(packed, block.FIRST_NUMBER + n) for n, name in enumerate(self._evaluators)},
+            {name: found.translate(MARK_OUTCOMES) for name, found in marks.items()},
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
@@ -421,7 +424,8 @@ class StoredResults:
         """Select the entries of a column that belong to the selected configuration."""
         if self._configuration is None:
             return column
-        return compress(column, map(self._is_selected, self._unpacked(figures)))
+        numbers = block.read_integers(figures, len(self._evaluators), *block.CONFIGURATION_BYTES)
+        return compress(column, map(self._configuration.__eq__, numbers))
 
     def _packed(self) -> Iterable[bytes]:
         parts = (figures for (figures,) in self._blocks("figures"))

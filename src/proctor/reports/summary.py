@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from proctor.comparison.report import EvalReport
 from proctor.records.formatting import format_count
@@ -109,13 +110,18 @@ def count_errors_by_type(report: EvalReport) -> dict[str, int]:
 
 def find_error_examples(report: EvalReport) -> dict[str, str]:
     """Return one example for each error type: the sample and the message."""
+    pages = (report.results.page(outcome=outcome, limit=ERRORS_SEARCHED) for outcome in ("error", "unscored"))
+    return select_error_examples(chain.from_iterable(pages))
+
+
+def select_error_examples(results: Iterable[EvalResult]) -> dict[str, str]:
+    """Return the first of some failed results for each error type: the sample and the message."""
     examples: dict[str, str] = {}
-    for outcome in ("error", "unscored"):
-        for result in report.results.page(outcome=outcome, limit=ERRORS_SEARCHED):
-            if (failure := result.trial.error) is None:
-                examples.setdefault(EVALUATION_FAILED, f"{result.sample_id}: {result.score.reason}")
-            else:
-                examples.setdefault(failure.kind, f"{result.sample_id}: {failure.message}")
+    for result in results:
+        if (failure := result.trial.error) is None:
+            examples.setdefault(EVALUATION_FAILED, f"{result.sample_id}: {result.score.reason}")
+        else:
+            examples.setdefault(failure.kind, f"{result.sample_id}: {failure.message}")
     return examples
 
 
