@@ -41,7 +41,8 @@ from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.reports.html import HTMLReporter
 
 RUN = "large"
-PASSAGE_LENGTH = 1_050
+# With the question, the output and the reasons, a sample has 1.2 kB of text.
+PASSAGE_LENGTH = 1_000
 SHARES = {"small": 0.62, "medium": 0.71, "large": 0.74}
 TOPICS = ("moons", "planets", "comets", "probes")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -120,7 +121,7 @@ def make_result(sample: Sample[Any, Any], number: int, name: str, share: float, 
     judged = passed if agrees else not passed
     trial = Trial(
         sample,
-        f"It is {number if passed else random.randint(1, 999_999)} km away, by the catalogue of {random.getrandbits(60)}.",
+        f"It is {number if passed else random.randint(1, 999_999)} km away, by the catalogue.",
         latency_ms=random.lognormvariate(6, 0.5),
         configuration=name,
         usage=Usage(120 + number % 40, 12, cost=0.0003),

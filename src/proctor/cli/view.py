@@ -84,7 +84,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
             if candidate == candidates[-1]:
                 raise UsageError(
                     f"cannot listen on {host}:{candidate}: {error.strerror or error}",
-                    fix="choose another --port, or stop the program that uses it",
+                    fix="leave out --port to use a free one, or stop the program that listens there",
                 ) from None
         else:
             return listener

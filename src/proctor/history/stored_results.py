@@ -327,15 +327,11 @@ class StoredResults:
         costs, places = array("d"), array("q")
         parts: list[bytes] = []
         for key, figures, names, spent in self._blocks("id, figures, sample_ids, spent"):
-            decoded = block.decode_list(names, 0)
-            usages = block.decode_list(spent, len(decoded))
-            first = key << OFFSET_BITS
-            selected = list(self._select(figures, range(len(decoded))))
-            ids.extend(decoded[index] for index in selected)
-            costs.extend(
-                NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected
-            )
-            places.extend(first + index for index in selected)
+            first, count = key << OFFSET_BITS, len(figures) // self._record.size
+            ids.extend(self._select(figures, block.decode_list(names, count)))
+            usages = self._select(figures, block.decode_list(spent, count))
+            costs.extend([NAN if usage is None or usage[0] is None else usage[0] for usage in usages])
+            places.extend(self._select(figures, range(first, first + count)))
             parts.append(figures)
         packed = b"".join(parts)
         evaluators = len(self._evaluators)

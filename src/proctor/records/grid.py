@@ -71,11 +71,8 @@ class ResultColumns(msgspec.Struct, frozen=True):
 
 def arrange(columns: ResultColumns, configurations: Sequence[str]) -> Grid:
     """Arrange results in a grid, with the samples in the order of the plan."""
-    first: dict[str, int] = {}
-    for sample_id, position in zip(columns.sample_ids, columns.positions, strict=True):
-        if position < first.get(sample_id, position + 1):
-            first[sample_id] = position
-    ids = sorted(first, key=first.__getitem__)
+    planned = sorted(range(len(columns.positions)), key=columns.positions.__getitem__)
+    ids = list(dict.fromkeys(map(columns.sample_ids.__getitem__, planned)))
     rows = {sample_id: row for row, sample_id in enumerate(ids)}
     epochs = max(columns.epochs, default=0) + 1
     width = len(configurations) * epochs

@@ -18,12 +18,12 @@ ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 
-def headlines(report: EvalReport) -> list[str]:
-    """Summarize the run in one sentence, or in one sentence for each configuration."""
+def headlines(report: EvalReport, counts: Mapping[str, Counts] | None = None) -> list[str]:
+    """Summarize the run in one sentence, or in one sentence for each configuration, whose counts may be known."""
     if len(report.by_configuration) < 2:
         return [*_rubric_headline(report), _headline(report.counts, report.metrics)]
     return [
-        f"{name}: {_headline(report.results.for_configuration(name).counts(), metrics)}"
+        f"{name}: {_headline(counts[name] if counts else report.results.for_configuration(name).counts(), metrics)}"
         for name, metrics in report.by_configuration.items()
     ]
 

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 TOKEN_COOKIE = "proctor_token"
+MAX_THREADS = 32
 
 
 def make_app(history: History, *, hosts: frozenset[str], token: str | None = None) -> ASGIApp:
@@ -54,6 +56,8 @@ class Viewer:
         self._history = history
         self._lock = threading.Lock()
         self._pages: Pages | None = None
+        # Enough threads that pages that take seconds do not keep the others waiting.
+        self._threads = ThreadPoolExecutor(MAX_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -61,7 +65,8 @@ class Viewer:
             response = Response("only GET is answered\n", 405, {"allow": "GET, HEAD"}, "text/plain")
         elif path.startswith("/api/"):
             query = dict(Request(scope).query_params)
-            response = await asyncio.to_thread(self._answer, path.removeprefix("/api/"), query)
+            loop = asyncio.get_running_loop()
+            response = await loop.run_in_executor(self._threads, self._answer, path.removeprefix("/api/"), query)
         else:
             response = serve_file(path.removeprefix("/"))
         await response(scope, receive, send)

@@ -12,6 +12,9 @@ from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.records.comparison import Comparison
 from proctor.records.run import RunMetadata
 
+# The grid shows all flips; more of them would only make the page large.
+MAX_FLIPS = 1_000
+
 
 class ComparedSide(NamedTuple):
     """One side of a comparison: a report and one of its configurations."""
@@ -30,7 +33,13 @@ def comparison_page(
     """
     units = {name: metric.unit for name, metric in numbers[0].stored.items()}
     return {
-        "comparison": comparison,
+        "comparison": msgspec.structs.replace(
+            comparison,
+            flips=comparison.flips[:MAX_FLIPS],
+            only_a=comparison.only_a[:MAX_FLIPS],
+            only_b=comparison.only_b[:MAX_FLIPS],
+        ),
+        "only": [len(comparison.only_a), len(comparison.only_b)],
         "deltas": [
             {**msgspec.to_builtins(delta), "unit": units.get(delta.name, "")} for delta in comparison.essential()
         ],

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from math import isfinite, log10
 from typing import Any
 
 import msgspec
 
 from proctor.comparison.report import EvalReport
+from proctor.comparison.slices import slice_results
+from proctor.metrics.builtin import PassRateMetric
 from proctor.records.grid import Grid
 from proctor.records.metric import MetricValue, Trend
 from proctor.records.results import Counts
@@ -30,6 +32,7 @@ MetricTable = Mapping[str, MetricValue]
 # The metrics in the list of runs, by their names there.
 LISTED_METRICS = {"pass_rate": "pass_rate", "mean_score": "mean_score", "tokens": "tokens.total", "cost": "cost.total"}
 BINS = 20
+MAX_COMPARED_RESULTS = 50_000
 
 
 def list_metrics(table: MetricTable) -> dict[str, Any]:
@@ -81,14 +84,15 @@ def run_page(report: EvalReport, grid: Grid, baselines: Iterable[str] = ()) -> d
     assert run is not None
     tables = configuration_tables(run, report.metrics, report.by_configuration)
     names = {name: grid.configurations.index(name) for name in report.configurations}
+    counts = {name: _count_outcomes(grid, grid.outcomes, index) for name, index in names.items()}
     return {
         "run": run,
         "summary": summarize_run(run, tables, report.counts, baselines),
-        "sentences": headlines(report),
+        "sentences": headlines(report, {name: Counts(**outcomes) for name, outcomes in counts.items()}),
         "status_text": describe_status(report, run) or describe_early_stop(run),
         "warnings": list(run.warnings),
         "metrics": {name: list_metrics(table) for name, table in tables.items()},
-        "counts": {name: _count_outcomes(grid, grid.outcomes, index) for name, index in names.items()},
+        "counts": counts,
         "evaluators": [_describe_evaluator(spec, grid, names) for spec in run.evaluators],
         "latency": {
             name: count_bins(_select_numbers(grid, grid.latencies, index), logarithmic=True)
@@ -152,25 +156,33 @@ def count_bins(
     values: array[float], *, low: float | None = None, high: float | None = None, logarithmic: bool = False
 ) -> dict[str, Any]:
     """Count values in bins of equal width, or of equal ratio on a logarithmic scale of positive values."""
-    known = {
-        value: count for value, count in Counter(values).items() if isfinite(value) and (value > 0 or not logarithmic)
-    }
+    known = sorted(value for value in values if isfinite(value) and (value > 0 or not logarithmic))
     if not known:
         return {"edges": [], "counts": []}
-    first, last = min(known) if low is None else low, max(known) if high is None else high
+    first, last = known[0] if low is None else low, known[-1] if high is None else high
     start, stop = (log10(first), log10(last)) if logarithmic else (first, last)
     edges = [start + (stop - start) * index / BINS for index in range(BINS + 1)]
-    counts = [0] * BINS
-    scale = BINS / (stop - start) if stop > start else 0.0
-    for value, count in known.items():
-        place = ((log10(value) if logarithmic else value) - start) * scale
-        counts[min(BINS - 1, max(0, int(place)))] += count
-    return {"edges": [10**edge for edge in edges] if logarithmic else edges, "counts": counts}
+    if logarithmic:
+        edges = [10**edge for edge in edges]
+    if stop <= start:
+        return {"edges": edges, "counts": [len(known)] + [0] * (BINS - 1)}
+    # A value on an edge belongs to the bin above it, and values beyond the ends to the first and last bin.
+    below = [0, *(bisect_left(known, edge) for edge in edges[1:-1]), len(known)]
+    return {"edges": edges, "counts": [after - before for before, after in pairwise(below)]}
 
 
-def slices_page(report: EvalReport, key: str, metric: str = "pass_rate") -> dict[str, Any]:
-    """Describe a metric by the values of a metadata key, for each configuration."""
-    slices = report.by(key)
+def slices_page(report: EvalReport, key: str) -> dict[str, Any]:
+    """Describe the pass rate by the values of a metadata key, for each configuration.
+
+    The slices of a large run are not compared with each other, which would take minutes.
+    """
+    metric = "pass_rate"
+    if report.total > MAX_COMPARED_RESULTS:
+        slices = slice_results(report.results, report.metadata, report.configurations, key, {}, metric=PassRateMetric())
+        note = f"More than {MAX_COMPARED_RESULTS:,} results: to compare slices, use proctor compare with --by {key}."
+        slices = msgspec.structs.replace(slices, notes=(note,))
+    else:
+        slices = report.by(key)
     tables = {name: report.by_configuration.get(name, report.metrics) for name in report.configurations}
     return {
         "key": key,

@@ -130,14 +130,12 @@ class ComparePage {
   }
 
   #describeFlips() {
-    const flips = this.payload.comparison.flips ?? [];
-    const lost = flips.filter((flip) => flip.lost).length;
-    const only = [this.payload.comparison.only_a, this.payload.comparison.only_b].map((ids) => ids?.length ?? 0);
+    const { counts, only } = this.payload;
     const rest =
       only[0] + only[1]
         ? ` ${formatCount(only[0], "sample")} only in ${this.names[0]} and ${formatInteger(only[1])} only in ${this.names[1]} are left out.`
         : "";
-    return `${formatCount(flips.length - lost, "sample")} won, ${formatInteger(lost)} lost.${rest}`;
+    return `${formatCount(counts.won, "sample")} won, ${formatInteger(counts.lost)} lost.${rest}`;
   }
 
   async ready() {

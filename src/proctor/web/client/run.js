@@ -40,6 +40,7 @@ import { runStatus } from "./runs.js";
 
 const REFRESH = 4_000;
 const COMPARISON_WAIT = 250;
+const LARGE = 20_000;
 const MAX_COMPARED = 6;
 
 /** Show one run. */
@@ -49,8 +50,7 @@ export async function renderRunPage(address) {
   grid.catch(() => {});
   const payload = await source.get(joinPath("runs", runId));
   const page = new RunPage(runId, payload, grid);
-  // The comparisons of a large run take seconds; the page does not wait for them.
-  await Promise.race([page.loadComparisons(), new Promise((done) => setTimeout(done, COMPARISON_WAIT))]);
+  if (!page.isLarge) await Promise.race([page.loadComparisons(), new Promise((done) => setTimeout(done, COMPARISON_WAIT))]);
   page.params = address.params;
   return page;
 }
@@ -71,6 +71,11 @@ class RunPage {
       { text: formatTime(payload.summary.started_at) },
     ];
     this.#renderSummary();
+  }
+
+  /** True if comparisons and metadata take seconds; they are then loaded after the samples. */
+  get isLarge() {
+    return this.payload.summary.finished > LARGE;
   }
 
   /** Load the answers of the comparisons with the baseline, and show them. */
@@ -127,6 +132,7 @@ class RunPage {
     if (this.grid.keys.length) this.#renderSummary();
     this.grid.redraw();
     if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
+    if (this.isLarge) await this.loadComparisons();
   }
 
   keys = {};
@@ -164,7 +170,7 @@ class RunPage {
       hasRubrics(payload) &&
         source.has(`${joinPath("runs", this.runId)}/rubrics`) &&
         entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
-      source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name })),
+      source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name, run: this.runId })),
     ];
   }
 
@@ -206,6 +212,7 @@ class RunPage {
       const openId = this.params.get("sample");
       const before = openId ? this.grid.model.countResults(this.grid.model.findRow(openId)) : 0;
       this.grid.replaceModel(model);
+      if (payload.summary.status === "completed") this.loadComparisons();
       if (openId && model.countResults(model.findRow(openId)) !== before) this.panel.reload();
       this.#renderSummary();
     } catch {
