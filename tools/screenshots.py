@@ -36,7 +36,7 @@ PICTURES = (
     Picture("run", "/#/runs/run-03"),
     Picture("run-dark", "/#/runs/run-03", scheme="dark"),
     Picture("sample", "/#/runs/run-03?tab=samples&differ=1&sample=planets-1&c=large"),
-    Picture("compare", "/#/compare?a=run-03%40medium&b=run-03%40small", height=800),
+    Picture("compare", "/#/compare?a=run-03%40medium&b=run-03%40small", height=860),
     Picture("rubrics", "/#/runs/run-05/rubrics", height=620),
     Picture("trends", "/#/trends?name=observatory&run=run-02", scheme="dark", height=620),
     Picture("phone", "/#/runs/run-03", width=390, height=760),
@@ -65,7 +65,6 @@ def take_picture(window: Window, picture: Picture) -> None:
     page: Any = window.open(picture.path, width=picture.width, scheme=picture.scheme)
     page.set_viewport_size({"width": picture.width, "height": picture.height})
     page.wait_for_load_state("networkidle")
-    page.wait_for_function("() => !document.querySelector('.pending')")
     path = FOLDER / f"{picture.name}.png"
     page.screenshot(path=path, animations="disabled")
     size = path.stat().st_size

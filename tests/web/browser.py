@@ -81,5 +81,6 @@ class Window:
         # An address that differs only after the # would not load the page again.
         self.page.goto("about:blank")
         self.page.goto(self.address + path)
-        self.page.locator("main h1, main .state").first.wait_for()
+        self.page.locator("main h1").first.wait_for()
+        self.page.wait_for_function("() => !document.querySelector('.state.loading, .pending')")
         return self.page
