@@ -8,6 +8,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape
 from importlib import resources
 from itertools import permutations
@@ -15,7 +16,7 @@ from typing import Any
 
 from proctor.comparison.compare import compare
 from proctor.comparison.report import EvalReport
-from proctor.errors import ProctorError
+from proctor.errors import ProctorError, UsageError
 from proctor.records import codec
 from proctor.records.grid import Grid
 from proctor.records.rubric import read_run_columns
@@ -110,7 +111,9 @@ def _list_slow_pages(report: EvalReport, grid: Grid, base: str) -> Iterator[tupl
         if each["key"].startswith("tags.") or 2 <= each["values"] <= MAX_SLICES
     )
     for key in [*keys][:MAX_SLICED_KEYS]:
-        yield f"{base}/slices?by={key}", make_slow_page(report, grid, "slices", key)
+        # A key that itself contains dots cannot be told from a nested one, and has no slices.
+        with suppress(UsageError):
+            yield f"{base}/slices?by={key}", make_slow_page(report, grid, "slices", key)
     if read_run_columns(report.metadata).columns:
         for name in report.configurations:
             yield f"{base}/rubrics?configuration={name}", make_slow_page(report, grid, "rubrics", name)
