@@ -111,7 +111,7 @@ def _list_slow_pages(report: EvalReport, grid: Grid, base: str) -> Iterator[tupl
         if each["key"].startswith("tags.") or 2 <= each["values"] <= MAX_SLICES
     )
     for key in [*keys][:MAX_SLICED_KEYS]:
-        # A key that itself contains dots cannot be told from a nested one, and has no slices.
+        # Too many different tags, or a key that contains dots, have no slices.
         with suppress(UsageError):
             yield f"{base}/slices?by={key}", make_slow_page(report, grid, "slices", key)
     if read_run_columns(report.metadata).columns:
