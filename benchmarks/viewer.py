@@ -198,7 +198,11 @@ def list_requests(samples: int) -> dict[str, Callable[[Random], str]]:
         "trends": "trends?metric=pass_rate",
         "evaluators": "evaluators",
     }
-    return {name: (lambda _, path=path: path) for name, path in fixed.items()} | {"60 rows": rows, "sample": sample}
+    return {name: _always(path) for name, path in fixed.items()} | {"60 rows": rows, "sample": sample}
+
+
+def _always(path: str) -> Callable[[Random], str]:
+    return lambda _: path
 
 
 def measure_answers(figures: Figures, path: Path, samples: int, rounds: int) -> None:
