@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -19,12 +20,12 @@ ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 
-def headlines(report: EvalReport) -> list[str]:
-    """Summarize the run in one sentence, or in one sentence for each configuration."""
+def headlines(report: EvalReport, counts: Mapping[str, Counts] | None = None) -> list[str]:
+    """Summarize the run in one sentence, or in one sentence for each configuration, whose counts may be known."""
     if len(report.by_configuration) < 2:
         return [*_rubric_headline(report), _headline(report.counts, report.metrics)]
     return [
-        f"{name}: {_headline(report.results.for_configuration(name).counts(), metrics)}"
+        f"{name}: {_headline(counts[name] if counts else report.results.for_configuration(name).counts(), metrics)}"
         for name, metrics in report.by_configuration.items()
     ]
 
@@ -144,13 +145,18 @@ def count_errors_by_type(report: EvalReport) -> dict[str, int]:
 
 def find_error_examples(report: EvalReport) -> dict[str, str]:
     """Return one example for each error type: the sample and the message."""
+    pages = (report.results.page(outcome=outcome, limit=ERRORS_SEARCHED) for outcome in ("error", "unscored"))
+    return select_error_examples(chain.from_iterable(pages))
+
+
+def select_error_examples(results: Iterable[EvalResult]) -> dict[str, str]:
+    """Return the first of some failed results for each error type: the sample and the message."""
     examples: dict[str, str] = {}
-    for outcome in ("error", "unscored"):
-        for result in report.results.page(outcome=outcome, limit=ERRORS_SEARCHED):
-            if (failure := result.trial.error) is None:
-                examples.setdefault(EVALUATION_FAILED, f"{result.sample_id}: {result.score.reason}")
-            else:
-                examples.setdefault(failure.kind, f"{result.sample_id}: {failure.message}")
+    for result in results:
+        if (failure := result.trial.error) is None:
+            examples.setdefault(EVALUATION_FAILED, f"{result.sample_id}: {result.score.reason}")
+        else:
+            examples.setdefault(failure.kind, f"{result.sample_id}: {failure.message}")
     return examples
 
 
