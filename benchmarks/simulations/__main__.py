@@ -23,8 +23,8 @@ from benchmarks.simulations.early_gates import early_gates
 from benchmarks.simulations.equal import equal_systems
 from benchmarks.simulations.finding import power
 from benchmarks.simulations.gated import gated
-from benchmarks.simulations.judging import judged
 from benchmarks.simulations.items import analyzed
+from benchmarks.simulations.judging import judged
 from benchmarks.simulations.slicing import sliced
 from benchmarks.simulations.trust import trusted
 
