@@ -260,3 +260,16 @@ def test_two_annotators_have_their_own_agreement(history: SQLiteHistory) -> None
     assert (card.n, card.disputed) == (7, 1)
     assert card.annotators is not None
     assert (card.annotators.name, card.annotators.n) == ("ann and bob", 8)
+
+
+def test_a_panel_needs_labels_and_counts_errors(history: SQLiteHistory, tmp_path: Path) -> None:
+    """Without labels the command says what to type; with 120 it counts 12 errors of the judge, 40 of the rule."""
+    arguments = ("judge", "panel", "latest", "--evaluator", "judge")
+    refused = run_command(*arguments, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "proctor label" in refused.stderr
+    import_drawn(tmp_path, 120)
+    shown = run_command(*arguments, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "wrong on 12: 10.0%" in shown.stdout
+    assert "wrong on 40: 33.3%" in shown.stdout
