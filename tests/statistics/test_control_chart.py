@@ -38,7 +38,7 @@ def test_a_chart_by_hand() -> None:
     first, second, third = chart([1, 3, 5])
     assert (first, second) == ((None, 0, 0), (None, 0, 0))
     assert third.score == pytest.approx(stats.norm.ppf(5 / 6))
-    assert (third.high, third.low) == (pytest.approx(stats.norm.ppf(5 / 6) - 0.5), 0)
+    assert (third.high, third.low) == pytest.approx((stats.norm.ppf(5 / 6) - 0.5, 0))
 
 
 def test_weights_are_relative_variances() -> None:
