@@ -250,7 +250,8 @@ def _describe(analysis: ItemAnalysis) -> str:
     if not analysis.decided:
         return (
             f"Cannot tell: {format_count(n, 'configuration')} of {analysis.samples} samples, and item analysis "
-            f"needs at least {MIN_CONFIGURATIONS}. Run more configurations (models, prompts, temperatures) on this dataset."
+            f"needs at least {MIN_CONFIGURATIONS}. Run more configurations (models, prompts, temperatures) on this "
+            "dataset."
         )
     dead = len(analysis.always_passed) + len(analysis.never_passed)
     bound = 1 - LEVEL ** (1 / n)
