@@ -288,39 +288,6 @@ def resume_run(
     return _execution(plan, metadata, history, clock, jobs, progress, controls, spending, stop_check, False)
 
 
-def _describe_rescoring(stored_run: RunMetadata, plan: RescorePlan, now: datetime, trials: int) -> RunMetadata:
-    # The rubrics version of the earlier run does not apply to other evaluators.
-    tags = {key: value for key, value in stored_run.tags.items() if key != RUBRICS_VERSION}
-    specs = tuple(evaluator.spec for evaluator in plan.evaluators)
-    metadata = msgspec.structs.replace(
-        stored_run,
-        run_id=new_run_id(now),
-        started_at=now,
-        finished_at=None,
-        status="running",
-        duration_seconds=0.0,
-        name=plan.name or stored_run.name,
-        evaluators=specs,
-        tags={**tags, **plan.tags},
-        environment=_environment(),
-        provenance=collect_provenance(),
-        warnings=(
-            *_incomplete_warnings(stored_run, trials),
-            *redaction_warnings(stored_run),
-            *identity_warnings(stored_run, evaluators=specs),
-        ),
-        rescored_from=stored_run.run_id,
-        spent=None,
-        redacted={},
-        # Failed trials are not run again, so they must not stop the rescoring.
-        options=msgspec.structs.replace(
-            stored_run.options, on_error="continue", max_errors=None, budget=plan.budget or stored_run.options.budget
-        ),
-        total=trials,
-    )
-    return redact_metadata(metadata)
-
-
 def rescore_run(
     stored_run: RunMetadata,
     plan: RescorePlan,
@@ -330,8 +297,9 @@ def rescore_run(
     results: Results | None = None,
 ) -> RunExecution:
     """Start a new run that scores the trials of an earlier run, or of `results`, without calling a target."""
+    now = clock.now()
     trials = StoredTrials(history.results(stored_run.run_id) if results is None else results, stored_run)
-    metadata = _describe_rescoring(stored_run, plan, clock.now(), len(trials))
+    metadata = _describe_rescoring(stored_run, plan, now, len(trials))
     progress = _create_progress(metadata, clock, controls, len(trials))
 
     @contextlib.asynccontextmanager
@@ -356,6 +324,39 @@ def rescore_run(
         spending=restore_spending(metadata),
         source=stored_run,
     )
+
+
+def _describe_rescoring(stored_run: RunMetadata, plan: RescorePlan, now: datetime, trial_count: int) -> RunMetadata:
+    # The rubrics version of the earlier run does not apply to other evaluators.
+    tags = {key: value for key, value in stored_run.tags.items() if key != RUBRICS_VERSION}
+    specs = tuple(evaluator.spec for evaluator in plan.evaluators)
+    metadata = msgspec.structs.replace(
+        stored_run,
+        run_id=new_run_id(now),
+        started_at=now,
+        finished_at=None,
+        status="running",
+        duration_seconds=0.0,
+        name=plan.name or stored_run.name,
+        evaluators=specs,
+        tags={**tags, **plan.tags},
+        environment=_environment(),
+        provenance=collect_provenance(),
+        warnings=(
+            *_incomplete_warnings(stored_run, trial_count),
+            *redaction_warnings(stored_run),
+            *identity_warnings(stored_run, evaluators=specs),
+        ),
+        rescored_from=stored_run.run_id,
+        spent=None,
+        redacted={},
+        # Failed trials are not run again, so they must not stop the rescoring.
+        options=msgspec.structs.replace(
+            stored_run.options, on_error="continue", max_errors=None, budget=plan.budget or stored_run.options.budget
+        ),
+        total=trial_count,
+    )
+    return redact_metadata(metadata)
 
 
 def _resume_warnings(changes: Sequence[Problem], stored_run: RunMetadata, current_run: RunMetadata) -> Iterator[str]:

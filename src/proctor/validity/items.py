@@ -18,6 +18,7 @@ from proctor.core.stats.items import (
     reliability,
     select_core,
 )
+from proctor.records.formatting import format_count
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES
@@ -248,23 +249,25 @@ def _describe(analysis: ItemAnalysis) -> str:
     n = len(analysis.configurations)
     if not analysis.decided:
         return (
-            f"Cannot tell: {n} configurations of {analysis.samples} samples, and item analysis needs at least "
-            f"{MIN_CONFIGURATIONS}. Run more configurations (models, prompts, temperatures) on this dataset."
+            f"Cannot tell: {format_count(n, 'configuration')} of {analysis.samples} samples, and item analysis "
+            f"needs at least {MIN_CONFIGURATIONS}. Run more configurations (models, prompts, temperatures) on this "
+            "dataset."
         )
     dead = len(analysis.always_passed) + len(analysis.never_passed)
     bound = 1 - LEVEL ** (1 / n)
     parts = [
         f"{n} configurations, {analysis.samples} samples, {analysis.trials:,} verdicts.",
         (
-            f"{dead} samples separate nothing ({len(analysis.always_passed)} always passed, "
-            f"{len(analysis.never_passed)} never; in {n} of {n}, so another "
-            f"configuration differs with a probability of at most {bound:.0%})."
-        ),
-        (
-            f"{len(analysis.broken)} samples are probably broken: stronger configurations fail them more often "
+            f"{format_count(len(analysis.broken), 'sample')} probably broken: stronger configurations fail more often "
             f"(expected share of false finds: {LEVEL:.0%})."
         ),
     ]
+    if dead:
+        parts.append(
+            f"{format_count(dead, 'sample')} without effect: {len(analysis.always_passed)} always passed, "
+            f"{len(analysis.never_passed)} never (in {n} of {n}, so another configuration differs with a probability "
+            f"of at most {bound:.0%})."
+        )
     if analysis.reliability is not None:
         low, high = analysis.reliability.interval
         parts.append(
