@@ -185,7 +185,7 @@ def test_one_of_several_keywords_can_be_enough() -> None:
         ({"exclude": []}, "no words are given"),
         ({"include": [""]}, "include must be words that are not empty, got ''"),
         ({"include": ["a"], "exclude": [" "]}, "exclude must be words that are not empty, got ' '"),
-        ({"include": "", "exclude": [3]}, "got ''(.|\n)*exclude must be strings, got 3"),
+        ({"include": "", "exclude": [3]}, "got ''(.|\n)*exclude must be str or list of str, got 3"),
     ],
 )
 def test_keywords_needs_words(options: dict[str, Any], message: str) -> None:

@@ -241,7 +241,10 @@ def occurrences(
 def _check_keywords(options: Mapping[str, Any]) -> None:
     include, exclude = _list_words(options.get("include")), _list_words(options.get("exclude"))
     problems = [
-        Problem(name, f"must be {'words that are not empty' if isinstance(word, str) else 'strings'}, got {word!r}")
+        Problem(
+            name,
+            f"must be {'words that are not empty' if isinstance(word, str) else 'str or list of str'}, got {word!r}",
+        )
         for name, words in (("include", include), ("exclude", exclude))
         for word in words
         if not isinstance(word, str) or not word.strip()

@@ -41,24 +41,23 @@ def numeric_answer(
     The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else of a JSON key
     "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is
     the answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only
-    number. It ignores thinking before </think>, step labels, references ("section 4"), questions and courtesies ("I hope
-    this answer helps"). A marked number always decides. The score is skipped if the output gives several numbers
-    without saying which one is the answer (a range, a choice, "x = 3 or x = 4", "5 km = 3.1 miles", two boxes, two
-    sentences) and one of them is expected; if the expected number is inside a range; if the number is a bound or only
-    a part of the answer ("sin(42)", "the 42nd prime", a date) or stands beside a sign that may change it (±42, 42‰); if
-    the output rejects its number ("42 is wrong", "ce n'est pas 42", ~~42~~, "42 ✗"), only asks about it or assumes it
-    ("if x were 42"); if it refuses; and if it is the message of a failed request. A correction ("Wait, it should be
-    43", "Edit: 43") replaces the number before it. A mapping is read like its JSON.
+    number. It ignores thinking before </think>, step labels, references ("section 4"), questions and courtesies. A
+    marked number always decides. The score is skipped if the output gives several numbers without saying which one is
+    the answer (a range, "x = 3 or x = 4", "5 km = 3.1 miles", two boxes, two sentences) and one of them is expected; if
+    the expected number is inside a range; if the number is a bound, only a part of the answer ("sin(42)", "the 42nd
+    prime", a date) or beside a sign that may change it (±42, 42‰); if the output rejects its number ("42 is wrong",
+    ~~42~~, "42 ✗"), only asks about it or assumes it ("if x were 42"); if it refuses; and if it is the message of a
+    failed request. A correction ("Wait, it should be 43", "Edit: 43") replaces the number before it.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
     English number words ("three quarters", "two point five"); an output without digits in another language is skipped.
-    Announcements and conclusions are read in English; minus, percent and bounds in many languages ("moins 5",
-    "mindestens 42"). In a text that is not clearly English, a number beside an unknown word is skipped. A calculation
-    without a result ("2+2", "3+4i", "3 + x") is skipped if its value or one of its terms is expected. Percent signs do not count, but
-    if only one side has one, 12% also equals 0.12. The expected value is read in the same way; any number of a list
-    matches. The difference may be `tolerance`, or with `relative` that fraction of the expected number; 0 compares
-    exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
+    Announcements and conclusions are read in English; minus, percent and bounds in many languages ("moins 5"). In a
+    text that is not clearly English, a number beside an unknown word is skipped. A calculation without a result
+    ("2+2", "3+4i") is skipped if its value or one of its terms is expected. Percent signs do not count, but if only one
+    side has one, 12% also equals 0.12. The expected value is read in the same way; any number of a list matches. The
+    difference may be `tolerance`, or with `relative` that fraction of the expected number; 0 compares exactly (0.50 is
+    1/2). `decimal` is the sign before decimals. Units are not converted. A mapping is read like its JSON.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
@@ -84,6 +83,11 @@ def numeric_answer(
         return _score_without_number(str(output), answer, target, details)
     details["answer"] = _to_json_number(answer.number.value)
     limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
+    return _score_answer(answer, answer.number, target, _make_matcher(target, limit), details, decimal)
+
+
+def _make_matcher(target: ParsedNumber, limit: Fraction) -> Callable[[ParsedNumber], bool]:
+    """Return a function that compares a number with the expected one."""
     ranges = {divisor: _find_range(target.value / divisor, limit) for divisor in (1, 100)}
 
     def is_match(number: ParsedNumber) -> bool:
@@ -96,7 +100,7 @@ def numeric_answer(
         low, high = ranges[100]
         return target.is_percent and not number.is_percent and low <= number.value <= high
 
-    return _score_answer(answer, answer.number, target, is_match, details, decimal)
+    return is_match
 
 
 def _score_answer(
