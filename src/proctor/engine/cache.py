@@ -49,7 +49,7 @@ def may_hold_messages(returned: Any) -> bool:
     value_type = type(returned)
     if value_type is str:
         # A string may be the JSON that LangChain writes.
-        return returned.startswith(("[", "{"))
+        return bool(returned.startswith(("[", "{")))
     # isinstance would read __class__ of the user's object.
     if issubclass(value_type, Reply):
         if issubclass(value_type, StoredReply):
