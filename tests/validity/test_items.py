@@ -158,7 +158,8 @@ def test_few_configurations_claim_nothing() -> None:
         assert analysis.answer.startswith("Cannot tell: 5 configurations of 40 samples")
         lists = (analysis.broken, analysis.suspicious, analysis.redundant, analysis.always_passed, analysis.informative)
         assert not any(lists)
-        assert analysis.core is analysis.reliability is None
+        assert analysis.core is None
+        assert analysis.reliability is None
 
 
 def test_dead_and_redundant_samples_are_listed() -> None:
