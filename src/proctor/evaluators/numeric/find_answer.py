@@ -201,12 +201,13 @@ def _read_clause(text: str, decimal: Decimal) -> Answer | None:
 
 def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
     """Add the values that result from combining the answer with the number before or after it."""
-    if answer.number is None:
+    number = answer.number
+    if number is None:
         return answer
-    answer = answer._replace(rivals=(*answer.rivals, *ambiguity.find_bracketed_words(text, answer.number)))
-    if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
+    answer = answer._replace(rivals=(*answer.rivals, *ambiguity.find_bracketed_words(text, number)))
+    if terms := ambiguity.evaluate_calculation(text, number, numbers):
         return answer._replace(number=terms[0], rivals=(*answer.rivals, *terms[1:]))
-    index = ambiguity.find_index(numbers, answer.number)
+    index = ambiguity.find_index(numbers, number)
     if index is None:
         return answer
     neighbors = numbers[max(0, index - 1) : index + 2]
