@@ -32,7 +32,8 @@ def main(venv: Path, level: str) -> None:
     python = venv / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not python.exists():
         create(venv)
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    # Compiling every module of every package takes minutes; Python compiles those that are imported.
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
     run(*pip, "--require-hashes", "-r", requirements)
     run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
     if level == "dev":
