@@ -122,6 +122,7 @@ def command(file: Path | None, **options: Any) -> int:
     code = report_outcome(report, evaluation.fail_under, options)
     if not (options["quiet"] or options["as_json"]):
         show_card_lines(history, report)
+    history.close()
     return code
 
 
