@@ -232,7 +232,7 @@ def hallucination_detection(
         what = f"context must be a path: {error.what}"
         raise EvaluatorError(what, where="hallucination_detection", fix=error.fix) from None
     if model is None:
-        method: Any = GroundingScorer(TextEmbedder(embedder, where), threshold)
+        method: Any = GroundingScorer(None if embedder is None else TextEmbedder(embedder, where), threshold)
     else:
         method = ClaimsJudge(model, threshold)
 
