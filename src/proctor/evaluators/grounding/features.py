@@ -10,22 +10,25 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from proctor.core import resources
 from proctor.evaluators.data_files import load_data
-from proctor.evaluators.tokenizer import Word, are_related, load_english
+from proctor.evaluators.tokenizer import Word, are_related
 
 _MEANINGFUL = ("content", "name", "number")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
-_BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
+_AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being", "got", "has", "have", "had"})
+# A passage with this share of the content words is about the same.
+_MIN_NEAR = 0.3
 _STEM_ENDINGS = ("ing", "ed", "es", "s", "ly", "e")
 _MIN_STEM = 3
 # Numbers as tokenizers and some corpora write them: "735 , 000", "3 . 5 million", "-LRB-".
 _SPLIT_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?: , \d{3})+(?!\d)|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d.,]*\d)")
 _SPLIT_DECIMAL = re.compile(r"(?<=\d) \. (?=\d+ (?:%|percent|million|billion|km\b|m\b))")
+_DECADE = re.compile(r"(?<=\d{3}0) ?['’]s\b")
 _BRACKET = re.compile(r"-[LR][RSC]B-")
 
 
@@ -42,13 +45,11 @@ class Features(NamedTuple):
     pairs: float
     # 1 if the speaker talks of themselves.
     speaker: float
-    # If only the sentence or only the passage is negated: how much of the rest is the same.
-    polarity: float
     # 1 if a number is missing; half if the passages have no other one of its kind.
     number: float
     # The share of names that are missing, after the first name.
     name: float
-    # 1 if the passage has an opposite, another unit, month or bound, or exchanged roles.
+    # 1 if the passage has an opposite, another unit, month or bound, a negation, or exchanged roles.
     clash: float
 
 
@@ -85,7 +86,7 @@ def join_split_numbers(text: str) -> str:
     'about 735,000 people   3.5 %  '
     """
     text = _SPLIT_THOUSANDS.sub(lambda match: match[0].replace(" , ", ",").replace(" ", ","), text)
-    return _SPLIT_DECIMAL.sub(".", _BRACKET.sub(" ", text))
+    return _DECADE.sub("s", _SPLIT_DECIMAL.sub(".", _BRACKET.sub(" ", text)))
 
 
 def get_stem(word: Word) -> str:
@@ -118,7 +119,7 @@ def measure_names(words: Sequence[Word], missing: Collection[Word]) -> float:
 
 
 def measure_numbers(missing: Collection[Word], passage: Sequence[Word]) -> float:
-    """Return 1 if a passage has another number of the kind of a missing one, 0.5 if it has not, 0 if none is missing."""
+    """Return 0 if no number is missing, 1 if the passage has another one of its kind, else 0.5."""
     numbers = [word for word in missing if word.kind == "number"]
     years = {_YEAR.fullmatch(word.text) is not None for word in passage if word.kind == "number"}
     if any((_YEAR.fullmatch(word.text) is not None) in years for word in numbers):
@@ -140,20 +141,6 @@ def has_word(word: Word, passage: Sequence[Word]) -> bool:
     return any(word.text == other.text or are_related(word.text, other.text) for other in passage)
 
 
-def is_negated(words: Sequence[Word]) -> bool:
-    """Return True if an odd number of words deny something: "not", "failed", "something other than"."""
-    data, allowed = _load_polarity(), load_english().not_a_negation_before
-    text = f" {' '.join(word.text for word in words)} "
-    count = sum(text.count(f" {phrase} ") for phrase in data["phrases"])
-    for index, word in enumerate(words):
-        following = words[index + 1].text if index + 1 < len(words) else ""
-        if word.kind == "negation":
-            count += following not in allowed and not following.isdigit()
-        else:
-            count += word.text in data["words"]
-    return count % 2 == 1
-
-
 def find_antonyms(words: Sequence[Word], passage: Sequence[Word]) -> list[tuple[Word, Word]]:
     """Return words of a sentence that a passage lacks, each with its antonym that only the passage has."""
     antonyms, texts = load_antonyms(), {word.text for word in words}
@@ -167,27 +154,74 @@ def find_antonyms(words: Sequence[Word], passage: Sequence[Word]) -> list[tuple[
     ]
 
 
+def select_near(words: Sequence[Word], passages: Sequence[Sequence[Word]]) -> list[Sequence[Word]]:
+    """Return the passages that contain a good part of the content words."""
+    return [passage for passage in passages if measure_overlap(words, passage) >= _MIN_NEAR]
+
+
+def find_changed_entities(
+    words: Sequence[Word], missing: Collection[Word], near: Sequence[Sequence[Word]]
+) -> list[str]:
+    """Return the numbers and names for which the passages have others."""
+    passage = [word for part in near for word in part]
+    changes = []
+    if measure_numbers(missing, passage) == 1.0:
+        changes = [word.original for word in missing if word.kind == "number"]
+    others = [word for word in passage if word.kind == "name" and not has_word(word, words)]
+    is_named = any(word.kind == "name" and not has_word(word, words) for part in near for word in part[:3])
+    for start, group in _group_names(words):
+        # "Steve Ditko" may be called "Ditko"; a person or thing at the start may be called "she" or "it".
+        is_missing = group[-1] in missing and not any(_is_short_form(group[-1], word) for word in passage)
+        if is_missing and others and (start > 1 or is_named):
+            changes.append(group[-1].original)
+    return changes
+
+
+def _group_names(words: Sequence[Word]) -> list[tuple[int, list[Word]]]:
+    groups: list[tuple[int, list[Word]]] = []
+    for index, word in enumerate(words):
+        if word.kind != "name":
+            continue
+        if groups and groups[-1][0] + len(groups[-1][1]) == index:
+            groups[-1][1].append(word)
+        else:
+            groups.append((index, [word]))
+    return groups
+
+
+def _is_short_form(word: Word, other: Word) -> bool:
+    short, long = sorted((word.text, other.text), key=len)
+    return len(short) >= _MIN_STEM and long.startswith(short)
+
+
 def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tuple[Word, Word] | None:
-    """Return two words that have changed places around a verb ("A paid B", "B paid A") or around "from … to"."""
+    """Return two names that have changed places around a verb ("A paid B", "B paid A") or around "from … to"."""
     exchange = _find_exchanged_ends(words, passage)
     if exchange:
         return exchange
-    places = [_find_places(word, passage) for word in words]
     for verb, word in enumerate(words):
-        if word.kind != "content" or len(places[verb]) != 1:
+        centers = _find_places(word, passage) if word.kind == "content" else []
+        if len(centers) != 1 or not (_follows_name(words, verb) and _follows_name(passage, centers[0])):
             continue
-        left = [i for i in range(verb) if words[i].kind == "name" and len(places[i]) == 1]
-        right = [i for i in range(verb + 1, len(words)) if words[i].kind == "name" and len(places[i]) == 1]
-        if not left or not right:
+        left = [item for item in words[:verb] if item.kind == "name"][-1:]
+        right = [item for item in words[verb:] if item.kind == "name"][:1]
+        ends = [_find_places(item, passage) for item in left + right]
+        if len(ends) != 2 or any(len(places) != 1 for places in ends):
             continue
-        subject, object_, center = left[-1], right[0], places[verb][0]
-        first, second = places[subject][0], places[object_][0]
-        is_turned = second < center < first
-        is_same = first < center < second
-        is_passive = _is_passive(words, verb, object_) is not _is_passive(passage, center, max(first, second))
-        if (is_turned and not is_passive) or (is_same and is_passive):
-            return words[subject], words[object_]
+        (first,), (second,), center = *ends, centers[0]
+        is_other_voice = _is_passive(words, verb) is not _is_passive(passage, center)
+        if (second < center < first and not is_other_voice) or (first < center < second and is_other_voice):
+            return left[0], right[0]
     return None
+
+
+def _follows_name(words: Sequence[Word], index: int) -> bool:
+    before = next((word for word in reversed(words[:index]) if word.text not in _AUXILIARIES), None)
+    return before is not None and before.kind == "name"
+
+
+def _is_passive(words: Sequence[Word], verb: int) -> bool:
+    return any(word.text == "by" for word in words[verb + 1 : verb + 3])
 
 
 def _find_exchanged_ends(words: Sequence[Word], passage: Sequence[Word]) -> tuple[Word, Word] | None:
@@ -207,18 +241,6 @@ def _find_places(word: Word, passage: Sequence[Word]) -> list[int]:
         return []
     exact = [index for index, other in enumerate(passage) if other.text == word.text]
     return exact or [index for index, other in enumerate(passage) if are_related(word.text, other.text)]
-
-
-def _is_passive(words: Sequence[Word], verb: int, last: int) -> bool:
-    return any(word.text in _BE for word in words[max(0, verb - 2) : verb]) and any(
-        word.text == "by" for word in words[verb + 1 : last + 1]
-    )
-
-
-@functools.cache
-def _load_polarity() -> Mapping[str, Any]:
-    data = load_data("grounding", "polarity.yaml")
-    return {"words": frozenset(data["words"].split()), "phrases": tuple(data["phrases"])}
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
@@ -20,19 +20,20 @@ from proctor.evaluators.grounding.contradictions import (
     find_replaced_words,
     find_same_measures,
 )
+from proctor.evaluators.grounding.denials import find_polarity_changes
 from proctor.evaluators.grounding.features import (
     Features,
     compute_logit,
     find_antonyms,
+    find_changed_entities,
     find_exchanged_roles,
-    has_word,
-    is_negated,
     join_split_numbers,
     measure_ending,
     measure_names,
     measure_numbers,
     measure_overlap,
     measure_pairs,
+    select_near,
     to_value,
 )
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
@@ -68,6 +69,8 @@ MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 MIN_CREDIT = 0.5
 # From this share of common content words on, a sentence and a passage are about the same fact.
 MIN_OVERLAP = 0.6
+# In a context of more passages, a word of another passage is no changed fact, and negations are not compared.
+SHORT_CONTEXT = 6
 # Keeps a sentence with a changed fact below the default threshold.
 CHANGED_FACTOR = 0.49
 
@@ -315,6 +318,11 @@ class _Lookup(NamedTuple):
         """The missing words that a synonym in the passages may replace."""
         return [word for word in self.missing if word.kind == "content"]
 
+    def find_elsewhere(self) -> list[Word]:
+        """Return the words that a long context has somewhere: another passage may state the same fact."""
+        is_long = len(self.index.passages) > SHORT_CONTEXT
+        return [word for word in self.words if self.index.find_passages(word)] if is_long else []
+
     @property
     def candidates(self) -> set[str]:
         """The words of the passages that may replace missing words."""
@@ -382,29 +390,32 @@ async def _embed_words(lookups: Sequence[_Lookup], embedder: TextEmbedder, size:
 
 def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sentence:
     words, missing = lookup.words, lookup.missing
-    best = lookup.passages[0].words if lookup.passages else []
-    overlap = measure_overlap(words, best)
-    polarity = measure_ending(words, missing) if best and is_negated(words) is not is_negated(best) else 0.0
-    clashes = _find_clashes(words, best) if overlap >= MIN_OVERLAP else []
+    near = select_near(words, [passage.words for passage in lookup.passages])
+    near_words = [word for passage in near for word in passage]
+    is_near = measure_overlap(words, near_words) >= MIN_OVERLAP
+    elsewhere = lookup.find_elsewhere()
+    clashes = _find_clashes(words, near, elsewhere) if is_near else []
     credit = _credit_synonyms(lookup, similarity)
     weight = sum(WEIGHTS[word.kind] for word in words)
+    unsupported = [word for word in missing if credit.get(word, 0.0) < MIN_CREDIT]
     features = Features(
         coverage=1.0 - sum(WEIGHTS[word.kind] * (1.0 - credit.get(word, 0.0)) for word in missing) / weight,
-        ending=measure_ending(words, [word for word in missing if credit.get(word, 0.0) < MIN_CREDIT]),
+        ending=measure_ending(words, unsupported),
         precision=sum(bool(lookup.index.find_passages(word)) for word in words) / len(words),
         pairs=measure_pairs(words, [passage.words for passage in lookup.passages]),
         speaker=float(any(word.kind == "speaker" for word in missing)),
-        polarity=polarity,
-        number=measure_numbers(missing, best),
+        number=measure_numbers(missing, near_words),
         name=measure_names(words, missing),
         clash=float(bool(clashes)),
     )
-    changes = clashes + _find_changes(words, lookup, polarity) if overlap >= MIN_OVERLAP else []
-    unsupported = [word.original for word in missing if word.kind != "function" and credit.get(word, 0.0) < MIN_CREDIT]
-    passages = tuple(passage.text for passage in lookup.passages)
-    return Sentence(
-        lookup.text, features, len(words), *map(tuple, map(dict.fromkeys, (unsupported, changes))), passages
+    changes = (
+        clashes + find_changed_entities(words, [word for word in missing if word not in elsewhere], near)
+        if is_near
+        else []
     )
+    listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
+    passages = tuple(passage.text for passage in lookup.passages)
+    return Sentence(lookup.text, features, len(words), listed, tuple(dict.fromkeys(changes)), passages)
 
 
 def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> dict[Word, float]:
@@ -417,25 +428,13 @@ def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> di
     return dict(zip(lookup.replaceable, shares, strict=True))
 
 
-def _find_clashes(words: Sequence[Word], passage: Sequence[Word]) -> list[str]:
-    """Describe the words for which a passage has an opposite, another unit or bound, or other roles."""
+def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]], elsewhere: Collection[Word]) -> list[str]:
+    """Describe what passages state otherwise: an opposite, another unit or bound, a negation, other roles."""
+    passage = [word for part in near for word in part]
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
-    clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
+    clashes = [f"{word.original} (not {other.original})" for word, other in pairs if word not in elsewhere]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
-    exchange = find_exchanged_roles(words, passage)
-    if exchange:
-        clashes.append(f"{exchange[0].original} and {exchange[1].original} (exchanged roles)")
-    return clashes
-
-
-def _find_changes(words: Sequence[Word], lookup: _Lookup, polarity: float) -> list[str]:
-    """Describe what differs from the best passage: numbers, names, negations."""
-    best = lookup.passages[0].words
-    changes = [word.original for word in lookup.missing if word.kind == "number"]
-    names = [word for word in lookup.missing if word.kind == "name"]
-    # A passage that has all its names in the sentence just does not name this person or place.
-    if any(word.kind == "name" and not has_word(word, words) for word in best):
-        changes += [word.original for word in names]
-    if polarity >= MIN_OVERLAP:
-        changes.append("(negation)")
-    return changes
+    if not elsewhere:
+        clashes += find_polarity_changes(words, near)
+    exchanges = (find_exchanged_roles(words, part) for part in near)
+    return clashes + [f"{left.original} and {right.original} (exchanged)" for left, right in filter(None, exchanges)]
