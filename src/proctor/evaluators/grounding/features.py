@@ -171,7 +171,7 @@ def find_changed_entities(
     is_named = any(word.kind == "name" and not has_word(word, words) for part in near for word in part[:3])
     for start, group in _group_names(words):
         # "Steve Ditko" may be called "Ditko"; a person or thing at the start may be called "she" or "it".
-        is_missing = group[-1] in missing and not any(_is_short_form(group[-1], word) for word in passage)
+        is_missing = group[-1] in missing and not any(_is_short_form(group[-1], word) for word in others)
         if is_missing and others and (start > 1 or is_named):
             changes.append(group[-1].original)
     return changes

@@ -67,8 +67,9 @@ WEIGHTS: Mapping[WordKind, float] = {
 MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 # From this credit on, a word counts as supported.
 MIN_CREDIT = 0.5
-# From this share of common content words on, a sentence and a passage are about the same fact.
-MIN_OVERLAP = 0.6
+# From this share of common content words on, a sentence and its passages, in a short or long context, are about the
+# same fact.
+MIN_OVERLAP, MIN_LONG_OVERLAP = 0.6, 1.0
 # In a context of more passages, a word of another passage is no changed fact, and negations are not compared.
 SHORT_CONTEXT = 6
 # Keeps a sentence with a changed fact below the default threshold.
@@ -318,11 +319,6 @@ class _Lookup(NamedTuple):
         """The missing words that a synonym in the passages may replace."""
         return [word for word in self.missing if word.kind == "content"]
 
-    def find_elsewhere(self) -> list[Word]:
-        """Return the words that a long context has somewhere: another passage may state the same fact."""
-        is_long = len(self.index.passages) > SHORT_CONTEXT
-        return [word for word in self.words if self.index.find_passages(word)] if is_long else []
-
     @property
     def candidates(self) -> set[str]:
         """The words of the passages that may replace missing words."""
@@ -392,8 +388,10 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     words, missing = lookup.words, lookup.missing
     near = select_near(words, [passage.words for passage in lookup.passages])
     near_words = [word for passage in near for word in passage]
-    is_near = measure_overlap(words, near_words) >= MIN_OVERLAP
-    elsewhere = lookup.find_elsewhere()
+    is_long = len(lookup.index.passages) > SHORT_CONTEXT
+    is_near = measure_overlap(words, near_words) >= (MIN_LONG_OVERLAP if is_long else MIN_OVERLAP)
+    is_near = is_near or (not is_long and sum(word.kind == "content" for word in missing) <= 1)
+    elsewhere = [word for word in words if lookup.index.find_passages(word)] if is_long else []
     clashes = _find_clashes(words, near, elsewhere) if is_near else []
     credit = _credit_synonyms(lookup, similarity)
     weight = sum(WEIGHTS[word.kind] for word in words)
