@@ -115,8 +115,9 @@ def test_one_changed_fact_is_enough(text: str, changes: tuple[str, ...]) -> None
 def test_in_a_long_context_another_passage_may_state_the_fact() -> None:
     filler = [f"Nothing of importance happened on day {number}." for number in range(20, 40)]
     claim, passage = "The bridge fell in 1879.", "The bridge fell in 1897."
-    assert grounded(claim, passage, *filler).weakest.changes == ("1879",)
-    assert grounded(claim, passage, *filler, "The year 1879 was wet.").weakest.changes == ()
+    assert grounded(claim, passage).weakest.changes == ("1879",)
+    (sentence,) = grounded(claim, passage, *filler).sentences
+    assert (sentence.changes, sentence.unsupported, sentence.features.number) == ((), ("1879",), 1.0)
 
 
 def test_acronyms_and_names_of_peoples_match_their_long_forms() -> None:

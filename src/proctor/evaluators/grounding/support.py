@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
@@ -67,10 +67,9 @@ WEIGHTS: Mapping[WordKind, float] = {
 MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 # From this credit on, a word counts as supported.
 MIN_CREDIT = 0.5
-# From this share of common content words on, a sentence and its passages, in a short or long context, are about the
-# same fact.
-MIN_OVERLAP, MIN_LONG_OVERLAP = 0.6, 1.0
-# In a context of more passages, a word of another passage is no changed fact, and negations are not compared.
+# From this share of common content words on, a sentence and its passages are about the same fact.
+MIN_OVERLAP = 0.6
+# In a context of more passages another one may state the fact as the sentence does, so none counts as changed.
 SHORT_CONTEXT = 6
 # Keeps a sentence with a changed fact below the default threshold.
 CHANGED_FACTOR = 0.49
@@ -191,6 +190,11 @@ def find_statement_words(sentence: str) -> list[Word]:
     if _HEADING.match(sentence) or sentence.isupper():
         # Capitals in headings do not mark names.
         return [word._replace(kind="content") if word.kind == "name" else word for word in words]
+    return _mark_names(words)
+
+
+def _mark_names(words: list[Word]) -> list[Word]:
+    """Mark the names that start a sentence."""
     return [word._replace(kind="name") if _is_name(word) else word for word in words]
 
 
@@ -226,7 +230,7 @@ class Passage:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = split_words(text)
+        self.words = _mark_names(split_words(text))
 
     @functools.cached_property
     def content(self) -> frozenset[str]:
@@ -388,11 +392,11 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     words, missing = lookup.words, lookup.missing
     near = select_near(words, [passage.words for passage in lookup.passages])
     near_words = [word for passage in near for word in passage]
-    is_long = len(lookup.index.passages) > SHORT_CONTEXT
-    is_near = measure_overlap(words, near_words) >= (MIN_LONG_OVERLAP if is_long else MIN_OVERLAP)
-    is_near = is_near or (not is_long and sum(word.kind == "content" for word in missing) <= 1)
-    elsewhere = [word for word in words if lookup.index.find_passages(word)] if is_long else []
-    clashes = _find_clashes(words, near, elsewhere) if is_near else []
+    is_short = len(lookup.index.passages) <= SHORT_CONTEXT
+    is_near = is_short and measure_overlap(words, near_words) >= MIN_OVERLAP
+    # The changed word may be the only one that differs.
+    is_nearly_same = is_short and sum(word.kind == "content" for word in missing) <= 1
+    clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
     credit = _credit_synonyms(lookup, similarity)
     weight = sum(WEIGHTS[word.kind] for word in words)
     unsupported = [word for word in missing if credit.get(word, 0.0) < MIN_CREDIT]
@@ -406,14 +410,15 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
         name=measure_names(words, missing),
         clash=float(bool(clashes)),
     )
-    changes = (
-        clashes + find_changed_entities(words, [word for word in missing if word not in elsewhere], near)
-        if is_near
-        else []
-    )
+    changes = clashes + (find_changed_entities(words, missing, near) if is_near or (is_short and _is_bare(words)) else [])
     listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
     passages = tuple(passage.text for passage in lookup.passages)
     return Sentence(lookup.text, features, len(words), listed, tuple(dict.fromkeys(changes)), passages)
+
+
+def _is_bare(words: Sequence[Word]) -> bool:
+    """Return True if a sentence has only names and numbers besides function words: "Lyon is in France"."""
+    return not any(word.kind == "content" for word in words)
 
 
 def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> dict[Word, float]:
@@ -426,13 +431,12 @@ def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> di
     return dict(zip(lookup.replaceable, shares, strict=True))
 
 
-def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]], elsewhere: Collection[Word]) -> list[str]:
+def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]]) -> list[str]:
     """Describe what passages state otherwise: an opposite, another unit or bound, a negation, other roles."""
     passage = [word for part in near for word in part]
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
-    clashes = [f"{word.original} (not {other.original})" for word, other in pairs if word not in elsewhere]
+    clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
-    if not elsewhere:
-        clashes += find_polarity_changes(words, near)
+    clashes += find_polarity_changes(words, near)
     exchanges = (find_exchanged_roles(words, part) for part in near)
     return clashes + [f"{left.original} and {right.original} (exchanged)" for left, right in filter(None, exchanges)]
