@@ -38,7 +38,7 @@ def test_what_the_context_says_passes_in_other_words_too() -> None:
     (sentence,) = found.details["sentences"]
     assert sentence["passages"] == ["Oslo is the capital of Norway."]
     assert sentence["unsupported"] == []
-    assert (found.details["method"], found.details["model"]) == ("overlap", "none")
+    assert (found.details["method"], found.details["model"]) == ("overlap", "lexical")
     copied = score("Oslo is the capital of Norway.", {"context": CONTEXT})
     assert copied.value > found.value, "the order of words counts"
 
