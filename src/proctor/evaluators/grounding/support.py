@@ -410,7 +410,9 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
         name=measure_names(words, missing),
         clash=float(bool(clashes)),
     )
-    changes = clashes + (find_changed_entities(words, missing, near) if is_near or (is_short and _is_bare(words)) else [])
+    changes = clashes + (
+        find_changed_entities(words, missing, near) if is_near or (is_short and _is_bare(words)) else []
+    )
     listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
     passages = tuple(passage.text for passage in lookup.passages)
     return Sentence(lookup.text, features, len(words), listed, tuple(dict.fromkeys(changes)), passages)
