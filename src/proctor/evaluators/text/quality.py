@@ -234,14 +234,7 @@ def hallucination_detection(
     except UsageError as error:
         what = f"context must be a path: {error.what}"
         raise EvaluatorError(what, where="hallucination_detection", fix=error.fix) from None
-    if nli is not None:
-        from proctor.evaluators.hf_scorers import EntailmentScorer
-
-        method: Any = EntailmentScorer(nli, threshold, where)
-    elif model is None:
-        method = GroundingScorer(None if embedder is None else TextEmbedder(embedder, where), threshold)
-    else:
-        method = ClaimsJudge(model, threshold)
+    method = _choose_grounding(embedder, model, nli, threshold)
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
@@ -302,6 +295,17 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
         return await method.score(output, question)  # type: ignore[no-any-return]
 
     return tag_evaluator(evaluate, factory=relevance, threshold=threshold, **method.options)
+
+
+def _choose_grounding(embedder: Any, model: Any, nli: str | None, threshold: float) -> Any:
+    where = "hallucination_detection"
+    if nli is not None:
+        from proctor.evaluators.hf_scorers import EntailmentScorer
+
+        return EntailmentScorer(nli, threshold, where)
+    if model is not None:
+        return ClaimsJudge(model, threshold)
+    return GroundingScorer(None if embedder is None else TextEmbedder(embedder, where), threshold)
 
 
 def _choose_reference(expected: Any, field_context: FieldContext | None) -> Against:
