@@ -48,13 +48,14 @@ generate: dev-env ## Write the generated pages and the schema.
 docs: dev-env    ## Fail if generated files are stale.
 	@$(BIN)/python tools/generate.py --check
 
-bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges, mailboxes.
+bench: dev-env   ## Measure overhead, memory, concurrency, crash safety, judges, mailboxes, the viewer.
 	@$(BIN)/python benchmarks/overhead.py
 	@$(BIN)/python benchmarks/judges.py
 	@$(BIN)/python benchmarks/mailboxes.py
 	@$(BIN)/python -m benchmarks.fields
 	@$(BIN)/python -m benchmarks.comparing
 	@$(BIN)/python benchmarks/rubrics.py
+	@$(BIN)/python benchmarks/viewer.py
 
 growth: dev-env  ## Measure how the cost of evaluators and parsers grows, from 10 kB to 10 MB.
 	@$(BIN)/python -m benchmarks.growth

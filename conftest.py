@@ -51,6 +51,12 @@ gc.disable()
 REAL_TIME = ("cli", "distributed", "engine", "mailboxes", "main_loop", "models", "spec", "targets", "telemetry", "web")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """With `-n auto`, start three processes for two cores: many tests wait for processes, servers and clocks."""
+    cores = os.cpu_count() or 1
+    return cores + (cores + 1) // 2
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In CI, rerun a failed test that depends on the speed of the machine once."""
     if not os.environ.get("CI"):

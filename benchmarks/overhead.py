@@ -1,10 +1,12 @@
 """What the framework costs beside the work itself: start, overhead, memory, concurrency, crashes.
 
-    python benchmarks/overhead.py [w1 w2 memory w3 w4 w5 threads]
+    python benchmarks/overhead.py [w1 w2 memory w3 w4 w5 threads] [--instructions]
 
 Every figure is measured in a fresh process, the best of three or five rounds with the spread, CPU
 time unless it says wall; ratios are to a floor measured in the same run: plain asyncio with a semaphore of 20, the same
-two checks, one JSON line a sample into a file.
+two checks, one JSON line a sample into a file. `cold` is the first run of a process, `warm` the best of its later runs.
+
+With --instructions, w2 also counts the instructions of a warm run with valgrind, which other load does not affect.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,6 +41,11 @@ def tell(**figures):
     print(json.dumps(figures))
 
 n = int(sys.argv[1])
+runs = next((int(arg[5:]) for arg in sys.argv if arg.startswith("runs=")), 1)
+
+def tell_runs(measured):
+    first, *later = measured
+    tell(**first, warm=min((figures["cpu"] for figures in later), default=first["cpu"]))
 """
 
 FLOOR = (
@@ -62,9 +70,9 @@ async def main(sleep=0.0, concurrency=20):
 
         cpu, wall = time.process_time(), time.perf_counter()
         await asyncio.gather(*(one(row) for row in data))
-    tell(cpu=time.process_time() - cpu, wall=time.perf_counter() - wall)
+    return dict(cpu=time.process_time() - cpu, wall=time.perf_counter() - wall)
 
-asyncio.run(main(*map(float, sys.argv[2:3]), *map(int, sys.argv[3:4])))
+tell_runs([asyncio.run(main(*map(float, sys.argv[2:3]), *map(int, sys.argv[3:4]))) for _ in range(runs)])
 """
 )
 
@@ -92,11 +100,13 @@ def run(data):
                     history="history.db", concurrency=concurrency, progress=False)
 
 run(Dataset.of(rows(50)))  # so that imports and the making of the file are not counted
-cpu, wall = time.process_time(), time.perf_counter()
-report = run(dataset)
-figures = dict(cpu=time.process_time() - cpu, wall=time.perf_counter() - wall)
-assert report.total == n and report.pass_rate == 1.0
-tell(**figures)
+measured = []
+for _ in range(runs):
+    cpu, wall = time.process_time(), time.perf_counter()
+    report = run(dataset)
+    measured.append(dict(cpu=time.process_time() - cpu, wall=time.perf_counter() - wall))
+    assert report.total == n and report.pass_rate == 1.0
+tell_runs(measured)
 """
 )
 
@@ -225,14 +235,17 @@ def w1() -> None:
     }.items():
         cpu, memory = cpu_of(*command)
         row(name, f"{cpu:.3f} s", f"+{cpu - bare[0]:.3f} s", f"{memory:.0f} MB")
-    names, size = core_install()
+    names, size, bytecode = core_install()
     row("core install", f"{len(names)} packages", f"{size / 1e6:.1f} MB")
+    print(
+        f"  The files of the wheels; pip adds bytecode at installation, {bytecode / 1e6:.1f} MB for the dependencies."
+    )
 
 
-def core_install() -> tuple[set[str], int]:
-    """Return the distributions of a core install and their size on disk."""
+def core_install() -> tuple[set[str], int, int]:
+    """Return the distributions of a core install, the size of their files, and of the dependencies' bytecode."""
     names: set[str] = set()
-    size = 0
+    size = bytecode = 0
     waiting = ["proctor"]
     while waiting:
         name = waiting.pop().lower().replace("_", "-")
@@ -244,30 +257,65 @@ def core_install() -> tuple[set[str], int]:
         if name == "proctor":
             package = Path(__file__).parent.parent / "src" / "proctor"
             files = [file for file in package.rglob("*") if "__pycache__" not in file.parts]
-        size += sum(file.stat().st_size for file in files if file.is_file())
+        for file in filter(Path.is_file, files):
+            if "__pycache__" in file.parts:
+                bytecode += file.stat().st_size
+            else:
+                size += file.stat().st_size
         for text in result.requires or ():
             requirement, _, marker = text.partition(";")
             if not marker.strip():
                 waiting.append("".join(c if c.isalnum() or c in "-_" else " " for c in requirement).split()[0])
-    return names, size
+    return names, size, bytecode
 
 
 def w2() -> None:
     """Overhead per sample compared with the floor; results are durable in the history."""
-    print("\nW2 overhead: CPU per sample, best of five (spread)")
-    row("n", "floor", "proctor", "ratio", "peak MB")
+    print("\nW2 overhead: CPU per sample, best of five (spread); warm: the best of three later runs")
+    row("n", "floor cold", "proctor cold", "ratio", "floor warm", "proctor warm", "ratio", "peak MB")
     costs = {}
     for n in (1_000, 10_000, 50_000):
-        (floor, floor_spread), (ours, spread) = both((FLOOR, n), (OURS, n))
+        load = (n, 0, 20, "runs=4")
+        (floor, floor_spread), (ours, spread) = both((FLOOR, *load), (OURS, *load))
         costs[n] = ours["cpu"] / n
         row(
             f"{n:,}",
             f"{floor['cpu'] / n * 1e6:.1f} µs (+{floor_spread:.0%})",
             f"{ours['cpu'] / n * 1e6:.1f} µs (+{spread:.0%})",
             f"{ours['cpu'] / floor['cpu']:.2f}x",
+            f"{floor['warm'] / n * 1e6:.1f} µs",
+            f"{ours['warm'] / n * 1e6:.1f} µs",
+            f"{ours['warm'] / floor['warm']:.2f}x",
             f"{ours['peak_mb']:.0f}",
         )
     row("50,000 / 1,000", "", "", f"{costs[50_000] / costs[1_000]:.2f}x")
+    if "--instructions" in sys.argv:
+        w2_instructions()
+
+
+def w2_instructions(n: int = 10_000) -> None:
+    """Instructions per sample of a warm run, counted by valgrind."""
+    if shutil.which("valgrind") is None:
+        row("instructions", "valgrind is not installed")
+        return
+    floor, ours = (count_warm_instructions(script, n) / n for script in (FLOOR, OURS))
+    row("instructions", f"{n:,} samples", f"floor {floor:,.0f}", f"proctor {ours:,.0f}", f"{ours / floor:.2f}x")
+
+
+def count_warm_instructions(script: str, n: int) -> int:
+    """Return the instructions of the second run of a script in one process: those of two runs without those of one."""
+    counts = []
+    # The same hashes in both processes, so that they differ only in the second run.
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    for runs in (1, 2):
+        valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+        command = [*valgrind, sys.executable, "-c", script, str(n), "0", "20", f"runs={runs}"]
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(done.stderr)
+        counts.append(int(done.stderr.rpartition("Collected :")[2].split()[0]))
+    return counts[1] - counts[0]
 
 
 def memory() -> None:
@@ -343,7 +391,7 @@ def main() -> None:
     benches: dict[str, Any] = {
         "w1": w1, "w2": w2, "memory": memory, "w3": w3, "w4": w4, "w5": w5, "threads": threads
     }  # fmt: skip
-    for name in sys.argv[1:] or benches:
+    for name in [name for name in sys.argv[1:] if name != "--instructions"] or benches:
         benches[name]()
 
 

@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from hypothesis import settings
+
 from proctor import Sample
 from proctor.cli.main import run_cli
 
 ROOT = Path(__file__).parent.parent
+
+
+def is_thorough() -> bool:
+    """True in `make properties`, where tests take all combinations instead of a part of them."""
+    return settings.default is not None and settings.default.max_examples >= 200
 
 
 class ManualClock:

@@ -14,13 +14,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPORTED = ("3.11", "3.12", "3.13")
-# Independent of the Python version: wire formats, servers, log formats, computations on data. Tasks, threads,
-# typing, bytecode, SQLite, sums and error texts depend on it.
+# Independent of the Python version: wire formats, servers, log formats, computations on data, command lines.
+# Tasks, threads, typing, bytecode, SQLite, sums and error texts depend on it.
 SAME_EVERYWHERE = (
+    "tests/cli/test_collect.py",
+    "tests/cli/test_gate.py",
+    "tests/cli/test_gate_refusals.py",
+    "tests/cli/test_outputs.py",
+    "tests/cli/test_pipes.py",
+    "tests/cli/test_worker.py",
     "tests/distributed/test_chaos.py",
     "tests/distributed/test_deadly_samples.py",
     "tests/distributed/test_on_ray.py",
     "tests/docs",
+    "tests/embedders",
     "tests/evaluators",
     "tests/gates",
     "tests/hostile_inputs",

@@ -40,8 +40,8 @@ CATALOGUE_HEAD = """
 This page lists the built-in evaluators by category. `proctor evaluators` prints the same list with
 your plugins. [Evaluators](evaluators.md) explains how to write and combine evaluators.
 
-Import an evaluator from `proctor.evaluators`, as in `from proctor.evaluators import keywords`; those of the category
-that asks a model as judge are in `proctor.judges`.
+Import an evaluator from `proctor.evaluators`, as in `from proctor.evaluators import keywords`. Evaluators that ask a
+model are in `proctor.judges`.
 
 Write `not-` before a name to invert an evaluator, as in `not-contains`.
 """

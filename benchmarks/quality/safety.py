@@ -11,11 +11,13 @@ from pathlib import Path
 import yaml
 
 from benchmarks.quality.figure import Figure
+from benchmarks.quality.intervals import bootstrap, rate
 from proctor.evaluators.safety.counterfactual import GENDER, Swap, apply_swap
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
 from proctor.records.score import Score
 
 FOLDER = "04_toxicity_bias"
+TOXICITY = "toxicity_detection"
 WIKI = "Wikipedia comments"
 SAME_SOURCE = "the model was trained on comments of the same source, maybe on some of these"
 
@@ -25,8 +27,14 @@ SENTENCES = Path(__file__).with_name("bias_sentences.yaml")
 LEAST_FOUND, MOST_ALARMS = 0.80, 0.10
 
 
+PAIRS = Path(__file__).with_name("toxicity_pairs.yaml")
+KINDS = ("negation", "obfuscation", "quotation", "identity")
+WORDS = {"identity": "people", "obfuscation": "masked"}
+
+
 def measure(data: Path) -> Iterator[Figure]:
     yield from statements()
+    yield from own_pairs()
     yield from toxicity(data)
     yield from bias(data)
     yield from symmetry(data)
@@ -35,20 +43,59 @@ def measure(data: Path) -> Iterator[Figure]:
 def toxicity(data: Path) -> Iterator[Figure]:
     safe = toxicity_detection()
     comments, toxic = wiki(data, "nonfuzzed")
-    # A skipped comment counts as not toxic.
-    scores = [item if item.ok else Score(1.0, True) for item in map(safe, comments)]
-    precision, recall, f1 = agreement([not score.passed for score in scores], toxic)
+    scores = [safe(comment) for comment in comments]
+    decided = [(score, real) for score, real in zip(scores, toxic, strict=True) if score.ok]
+    scored, real = [score for score, _ in decided], [label for _, label in decided]
+    precision, recall, f1 = agreement([not score.passed for score in scored], real)
     yield Figure("toxicity F1", WIKI, f1, "word list .530", ">= .70", f1 >= 0.70, SAME_SOURCE)
-    half = agreement([(score.value or 0.0) < 0.5 for score in scores], toxic)[2]
-    yield Figure("toxicity F1, threshold .5", WIKI, half, note="the default of .6 was chosen with both in view")
     yield Figure("toxicity precision", WIKI, precision, "")
     yield Figure("toxicity recall", WIKI, recall, "")
-    yield Figure("toxicity AUROC", WIKI, auroc(scores, toxic), "")
+    area = auroc(scored, real)
+    interval = bootstrap(rank_area, [1 - (score.value or 0.0) for score in scored], list(map(float, real)))
+    note = f"{len(scores) - len(scored)} skipped; {SAME_SOURCE}"
+    yield Figure("AUROC, comments not skipped", WIKI, area, "", ">= .88", area >= 0.88, note, TOXICITY, interval)
+    share, interval = rate([not score.ok for score in scores])
+    yield Figure("comments skipped", WIKI, share, "", "", None, "", TOXICITY, interval)
     share = flips(scores, [safe(comment) for comment in wiki(data, "fuzzed")[0]])
     yield Figure("toxicity verdicts moved", "swapped pairs", share, "0", "< .02", share < 0.02)
     for name, texts in harmless(data):
-        share = alarms([safe(text) for text in texts])
-        yield Figure("toxicity alarms", name, share, "0", note="none of these texts is meant to offend")
+        share, interval = rate([score.passed is False for score in map(safe, texts)])
+        note = "none of these texts is meant to offend"
+        yield Figure("harmless texts that fail", name, share, "0", "", None, note, TOXICITY, interval)
+
+
+def own_pairs() -> Iterator[Figure]:
+    """Return the share of our abusive texts that fail and of our harmless texts that fail, by kind."""
+    safe = toxicity_detection()
+    for kind, (abusive, fine) in list_pairs().items():
+        share, interval = rate([safe(text).passed is False for text in abusive])
+        data = f"our pairs, {kind}"
+        yield Figure("abuse that fails", data, share, "", ">= 0.9", share >= 0.9, "", TOXICITY, interval)
+        scores = [safe(text) for text in fine]
+        share, interval = rate([score.passed is False for score in scores])
+        note = f"{sum(not score.ok for score in scores)} skipped"
+        yield Figure("harmless texts that fail", data, share, "", "<= 0.1", share <= 0.1, note, TOXICITY, interval)
+
+
+def list_pairs() -> dict[str, tuple[list[str], list[str]]]:
+    """Return the abusive and the harmless texts of toxicity_pairs.yaml, by kind and by length."""
+    content = yaml.safe_load(PAIRS.read_text(encoding="utf-8"))
+    pairs = {}
+    for kind in KINDS:
+        words = content[WORDS.get(kind, "insults")]
+        abusive, fine = (
+            list(dict.fromkeys(frame.format(word) for frame in content[kind][half] for word in words))
+            for half in ("fail", "pass")
+        )
+        pairs[kind] = abusive, fine
+    filler = content["filler"].split()
+    for length in content["lengths"]:
+        words = (filler * (length // len(filler) + 1))[:length]
+        places = (0, length // 2, length)
+        fine = [" ".join(words[shift:] + words[:shift]) for shift in range(4)]
+        diluted = [" ".join([*words[:at], abuse, *words[at:]]) for abuse in content["abuse"] for at in places]
+        pairs[f"dilution, {length} words"] = (diluted, fine)
+    return pairs
 
 
 def statements() -> Iterator[Figure]:
@@ -56,7 +103,9 @@ def statements() -> Iterator[Figure]:
     fair = bias_detection()
     for part, halves in yaml.safe_load(SENTENCES.read_text(encoding="utf-8")).items():
         request = part == "held_out"
-        result, alarmed = (alarms([fair(item) for item in halves[kind]]) for kind in ("biased", "harmless"))
+        # A skipped sentence is neither found nor an alarm.
+        outcomes = ([fair(item).passed is False for item in halves[kind]] for kind in ("biased", "harmless"))
+        (result, result_interval), (alarmed, alarm_interval) = map(rate, outcomes)
         text = f"our sentences, {part}"
         note = "plain statements, written before the method by the same hand" if request else ""
         note = "freely worded, to find its limits" if part == "afterwards" else note
@@ -67,6 +116,8 @@ def statements() -> Iterator[Figure]:
             asked=f">= {LEAST_FOUND:.2f}" if request else "",
             holds=result >= LEAST_FOUND if request else None,
             note=note,
+            evaluator="bias_detection",
+            interval=result_interval,
         )
         yield Figure(
             "bias alarms",
@@ -74,6 +125,8 @@ def statements() -> Iterator[Figure]:
             alarmed,
             asked=f"<= {MOST_ALARMS:.2f}" if request else "",
             holds=alarmed <= MOST_ALARMS if request else None,
+            evaluator="bias_detection",
+            interval=alarm_interval,
         )
 
 
@@ -149,6 +202,11 @@ def auroc(scores: Sequence[Score], toxic: Sequence[bool]) -> float:
     positives = sum(toxic)
     low = sum(rank[value] for value, real in ranked if real)
     return 1 - (low - positives * (positives + 1) / 2) / (positives * (len(ranked) - positives))
+
+
+def rank_area(values: Sequence[float], real: Sequence[float]) -> float:
+    """Return the AUROC of values that are high for toxic comments."""
+    return auroc([Score(1 - value, value < 0.4) for value in values], [label > 0 for label in real])
 
 
 def _middles(values: Sequence[float]) -> Iterator[tuple[float, float]]:

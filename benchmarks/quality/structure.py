@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.figure import Figure
+from benchmarks.quality.intervals import rate
 from proctor.evaluators.numeric.numbers import numeric_answer
 from proctor.evaluators.structural import json_validity, schema_match
 from proctor.records.score import Score
@@ -33,15 +34,15 @@ PUBLISHED = {
 # Answers to "yes, no or maybe" as IFEval words them.
 CHOICES = ["My answer is yes.", "My answer is no.", "My answer is maybe."]
 SUITE_ADDRESS = "http://localhost:1234/"
-FORMAT_FOLDER = "format"
+ANNOTATIONS = "format.json"
 
 
 def measure(data: Path) -> Iterator[Figure]:
     """Return every figure of this subject."""
     yield json_suite(data / "09_json" / "JSONTestSuite" / "test_parsing")
     schemas = data / "09_json" / "JSON-Schema-Test-Suite"
-    yield schema_suite(schemas, "7", "0")
-    yield schema_suite(schemas, "2020-12", "")
+    yield from schema_suite(schemas, "7")
+    yield from schema_suite(schemas, "2020-12")
     yield gsm8k(data / "01_qa_reference" / "gsm8k" / "example_model_solutions.jsonl")
     yield from ifeval(data / "02_ifeval", Registry.standard())
 
@@ -55,26 +56,26 @@ def json_suite(folder: Path) -> Figure:
     )
 
 
-def schema_suite(folder: Path, draft: str, asked: str) -> Figure:
-    """Return the number of tests that schema_match decides wrongly; remote schemas are passed in."""
-    tests = folder / "tests" / f"draft{draft}"
+def schema_suite(folder: Path, draft: str) -> Iterator[Figure]:
+    """Return how many invalid values schema_match accepts by default, and how many valid values it rejects.
+
+    Remote schemas are passed in. The file format.json tests formats as annotations, which is not the default.
+    """
     schemas = _remotes(folder / "remotes", draft)
-    count = wrong = 0
-    for path in _files(tests, "**/*.json"):
-        formats = FORMAT_FOLDER in path.parts
+    accepted: list[bool] = []
+    rejected: list[bool] = []
+    for path in _files(folder / "tests" / f"draft{draft}", "**/*.json"):
+        formats = path.name != ANNOTATIONS
         for group in json.loads(path.read_text(encoding="utf-8")):
             match = schema_match(group["schema"], draft=draft, formats=formats, schemas=schemas)  # type: ignore[arg-type]
             for test in group["tests"]:
-                count += 1
-                wrong += match(json.dumps(test["data"])).passed is not test["valid"]
-    return Figure(
-        f"schema_match, draft {draft}, tests judged wrong",
-        "JSON-Schema-Test-Suite",
-        wrong,
-        f"of {count}, including optional tests",
-        asked,
-        wrong == 0 if asked else None,
-    )
+                passed = match(json.dumps(test["data"])).passed is True
+                (rejected if test["valid"] else accepted).append(passed is not test["valid"])
+    for what, wrong in (("invalid values accepted", accepted), ("valid values rejected", rejected)):
+        value, interval = rate(wrong)
+        data = f"JSON-Schema-Test-Suite, draft {draft}"
+        note = "with the optional tests"
+        yield Figure(what, data, value, "", "<= 0.008", value <= 0.008, note, "schema_match", interval)
 
 
 def _remotes(folder: Path, draft: str) -> dict[str, Any]:

@@ -23,7 +23,10 @@ from benchmarks.simulations.early_gates import early_gates
 from benchmarks.simulations.equal import equal_systems
 from benchmarks.simulations.finding import power
 from benchmarks.simulations.gated import gated
+from benchmarks.simulations.items import analyzed
+from benchmarks.simulations.judging import judged
 from benchmarks.simulations.slicing import sliced
+from benchmarks.simulations.trust import trusted
 
 
 def claims() -> list[Claim]:
@@ -37,6 +40,9 @@ def claims() -> list[Claim]:
         *gates(),
         *gated(),
         *early_gates(),
+        *trusted(),
+        *judged(),
+        *analyzed(),
     ]
 
 

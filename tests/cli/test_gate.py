@@ -59,7 +59,7 @@ def run(project: Project, lost: int) -> None:
 
 WARNING = (
     "Warning: target 'answer' depends on files whose names are computed (in answer):\n"
-    "a change of it is not noticed by resume, cache, workers or comparisons; set a\n"
+    "resume, cache, workers and comparisons do not notice changes there; set a\n"
     "version of the target when it changes\n"
 )
 

@@ -128,6 +128,13 @@ def test_plugins_come_by_import_path(project: Project) -> None:
     assert result.json["metrics"]["polite.mean"]["value"] == 1.0
 
 
+def test_the_fix_for_a_csv_without_input_names_the_likely_column(project: Project) -> None:
+    """The question is the input, wherever it is."""
+    project.write("qa.csv", "id,question,answer\n1,Who?,Me\n")
+    result = project.proctor("run", "--dataset", "qa.csv", "--target", "app.py:shout", "-e", "exact_match")
+    assert "--map question=input" in result.err
+
+
 def test_csv_with_other_column_names(project: Project) -> None:
     """Columns are mapped on the command line, and ids made from the inputs."""
     project.write("data.csv", "question,answer\nhello,HELLO\nbye,BYE\n")
@@ -225,6 +232,17 @@ def test_the_advice_finds_what_no_evaluator_could_score(project: Project) -> Non
     command = fix.removeprefix("Fix: proctor ").split()
     assert command[-2:] == ["--outcome", "unscored"]
     assert "ValueError: no" in project.proctor(*command).out
+
+
+def test_a_dead_judge_is_not_a_missed_threshold(project: Project) -> None:
+    """If no output could be scored, the exit code is 3; a target that always fails misses the threshold."""
+    project.write("checks.py", "def broken(output):\n    raise ValueError('no')\n")
+    options = ("--dataset", "data.jsonl", "--target", "app.py:shout", "--fail-under", "0.5")
+    result = project.proctor("run", *options, "-e", "checks.py:broken")
+    assert result.code == 3
+    assert "threshold not reached" not in result.err
+    project.write("app.py", "def shout(text):\n    raise ValueError('no')\n")
+    assert project.proctor("run", *options, "-e", "exact_match").code == 1
 
 
 def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Project) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from proctor import Sample, SQLiteHistory, compare, evaluate
 from proctor.comparison.contents import content_key
+from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.records.comparison import Comparison
 from proctor.records.session import Message, Session
 from proctor.wiring.open_history import load_report
@@ -60,18 +62,52 @@ def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> Non
     assert result.answer.endswith("No sample is the same in both: they are compared as two independent groups.")
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        rows([{"b": 2, "a": n} for n in range(12)], metadata={"tags": ["new"]}),
-        [{**item, "expected": "1"} for item in rows([{"a": n, "b": 2} for n in range(12)])],
-    ],
-)
-def test_a_corrected_sample_is_still_the_same(tmp_path: Path, changed: list[dict[str, Any]]) -> None:
-    """Other tags, a corrected answer, another order of keys: the question is the same."""
+def test_a_sample_with_other_tags_is_still_the_same(tmp_path: Path) -> None:
+    """Other tags and another order of keys: the question is the same."""
+    changed = rows([{"b": 2, "a": n} for n in range(12)], metadata={"tags": ["new"]})
     result = compared(tmp_path, changed, rows([{"a": n, "b": 2} for n in range(12)]))
     assert (result.samples, result.other_content) == (12, ())
     assert "the datasets are not the same" in result.notes
+
+
+def change_keys(count: int) -> list[dict[str, Any]]:
+    """Thirty samples, of which the first have the expected value that the target returns."""
+    return [{**row, "expected": row["input"]} if n < count else row for n, row in enumerate(rows(QUESTIONS))]
+
+
+QUESTIONS = [f"question {n}" for n in range(30)]
+
+
+def test_a_few_corrected_expected_values_are_left_out(tmp_path: Path) -> None:
+    """Their verdicts are about different answers: the other 27 decide."""
+    result = compared(tmp_path, change_keys(3), rows(QUESTIONS))
+    assert (result.samples, result.metrics["pass_rate"].n, result.flips) == (27, 27, ())
+    note = (
+        "3 samples have another expected value in old and are left out: s0, s1, s2. --accept-changes compares them too"
+    )
+    assert note in result.notes
+
+
+@pytest.mark.parametrize("count", [4, 30])
+def test_a_new_answer_key_makes_no_run_better(tmp_path: Path, count: int) -> None:
+    """The target is the same: with the key of its own answers it would seem better."""
+    result = compared(tmp_path, change_keys(count), rows(QUESTIONS))
+    assert result.metrics["pass_rate"].verdict == "not comparable"
+    reason = f"{count} of 30 samples have another expected value in old"
+    assert result.answer == f"new and old cannot be compared: {reason}."
+
+
+@pytest.mark.parametrize("unpaired", [False, True])
+def test_a_gate_does_not_decide_between_answer_keys(tmp_path: Path, unpaired: bool) -> None:
+    """Neither with pairs nor as two groups; with accept_changes it does."""
+    compared(tmp_path, change_keys(30), rows(QUESTIONS))
+    new, old = (load_report(SQLiteHistory(tmp_path / "h.db"), name).side("default", name) for name in ("new", "old"))
+    config = GateConfig({"strict_pass_rate": 0.02}, unpaired=unpaired)
+    [check] = decide([(new, old)], config).checks
+    assert check.verdict == "inconclusive"
+    assert check.sentence.endswith("make a new baseline, or add --accept-changes")
+    accepting = msgspec.structs.replace(config, accept_changes=True)
+    assert decide([(new, old)], accepting).verdict == "pass"
 
 
 def test_the_content_of_a_session_is_its_user_messages() -> None:

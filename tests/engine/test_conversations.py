@@ -359,7 +359,7 @@ def test_an_agent_without_an_answer_is_not_judged_by_the_words_of_others(
         assert result.trial.raw_output == {"messages": UNANSWERED[end]}
         if end == "a tool result":
             assert searched.passed is True
-        assert (result.trial.session is None) == (end == "nothing")
+        assert (result.trial.session is None) == (end in ("nothing", "only the user"))
     assert requests == []
     assert report.metadata is not None
     assert len([w for w in report.metadata.warnings if "do not end with an answer" in w]) == 1
@@ -377,3 +377,48 @@ def test_a_state_is_still_looked_at_by_its_fields() -> None:
     with_fields = [{"id": "1", "input": "q", "expected": {"category": "refund"}}]
     (result,) = evaluate(agent, with_fields, {"kind": json_subset}, history=False).results
     assert result.scores["kind"].passed is True
+
+
+RESPONSES: dict[str, tuple[dict[str, Any], str | None]] = {
+    "chat completion": (
+        {
+            "object": "chat.completion",
+            "choices": [
+                {
+                    "message": {
+                        "role": "assistant",
+                        "content": "I look it up.",
+                        "tool_calls": [
+                            {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+                        ],
+                    },
+                    "finish_reason": "tool_calls",
+                }
+            ],
+        },
+        "I look it up.",
+    ),
+    "message": (
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "search", "input": {}}],
+            "stop_reason": "tool_use",
+        },
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_a_single_response_shows_the_tool_that_the_model_chose(kind: str) -> None:
+    """Its calls are in the session, and its text is the output."""
+    response, text = RESPONSES[kind]
+    checks = {"search": tool_called("search"), "delete": tool_not_called("delete"), "none": tool_not_called("search")}
+    [result] = evaluate(lambda _: response, [{"id": "1", "input": "Who?"}], checks, history=False).results
+    assert {name: score.passed for name, score in result.scores.items()} == {
+        "search": True,
+        "delete": True,
+        "none": False,
+    }
+    assert result.trial.output == text

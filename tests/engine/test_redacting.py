@@ -93,7 +93,7 @@ def test_evaluators_see_secrets_that_are_not_stored(tmp_path: Path) -> None:
     assert report.metadata is not None
     assert report.metadata.redacted["aws access key"] >= 7
     (warning,) = report.metadata.warnings
-    assert warning.startswith("taken out before anything was stored: ")
+    assert warning.startswith("redacted before storing: ")
     first, second = report.results
     assert first.output == f"the key is {MARK}"
     assert first.trial.sample.expected == MARK
@@ -164,8 +164,8 @@ def test_options_reach_the_target_but_not_the_history(tmp_path: Path) -> None:
     assert configuration.options == {"api_key": hidden, "max_tokens": 7}
     # Output, reason and quote of two results; the option is counted once.
     assert report.metadata.redacted == {"aws access key": 6, "assigned secret": 1}
-    assert [text for text in report.metadata.warnings if "taken out" in text] == [
-        "taken out before anything was stored: 1 assigned secret, 6 aws access key"
+    assert [text for text in report.metadata.warnings if "redacted" in text] == [
+        "redacted before storing: 1 assigned secret, 6 aws access key"
     ]
     assert OWN.encode() not in saved(tmp_path)
 
@@ -260,7 +260,7 @@ def test_results_of_workers_are_redacted_where_they_are_collected(tmp_path: Path
     assert [result.output for result in report.results] == [MARK]
     assert report.metadata is not None
     assert report.metadata.redacted == {"aws access key": 1}
-    assert "taken out before anything was stored: 1 aws access key" in report.metadata.warnings
+    assert "redacted before storing: 1 aws access key" in report.metadata.warnings
     history.close()
     assert KEY.encode() not in saved(tmp_path)
 

@@ -63,7 +63,7 @@ def test_a_blocking_target_is_left_in_its_thread() -> None:
     assert [r.outcome for r in report.results] == ["error"] + ["passed"] * 5
     assert report.metadata is not None
     (warning,) = report.metadata.warnings
-    assert warning.startswith("calls that ran out of time in a thread: 1; Python cannot stop")
+    assert warning.startswith("calls that timed out or were interrupted in a thread: 1. Python cannot stop")
 
 
 def test_hung_threads_do_not_hold_up_the_exit(tmp_path: Path) -> None:

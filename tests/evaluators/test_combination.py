@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.errors import EvaluatorError
+from proctor import evaluate
+from proctor.errors import EvaluatorError, RunStopped
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.combination import all_of, any_of, combine, negate, threshold, weighted
 from proctor.evaluators.matching import contains, exact_match, within_tolerance
 from proctor.records.sample import Sample
-from proctor.records.score import Score
+from proctor.records.score import Score, find_failures
 from proctor.records.session import Session, ToolCall
 from proctor.records.trial import Trial
 
@@ -366,3 +367,24 @@ def test_a_value_that_lacks_a_part_reaches_no_threshold() -> None:
     half = _leaf("fail")
     assert threshold(all_of(half, _leaf("pass"), _leaf("error")), 0.5)("x").status == "error"
     assert weighted((all_of(half, _leaf("skip")), 1))("x").status == "skipped"
+
+
+def test_a_part_that_fails_everywhere_gets_a_warning_and_counts_as_an_error() -> None:
+    """`any_of` has a verdict without it, but a dead judge must not go unnoticed."""
+    data = [{"id": str(n), "input": "a", "expected": "b"} for n in range(12)]
+    check = any_of(exact_match, failing)
+    report = evaluate(str.upper, data, check, history=False)
+    assert report.metadata is not None
+    [warning] = report.metadata.warnings
+    assert warning == (
+        "any_of has verdicts without its part failing, which failed on 12 of 12 results; most frequent reason: "
+        "ValueError: no"
+    )
+    with pytest.raises(RunStopped, match="the part 'failing' of 'any_of' failed: ValueError: no"):
+        evaluate(str.upper, data, check, history=False, max_errors=3)
+
+
+def test_a_failure_inside_a_combination_is_found_at_any_depth() -> None:
+    score = any_of(half, all_of(contains, negate(failing)))("a", "a")
+    assert list(find_failures(score)) == ["not-failing"]
+    assert find_failures(half("a")) == {}

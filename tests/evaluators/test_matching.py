@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from proctor.errors import EvaluatorError
+from proctor.evaluators.combination import negate
 from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
 from proctor.evaluators.numeric.numbers import numeric_answer
 from proctor.evaluators.rules import ends_with, keywords, letter_case, occurrences, starts_with, text_count
@@ -368,3 +370,15 @@ def test_an_output_of_none_fails(score: Score) -> None:
     """A target that returns None gave no answer: that is a failure, not an error of the evaluator."""
     assert (score.status, score.value, score.passed) == ("ok", 0.0, False)
     assert "None" in score.reason or "null" in score.reason
+
+
+@pytest.mark.parametrize("number", [Decimal("5"), Fraction(5), 5, 5.0])
+def test_a_number_is_not_its_text(number: Any) -> None:
+    assert exact_match(number, 5).passed
+    assert not exact_match(number, "5").passed
+    assert not exact_match("5", number).passed
+
+
+def test_a_target_that_returned_nothing_does_not_pass_by_being_different() -> None:
+    assert not negate(exact_match)(None, "a").passed
+    assert exact_match(None, None).passed

@@ -34,7 +34,6 @@ READ = [
     ("2+2=4", 4),
     ("The answer is 2 + 2 = 4.", 4),
     ("It's 4!", 4),
-    ("4!", 4),
     ("5! = 120", 120),
     ("7²", 49),
     ("The answer is 7².", 49),
@@ -57,6 +56,18 @@ READ = [
     ("Vitamin B12: 42 mg", 42),
     ("Version v1.5 has 42 functions.", 42),
     ("x12 = 42", 42),
+    ("__42__", 42),
+    ("_42_", 42),
+    ("Answer: __42__", 42),
+    ("The answer is __42__ apples.", 42),
+    ("nineteen eighty-four", 1984),
+    ("He was born in nineteen eighty-four.", 1984),
+    ("twenty twenty-four", 2024),
+    ("١٬٠٠٠", 1000),
+    ("١٬٢٣٤٬٥٦٧", 1234567),
+    ("٣٫٥", Fraction(7, 2)),
+    ("42 km²", 42),
+    ("42 Ω", 42),
 ]
 
 
@@ -102,6 +113,7 @@ def test_a_piece_of_a_notation_never_passes(text: str, number: Fraction | int, o
         ("5ft6", 5),
         ("1_00", 1),
         ("7²", 7),
+        ("4!", 4),
         ("4!", 24),
         ("n = 5!", 120),
         ("three quarters", 3),
@@ -127,6 +139,20 @@ def test_a_calculation_that_cannot_be_the_answer_fails() -> None:
 def test_digits_in_a_name_are_no_number() -> None:
     for name in ("B12", "x12", "F16", "CO20", "v1.5", "A320"):
         assert find_answer(f"It is {name}.").number is None
+
+
+@given(st.integers(0, 10**9), st.sampled_from(["_{}_", "__{}__", "___{}___", "**{}**", "**__{}__**"]))
+def test_emphasis_changes_no_number(number: int, emphasis: str) -> None:
+    for frame in ("{}", "Answer: {}", "The answer is {}.", "So there are {} apples."):
+        assert numeric_answer(frame.format(emphasis.format(number)), number).passed is True
+
+
+@given(st.integers(0, 10**12), st.integers(1, 99))
+def test_arabic_digits_and_separators_are_read(whole: int, cents: int) -> None:
+    signs = str.maketrans("0123456789,.", "٠١٢٣٤٥٦٧٨٩٬٫")
+    written = f"{whole:,}.{cents:02}".translate(signs)
+    assert numeric_answer(written, f"{whole}.{cents:02}").passed is True
+    assert numeric_answer(written, f"{whole},{cents:02}", decimal=",").passed is True
 
 
 @given(st.integers(2, 10**6), st.integers(2, 10**6), st.sampled_from("+*×·"))

@@ -101,6 +101,19 @@ NOT_STATED = [
     "42 is half the answer", "I would never choose 42", "One could naively say 42", "42 or more apples",
     "hälften av 42", "puolet 42:sta", "vše kromě 42", "εκτός από 42", "42 के अलावा", "setengah dari 42",
     "ngoại trừ 42", "חוץ מ-42", "крім 42", "42 fele",
+    # Attitudes and statements about a number.
+    "I disagree with 42", "I object to 42", "I am against 42", "I dispute 42", "The answer is unrelated to 42",
+    "The answer is irrelevant to 42", "The answer is independent of 42", "The answer depends on 42",
+    "The answer is based on 42", "The answer is related to 42", "It has nothing to do with 42", "42 is dubious",
+    # Arguments, indices, ordinals and references.
+    "the answer is log 42", "the answer is cos 42", "sin(42)", "The answer is f(42).", "log_2(42)", "max(42, 7)",
+    "the sine of 42", "\\log 42", "the answer is the 42nd prime", "It was the 42nd time.",
+    "the forty-second prime",
+    # Signs beside the number.
+    "±42", "x = ±42", "The answer is ±42.", "± 42", "+/- 42", "plus or minus 42", "\\boxed{\\pm 42}", "42‰", "42 ‰",
+    "the answer is 42₁₆", "42ⁿ", "∛42", "∑42", "⌊42⌋", "42 ×", "the answer is – 42", "Answer: – 42", "x = - 42",
+    # Dates.
+    "42.05.2024", "2024-05-06", "The date is 2024-05-06.", "05/06/2024", "2024-05-06T10:00",
     # Words that are not known, and that may change the number.
     "42 tr", "plus ou moins 42 mille-pattes", "gutxienez 42", "o kere ju 42", "angalau 42", "5 Grad unter null",
     "5 grados bajo cero", "3 billions",
@@ -156,6 +169,7 @@ def test_a_kilo_may_be_a_thousand() -> None:
 def test_a_number_that_is_only_a_label_gets_no_verdict() -> None:
     assert numeric_answer("Step 42", 42).status == "skipped"
     assert numeric_answer("Step 42", 41).passed is False
+    assert numeric_answer("Step 42", 42).reason.startswith("the only 42 in the output numbers a step, a reference or")
 
 
 @given(st.integers(1, 10**6), st.sampled_from(REJECTIONS), st.sampled_from(FRAMES))
@@ -194,7 +208,13 @@ def test_the_reason_names_what_the_text_does() -> None:
         "wrong: 42": "the output denies 42",
         "~~42~~": "the output crosses out its number",
         "mindestens 42": "the answer is a bound",
-        "gutxienez 42": "the text is not clearly English",
+        "gutxienez 42": "the text is not clearly English, and 'gutxienez' may change 42",
+        "42 squared": "42 is only a part of the answer: '42 squared'",
+        "sin(42)": "42 is only a part of the answer: 'sin(42'",
+        "\\boxed{\\pm 42}": "the sign ± before 42 may change it",
+        "42‰": "the sign ‰ after 42 may change it",
+        "2024-05-06": "the answer is a date: 2024-05-06",
+        "the answer is |-42|": "the answer is an absolute value: |-42|",
     }
     for text, reason in reasons.items():
         assert numeric_answer(text, 42).reason.startswith(reason), text

@@ -185,7 +185,7 @@ def test_one_of_several_keywords_can_be_enough() -> None:
         ({"exclude": []}, "no words are given"),
         ({"include": [""]}, "include must be words that are not empty, got ''"),
         ({"include": ["a"], "exclude": [" "]}, "exclude must be words that are not empty, got ' '"),
-        ({"include": "", "exclude": [3]}, "got ''(.|\n)*exclude must be"),
+        ({"include": "", "exclude": [3]}, "got ''(.|\n)*exclude must be strings, got 3"),
     ],
 )
 def test_keywords_needs_words(options: dict[str, Any], message: str) -> None:
@@ -207,6 +207,10 @@ WORDS = [
     ("the ﬁnal word", "final", True), ("ΣΊΣΥΦΟΣ", "Σίσυφος", True),
     ("SINIR", "sınır", True), ("sinir", "sınır", False), ("İstanbul", "istanbul", True),
     ("It costs 3.5 dollars.", "5", False), ("It has 1,005 seats.", "005", False), ("Costs 5.", "5", True),
+    ("It is -5 degrees.", "5", False), ("It is −5 degrees.", "5", False), ("It takes 3-5 days.", "5", True),
+    ("It is -5 degrees.", "-5", True), ("It takes 3-5 days.", "-5", False), ("About .5 litres", "5", False),
+    ("I use C++", "C", False), ("I use C++17", "C", False), ("C# only", "C", False), ("an A+ grade", "A", False),
+    ("I use C++", "C++", True), ("C# only", "c#", True), ("vitamins C+D", "C", True), ("vitamins C+D", "D", True),
     ("I can't go with them.", "can", False), ("John's car", "John", True), ("C'est l'homme.", "homme", True),
     ("10² metres", "102", False), ("किताब", "ताब", False),
     ("Two cats are here", "cat", False), ("The résumé is here", "resume", False),
@@ -410,7 +414,11 @@ def test_a_long_line_is_counted_in_linear_time(unit: str) -> None:
 def test_other_values_than_texts_are_errors(rule: Any) -> None:
     """Rules look at texts only; anything else is an error, not a fail."""
     score = rule({"a": 1})
-    assert (score.status, score.reason) == ("error", "a rule needs a string; the output is a mapping")
+    assert score.status == "error"
+    assert re.fullmatch(
+        "(text_count|occurrences|keywords|starts_with|letter_case) needs a string; the output is a mapping",
+        score.reason,
+    )
 
 
 def test_without_its_package_written_in_is_refused() -> None:
@@ -585,3 +593,16 @@ def test_characters_are_code_points() -> None:
 def test_vowel_signs_and_accents_are_parts_of_words(text: str) -> None:
     assert text_count(text, of="words", exactly=4).passed is True
     assert keywords(text, include=text.split()).passed is True
+
+
+@given(st.sampled_from(["C", "F", "J", "go", "5", "42"]), st.sampled_from(["++", "#", "+", "++17", "#7"]))
+def test_a_word_is_not_in_a_longer_name_that_ends_with_a_sign(word: str, sign: str) -> None:
+    text = f"I use {word}{sign} here"
+    assert keywords(text, include=[word]).passed is False
+    assert keywords(text, include=[word + sign]).passed is True
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["-", "−", "3.", "1,", "."]))
+def test_a_number_is_not_in_a_negative_number_or_in_its_decimals(number: int, sign: str) -> None:
+    assert keywords(f"It is {sign}{number} here", include=[str(number)]).passed is False
+    assert keywords(f"It is {number} here", include=[str(number)]).passed is True

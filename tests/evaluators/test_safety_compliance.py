@@ -49,7 +49,7 @@ def test_a_clean_text_keeps_the_usual_policies() -> None:
 
 
 def test_findings_have_a_kind_and_a_position_and_are_masked() -> None:
-    text = f"Use {KEY} and write to ann.lee@example.com or bob@example.com."
+    text = f"Use {KEY} and write to ann.lee@mailbox.org or bob@mailbox.org."
     found = score(compliance(), text)
     assert (found.value, found.passed) == (0.0, False)
     assert found.reason == ("pii: 2 findings (email); secrets: 1 finding (aws_access_key); 2 of 2 policies broken")
@@ -66,18 +66,18 @@ def test_an_output_without_text_is_skipped(output: Any) -> None:
 
 
 def test_data_is_looked_through_value_by_value() -> None:
-    output = {"user": {"name": "Ann", "mail": "ann@example.com"}, "api_key": "b7Hd92Kx0Lq4Zt8V"}
+    output = {"user": {"name": "Ann", "mail": "ann@mailbox.org"}, "api_key": "b7Hd92Kx0Lq4Zt8V"}
     policies = score(compliance(), output).details["policies"]
     (mail,), (key,) = (policies[name]["findings"] for name in ("pii", "secrets"))
     assert (mail["kind"], key["kind"]) == ("email", "assigned_secret")
     text = to_text(output)
-    assert text[mail["start"] : mail["end"]] == "ann@example.com"
+    assert text[mail["start"] : mail["end"]] == "ann@mailbox.org"
     assert to_text([1, {"a": None}]) == "0: 1"
 
 
 def test_a_long_text_is_looked_through_too() -> None:
     """More than 50 findings are counted, and the first 50 told."""
-    found = score(compliance("pii"), "\n".join(f"user{n}@example.com" for n in range(2000)))
+    found = score(compliance("pii"), "\n".join(f"user{n}@mailbox.org" for n in range(2000)))
     message = found.details["policies"]["pii"]
     assert (len(message["findings"]), message["count"]) == (50, 2000)
 
@@ -140,7 +140,7 @@ def test_the_nearest_sentence_is_shown_also_where_no_claim_is_made() -> None:
     assert nearest["sentence"] == "The tea helps with flu."
     assert 0 < nearest["cosine"] < 0.75
     assert f"cosine {nearest['cosine']:.2f}, near is 0.75" in found.reason
-    secret = score(careful, "The tea of ann@example.com helps with flu.")
+    secret = score(careful, "The tea of ann@mailbox.org helps with flu.")
     assert "sentence" not in secret.details["policies"]["prohibited_claims"]["nearest"][0]
 
 
@@ -243,7 +243,7 @@ def test_a_policy_without_a_verdict_is_an_error_unless_another_is_broken() -> No
     open_one = score(both, "Paris.")
     assert (open_one.status, open_one.passed) == ("error", None)
     assert "no verdict on refusal" in open_one.reason
-    broken = score(both, "ann@example.com")
+    broken = score(both, "ann@mailbox.org")
     assert (broken.status, broken.value) == ("ok", 0.0)
     assert "no verdict on refusal" in broken.reason
     claims = compliance((), claims="x is y", model=judge)
@@ -255,7 +255,7 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
     assert score(compliance((), rules=rules), "Paris.").status == "skipped"
     both = score(compliance("pii", rules=rules), "Paris.")
     assert (both.status, both.reason.partition(":")[0]) == ("skipped", "no pii found, but silent")
-    assert score(compliance("pii", rules=rules), "Write to ann@example.com").passed is False
+    assert score(compliance("pii", rules=rules), "Write to ann@mailbox.org").passed is False
     mixed = {"silent": {"terms": ["x"], "function": lambda output: None}}
     assert score(compliance((), rules=mixed), "Paris.").status == "skipped"
 

@@ -81,7 +81,9 @@ def test_scripts_and_function_words_identify_languages_without_the_model(
 
 def test_paraphrases_rank_above_other_pairs_in_each_language() -> None:
     _need("minilm", "multilingual", "languages")
-    for language, pairs in read().items():
+    for language, all_pairs in read().items():
+        # `make quality` measures all of them.
+        pairs = [pair for grade in (0, 1, 2) for pair in [p for p in all_pairs if p.grade == grade][:4]]
         scores = asyncio.run(score_all(pairs))
         means = [
             sum(score.value or 0.0 for score, pair in zip(scores, pairs, strict=True) if pair.grade == grade)

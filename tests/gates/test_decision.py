@@ -296,8 +296,8 @@ def test_samples_without_a_partner_or_a_number_are_mentioned() -> None:
     fewer = {name: value for name, value in new.metrics[STRICT].items() if name != "s0"}
     result = decide([(rates("new", fewer | {"x": 1.0}), old)], GateConfig({STRICT: 0.05}))
     assert result.notes == (
-        "1 sample of new is not in main and left out: x",
-        "1 sample of main is not in new and left out: s0",
+        "1 sample of new is not in main and is left out: x",
+        "1 sample of main is not in new and is left out: s0",
     )
     partly = Side("new", {"pass_rate": fewer, STRICT: new.metrics[STRICT]}, samples=new.samples)
     [check] = decide([(partly, old)], GateConfig({"pass_rate": 0.05})).checks

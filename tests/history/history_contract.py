@@ -14,6 +14,7 @@ import pytest
 
 from proctor.errors import HistoryError, ProctorError, ResumeRefused, RunNotFound, UsageError
 from proctor.ports import History
+from proctor.records.label import HumanLabel
 from proctor.records.metric import MetricValue
 from proctor.records.run import EvaluatorSpec, Retention, RunMetadata
 from proctor.records.sample import Sample
@@ -106,6 +107,19 @@ class HistoryContract:
         assert run_ids(history.runs(limit=0)) == []
         assert run_ids(history.runs(offset=9)) == []
         assert history.find("latest").run_id == "d"
+
+    def test_labels_are_stored_once_and_the_latest_counts(self, history: History) -> None:
+        history.begin(make_run("a"))
+        first = HumanLabel("1", "a", "s", datetime(2026, 1, 1, tzinfo=UTC), evaluator="judge", passed=True)
+        second = msgspec.structs.replace(first, label_id="2", passed=False)
+        assert history.add_labels([first, second]) == 2
+        assert history.add_labels([first]) == 0
+        assert list(self.reopen(history).labels(run_id="a", evaluator="judge")) == [second]
+        assert not history.labels(evaluator="other")
+        with pytest.raises(RunNotFound):
+            history.add_labels([msgspec.structs.replace(first, label_id="3", run_id="b")])
+        history.delete("a")
+        assert not history.labels()
 
     def test_a_tag_query_matches_all_tags_exactly(self, history: History) -> None:
         long = "ä" * 5_000

@@ -72,11 +72,11 @@ def written_by(version: int, path: Path) -> None:
     packed = [pack(place, made, made.verdict()) for place, made in enumerate(results())]
     (row,) = block.make_rows(1, packed)
     stored = dict(zip(block.COLUMNS.split(", "), row, strict=True))
-    stored["results"] = b"\n".join(block.split_lines(stored["results"]))
-    assert stored["results"].startswith(b"{")
     if version < 2:
         del stored["spent"]
     if version < 4:
+        stored["results"] = b"\n".join(block.split_lines(stored["results"]))
+        assert stored["results"].startswith(b"{")
         del stored["checksums"]
     database.execute(
         f"INSERT INTO blocks ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))})", list(stored.values())

@@ -125,6 +125,31 @@ def test_kinds_limits_the_search() -> None:
     assert set(FINDERS) == {"email", "phone", "card", "iban", "national_id", "ip_address"}
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("Write to john dot doe at mail dot com.", "john dot doe at mail dot com"),
+        ("ann[at]firma[dot]de", "ann[at]firma[dot]de"),
+        ("It is ｊｏｈｎ＠ｍａｉｌ．ｃｏｍ now", "ｊｏｈｎ＠ｍａｉｌ．ｃｏｍ"),
+        ("look at shop dot com", ""),
+        ("We bought it at amazon.com", ""),
+    ],
+)
+def test_spelled_out_and_full_width_addresses_are_found(text: str, address: str) -> None:
+    assert [text[item.start : item.end] for item in find_pii(text)] == [address] * bool(address)
+
+
+@pytest.mark.parametrize("text", ["a@example.com", "a@mail.example", "a at example dot org", "a@host.test"])
+def test_reserved_domains_can_be_left_out(text: str) -> None:
+    assert [item.kind for item in find_pii(text)] == ["email"]
+    assert find_pii(text, reserved_domains=False) == []
+
+
+def test_a_number_after_the_word_card_needs_only_its_check_digit() -> None:
+    assert [item.kind for item in find_pii("my card # 630427373398")] == ["card"]
+    assert find_pii("it has 630427373398 atoms") == []
+
+
 def test_the_longest_of_overlapping_findings_is_reported() -> None:
     result = [Finding("a", 0, 4), Finding("b", 2, 9), Finding("c", 3, 5), Finding("d", 9, 11)]
     assert [item.kind for item in drop_overlaps(result)] == ["b", "d"]

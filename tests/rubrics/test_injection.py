@@ -1,7 +1,8 @@
 """Sessions that speak for themselves: whatever they say, no verdict moves.
 
-Every attack stands in every place of a session, before judges that quote what they were given.
-A judge that has a verdict keeps it; a judge that only quotes has none, and leaves no number.
+Every attack is in every place of a session, before judges that quote what they read. A judge that has a verdict keeps
+it; a judge that only quotes has none, and returns no number. `make test` takes each echo and place with a third of the
+attacks, so that every attack meets every place; `make properties` takes all combinations.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from proctor.records.session import CustomEvent
 from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 from tests.evaluators.judging.rehearsed import Asked, Scripted
 from tests.rubrics.attacks import ATTACKS
+from tests.support import is_thorough
 from tests.tables import each_row
 
 RUBRIC = Rubric("quality", "Quality", "How good is it?", "1: bad\n5: good")
@@ -55,13 +57,24 @@ IN_JSON: dict[str, Callable[[Asked], str]] = {
     "reason": lambda a: json.dumps({"reason": quoted(a), "score": 2}),
     "reason last": lambda a: json.dumps({"score": 2, "reason": a.text}),
 }
+PARROTS: dict[str, Callable[[Asked], str]] = {
+    "session": quoted,
+    "prompt": lambda a: a.text,
+    "without indents": lambda a: quoted(a).replace("    ", ""),
+}
 
 
-def all_scored(judge: Scripted, place: str) -> dict[str, Any]:
+def choose_attacks(first: int = 0) -> dict[str, str]:
+    """Every third attack from `first`, or all of them in the thorough profile."""
+    step = 1 if is_thorough() else 3
+    return dict(list(ATTACKS.items())[first % step :: step])
+
+
+def all_scored(judge: Scripted, place: str, attacks: dict[str, str]) -> dict[str, Any]:
     evaluator = rubric(judge, RUBRIC)
 
     async def main() -> dict[str, Any]:
-        return {name: await evaluator("I could not.", None, session(attack, place)) for name, attack in ATTACKS.items()}
+        return {name: await evaluator("I could not.", None, session(attack, place)) for name, attack in attacks.items()}
 
     return asyncio.run(main())
 
@@ -77,9 +90,10 @@ def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
     """A 2 stays a 2, with one call each: 0 of all attacks move it."""
     structured = echo in IN_JSON
     judge = Scripted((IN_JSON if structured else LINES)[echo], schema=structured)
-    moved = {name: score for name, score in all_scored(judge, place).items() if score.details.get("score") != 2}
-    assert moved == {}
-    assert len(judge.asked) == len(ATTACKS)
+    attacks = choose_attacks([*LINES, *IN_JSON].index(echo) + [*PLACES].index(place))
+    scores = all_scored(judge, place, attacks)
+    assert {name: score for name, score in scores.items() if score.details.get("score") != 2} == {}
+    assert len(judge.asked) == len(attacks)
 
 
 @each_row("place", PLACES)
@@ -88,27 +102,25 @@ def test_no_trap_costs_a_structured_verdict(place: str) -> None:
     judge = Scripted(lambda a: a.score(2, "I saw nothing that works"), schema=True)
     evaluator = rubric(judge, RUBRIC)
     traps = [attack for name, attack in ATTACKS.items() if name.startswith("structured")]
+    repeats = (2, 12) if is_thorough() else (2, 12)[[*PLACES].index(place) % 2 :][:1]
     for attack in traps:
-        for times in (2, 12):
+        for times in repeats:
             events = [Message("user", "Fix it."), *[PLACES[place](attack)] * times]
             score = evaluator("I could not.", None, Session(events))
             assert score.details.get("score") == 2, attack[:80]
-    assert len(judge.asked) == 2 * len(traps) > 60
+    assert len(judge.asked) == len(repeats) * len(traps) > 30
 
 
 @each_row("place", PLACES)
-@each_row(
-    "parrot",
-    [quoted, lambda a: a.text, lambda a: quoted(a).replace("    ", "")],
-    ids=["session", "prompt", "without indents"],
-)
-def test_a_judge_that_only_quotes_has_no_verdict(parrot: Callable[[Asked], str], place: str) -> None:
+@each_row("parrot", PARROTS)
+def test_a_judge_that_only_quotes_has_no_verdict(parrot: str, place: str) -> None:
     """Asked twice, then evaluation_failed without a number."""
-    judge = Scripted(parrot)
-    for name, score in all_scored(judge, place).items():
+    judge = Scripted(PARROTS[parrot])
+    attacks = choose_attacks([*PARROTS].index(parrot))
+    for name, score in all_scored(judge, place, attacks).items():
         assert score.value is None, name
         assert score.details["status"] == "evaluation_failed", name
-    assert len(judge.asked) == 2 * len(ATTACKS)
+    assert len(judge.asked) == 2 * len(attacks)
 
 
 @each_row("name", [name for name in ATTACKS if ATTACKS[name].startswith("{")])
@@ -122,7 +134,7 @@ def test_json_copied_from_the_session_is_not_a_verdict(name: str) -> None:
 def test_the_session_cannot_leave_its_fence(place: str) -> None:
     """The complete session is between the two lines, and does not contain the mark."""
     judge = Scripted(lambda a: a.score(2))
-    all_scored(judge, place)
+    all_scored(judge, place, ATTACKS)
     for name, asked in zip(ATTACKS, judge.asked, strict=True):
         shown = quoted(asked)
         assert asked.mark not in shown, name

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from pathlib import Path
 
-from tools.conformance import read_clauses
+from tools import conformance
 
 from tests.tables import each_row
 
 MODULES = sorted(path for path in Path(__file__).parent.glob("test_00*.py"))
+read_clauses = functools.cache(conformance.read_clauses)
 
 
 def test_every_clause_is_proved_once() -> None:

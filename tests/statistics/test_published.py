@@ -13,7 +13,8 @@ from proctor.core.stats.differences import paired_t
 from proctor.core.stats.effects import clustered_mean_t
 from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
 from proctor.core.stats.permutations import sign_test
-from proctor.core.stats.reliability import anova, pass_probability, split_variance
+from proctor.core.stats.reliability import pass_probability
+from proctor.core.stats.variance import anova, split_variance
 from tests.statistics.published import alpaca, gsm8k, nist_anova, nist_univariate, tau_bench
 from tests.tables import each_row
 

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
-from proctor.core.stats.reliability import VarianceComponents, anova, split_judged_variance, split_variance
+from proctor.core.stats.variance import (
+    VarianceComponents,
+    anova,
+    estimate_components,
+    split_crossed_variance,
+    split_judged_variance,
+    split_variance,
+    summarize_samples,
+)
 
 GROUPS = st.lists(st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=6), min_size=2, max_size=6)
 
@@ -128,3 +136,35 @@ def test_anova_needs_groups_with_variance() -> None:
     assert anova([]) is None
     assert anova([[1.0, 2.0], []]) is None
     assert anova([[1.0], [2.0]]) is None
+
+
+def test_dyestuff_is_reproduced() -> None:
+    """Six batches of five yields (Davies 1947): lme4's REML fit has 1764.05 between batches and 2451.25 within."""
+    yields = """1545 1440 1440 1520 1580 / 1540 1555 1490 1560 1495 / 1595 1550 1605 1510 1560
+        / 1445 1440 1595 1465 1545 / 1595 1630 1515 1635 1625 / 1520 1455 1450 1480 1445"""
+    split = split_variance([[float(number) for number in batch.split()] for batch in yields.split("/")])
+    assert split is not None
+    assert (split.between, split.within) == pytest.approx((1764.05, 2451.25))
+
+
+def test_penicillin_is_reproduced() -> None:
+    """24 plates x 6 samples, crossed (Davies 1972): lme4's variances .7169, 3.7309 and .3024, which are not sds."""
+    plates = """272326232321 272326232321 252125242420 262325232320 252226222320 242225232219 242023212219 262226242421
+        242124222220 242124232219 262326242421 252226242420 262426242522 262326232320 262325242422 252225232320
+        252124232320 252224232319 242123212119 262326242421 252124222218 252225222220 242124222419 242124222118"""
+    table = [[float(row[place : place + 2]) for place in range(0, 12, 2)] for row in plates.split()]
+    assert split_crossed_variance(table) == pytest.approx((0.716908, 3.73092, 0.302415), abs=5e-6)
+
+
+def test_a_crossed_table_by_hand() -> None:
+    """Rows 0 and 2, columns 0 and 4 without interaction: the row means differ by 2, the column means by 4."""
+    assert split_crossed_variance([[0, 4], [2, 6]]) == (2.0, 8.0, 0.0)
+    assert split_crossed_variance([[0, 4]]) is split_crossed_variance([[0], [2]]) is None
+
+
+def test_a_level_without_repeats_belongs_to_the_level_above() -> None:
+    """One epoch judged twice: means .5 and 1 have the variance .125, of which the judge's .25 / 2 is taken away."""
+    estimate = estimate_components(summarize_samples([[[0.0, 1.0]], [[1.0, 1.0]]]))
+    assert estimate == (0.0, None, 0.25)
+    assert estimate_components(summarize_samples([[[0.0]], [[1.0]]])) == (0.5, None, None)
+    assert estimate_components(summarize_samples([[[0.0]], [[]]])) is None

@@ -374,6 +374,8 @@ def test_a_trial_that_is_dropped_with_its_loop_ends_its_span(
     """Dropping it in another context leaves that context unchanged."""
 
     class Waiting:
+        max_concurrency = None
+
         async def run(self, *asked: Any) -> Any:
             await asyncio.sleep(30)
 

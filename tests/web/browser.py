@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 
-from proctor.cli.view import _listen
+from proctor.cli.view import _listen, make_server
 from proctor.ports import History
 from proctor.web.server import list_hosts, make_app
 
@@ -26,7 +25,7 @@ def serving(history: History, token: str | None = None) -> Iterator[str]:
     with _listen("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         app = make_app(history, hosts=list_hosts("127.0.0.1", port), token=token)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
@@ -82,5 +81,6 @@ class Window:
         # An address that differs only after the # would not load the page again.
         self.page.goto("about:blank")
         self.page.goto(self.address + path)
-        self.page.locator("main h1, main .state").first.wait_for()
+        self.page.locator("main h1").first.wait_for()
+        self.page.wait_for_function("() => !document.querySelector('.state.loading, .pending')")
         return self.page

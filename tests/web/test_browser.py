@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,7 +71,7 @@ def report_file(history: SQLiteHistory, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
 def test_every_page_opens_and_fits(window: Window, path: str) -> None:
-    """On a desk and on a phone, in light and dark; every control has a name for screen readers."""
+    """On a desk and on a phone, in light and dark; an audit finds nothing that keeps people from using it."""
     for width, scheme in ((1440, "light"), (390, "dark")):
         page = window.open(path, width=width, scheme=scheme)
         assert page.locator("main").inner_text().strip()
@@ -76,6 +79,14 @@ def test_every_page_opens_and_fits(window: Window, path: str) -> None:
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert (width, overflow) == (width, 0)
         assert find_unnamed_controls(page) == []
+        assert find_barriers(page) == []
+
+
+def find_barriers(page: Any) -> list[str]:
+    """Run the rules of axe-core on a page."""
+    audit = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    violations = audit.Axe().run(page).response["violations"]
+    return [f"{each['id']}: {node['html'][:200]}" for each in violations for node in each["nodes"]]
 
 
 def find_unnamed_controls(page: Any) -> list[str]:
@@ -144,6 +155,80 @@ def test_the_one_file_report_opens_from_disk(browser: Any, report_file: str) -> 
     page = window.open(PAGES["compare"].removeprefix("/"))
     assert "medium" in page.locator("h1").first.inner_text()
     assert window.problems == []
+
+
+def test_the_one_file_report_has_slices_rubrics_and_judges(
+    browser: Any, history: SQLiteHistory, tmp_path: Path
+) -> None:
+    """The same pages as in the viewer."""
+    path = tmp_path / "report.html"
+    HTMLReporter().save(history.report("run-05"), path)
+    window = Window(browser, path.as_uri())
+    page = window.open("#/runs/run-05?by=topic")
+    page.get_by_role("table", name="Pass rate by topic").wait_for()
+    page = window.open("#/runs/run-05/rubrics")
+    assert "correctness" in page.locator("main").inner_text()
+    HTMLReporter().save(history.report("run-03"), path)
+    page = window.open("#/runs/run-03/judges")
+    assert "95% interval" in page.locator("main").inner_text()
+    assert window.problems == []
+
+
+LIVE_RUN = """
+import pathlib, sys, time
+from proctor import evaluate
+
+folder = pathlib.Path(sys.argv[1])
+
+def answer(question):
+    (folder / f"{question}-asked").touch()
+    while not (folder / question).exists():
+        time.sleep(0.02)
+    return question
+
+def right(output):
+    return True
+
+samples = [{"id": name, "input": name} for name in ("first", "second")]
+evaluate(answer, samples, [right], history=str(folder / "h.db"), name="live", concurrency=1, progress=False)
+"""
+
+
+def test_a_run_in_progress_updates_without_a_reload(browser: Any, tmp_path: Path) -> None:
+    """A run of another process, while the page is open."""
+    process = subprocess.Popen([sys.executable, "-c", LIVE_RUN, str(tmp_path)])
+    try:
+        while not (tmp_path / "first-asked").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        with serving(SQLiteHistory(tmp_path / "h.db")) as address:
+            window = Window(browser, address)
+            page = window.open("/")
+            page.get_by_role("link", name="live").first.click()
+            page.get_by_text("No results yet").wait_for()
+            page.evaluate("window.isSamePage = true")
+            (tmp_path / "first").touch()
+            page.get_by_text("1 of 1 passed").first.wait_for()
+            (tmp_path / "second").touch()
+            page.get_by_text("2 of 2 passed").first.wait_for()
+            assert page.evaluate("window.isSamePage")
+            assert window.problems == []
+    finally:
+        for name in ("first", "second"):
+            (tmp_path / name).touch()
+        process.wait()
+
+
+def test_the_marks_of_a_plot_work_by_keyboard(window: Window) -> None:
+    """One stop of the Tab key for a plot; arrow keys move, Enter opens the samples."""
+    page = window.open("/#/runs/run-03")
+    plot = page.get_by_role("group", name="Scores of contains in small")
+    assert plot.locator("[tabindex='0']").count() == 1
+    plot.get_by_role("button").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.get_by_role("grid").wait_for()
+    assert "range=contains" in page.url
 
 
 def test_an_empty_history_says_what_to_type(browser: Any, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def test_it_contains_every_page(text: str) -> None:
     base = f"runs/{run_id}"
     assert set(found) == {
         "home", "runs", base, f"{base}/grid", f"{base}/scores", f"{base}/metadata", f"{base}/details/0", "compare",
+        f"{base}/comparisons", f"{base}/judges", f"{base}/slices?by=topic", f"{base}/slices?by=tags",
     }  # fmt: skip
     assert [detail["sample"]["id"] for detail in found[f"{base}/details/0"]][-1] == MARKUP
     assert [(page["a"]["label"], page["b"]["label"]) for page in found["compare"]] == [

@@ -142,6 +142,10 @@ def test_two_configurations_are_compared(pages: Pages, run_id: str) -> None:
     page = get(pages, "compare", a=f"{run_id}@medium", b=f"{run_id}@small")
     assert page["comparison"]["answer"].startswith("Not enough evidence that medium and small differ")
     assert [flip["sample_id"] for flip in page["comparison"]["flips"]] == ["fish"]
+    # Both answer the capital and the Hebrew question; the error and the markup fail in both.
+    assert page["counts"] == {"both": 2, "lost": 0, "won": 1, "neither": 2}
+    units = {delta["name"]: delta["unit"] for delta in page["deltas"]}
+    assert (units["pass_rate"], units["latency_ms.mean"], units["cost.mean"]) == ("", "ms", "USD")
     assert page["changes"] == [{"what": "configuration", "same": False, "text": "size: 'small' → 'medium'"}]
     with pytest.raises(ProctorError, match="2 configurations"):
         get(pages, "compare", a=run_id, b=run_id)
@@ -153,13 +157,16 @@ def test_a_metric_is_shown_by_slice(pages: Pages, run_id: str) -> None:
     assert [(each["value"], each["n"]) for each in page["slices"]][:2] == [("places", 2), (MARKUP, 1)]
     places = page["slices"][0]["metrics"]["medium"]
     assert (places["value"], places["n"]) == (1.0, 2)
+    assert (page["total"]["small"]["value"], page["total"]["small"]["n"]) == (0.5, 4)
     assert get(pages, f"runs/{run_id}/slices", by="tags.rtl")["key"] == "tags"
 
 
 def test_judges_are_compared_with_the_other_evaluators(pages: Pages, run_id: str) -> None:
     """Every two evaluators: how often both have a verdict and agree."""
     page = get(pages, f"runs/{run_id}/judges")
-    assert page["pairs"] == [{"a": "right", "b": "short", "n": 8, "agree": 7, "only_a_passed": 0, "only_b_passed": 1}]
+    [pair] = page["pairs"]
+    assert [round(end, 4) for end in pair.pop("interval")] == [0.5291, 0.9776]
+    assert pair == {"a": "right", "b": "short", "n": 8, "agree": 7, "only_a_passed": 0, "only_b_passed": 1}
     assert (page["judges"], page["disagreements"]) == ({}, [])
 
 

@@ -64,5 +64,6 @@ def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, 
     evaluators = registry.build_all(loaded.evaluation.evaluators)
     metrics = load_metrics((*loaded.evaluation.metrics, *registry.metrics), evaluators)
     thresholds = {**loaded.evaluation.fail_under, **thresholds}
-    check_thresholds(thresholds, evaluators, metrics)
+    epochs = loaded.evaluation.options.get("epochs", 1)
+    check_thresholds(thresholds, evaluators, metrics, epochs=epochs if isinstance(epochs, int) else 1)
     return metrics, thresholds

@@ -28,6 +28,7 @@ from proctor.cli.options import (
     show_cli_option_names,
 )
 from proctor.errors import ConfigError
+from proctor.records.run import RunMetadata
 
 
 @click.command("compare")
@@ -38,7 +39,7 @@ from proctor.errors import ConfigError
 @option("--metric NAME", "Compare only this metric; repeat for more.", multiple=True)
 @option("--plugin MODULE:METRIC", "Load a custom metric for --metric.", multiple=True)
 @option("--min-difference PERCENT", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
-@option("--accept-changes", "Compare runs whose evaluators differ.")
+@option("--accept-changes", "Compare runs whose evaluators or expected values differ.")
 @by_option
 @where_option
 @sample_tag_option
@@ -62,6 +63,7 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     proctor compare small large --run latest --metric pass_rate
     proctor compare latest main --by topic
     """
+    from proctor.cli.outcome import show_card_lines
     from proctor.cli.outputs import COMPARISON, check_file
     from proctor.reports.comparison import render_markdown, show_comparisons
     from proctor.reports.files import write_file
@@ -98,14 +100,18 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
         print_json({"comparisons": comparisons, "only_one_has": unpaired})
         return
     show_comparisons(comparisons, flips=flips)
-    runs = new.report.metadata, reference.report.metadata
-    if runs[0] and runs[1] and runs[0].started_at < runs[1].started_at:
-        swapped = " ".join(map(shlex.quote, (b, a)))
-        click.echo(f"\nNote: {display_name(a)} is older than its reference; to swap them: proctor compare {swapped}")
+    _advise_swap(a, b, new.report.metadata, reference.report.metadata)
     if unpaired:
         click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, unpaired))}")
+    show_card_lines(open_history(options["history"]), new.report)
     if markdown is not None:
         click.echo(f"wrote {markdown}")
+
+
+def _advise_swap(a: str, b: str, new: RunMetadata | None, reference: RunMetadata | None) -> None:
+    if new and reference and new.started_at < reference.started_at:
+        swapped = " ".join(map(shlex.quote, (b, a)))
+        click.echo(f"\nNote: {display_name(a)} is older than its reference; to swap them: proctor compare {swapped}")
 
 
 def _parse_min_difference(text: str) -> float:

@@ -17,6 +17,7 @@ semantic_similarity compared spelling only, because no embedding model is instal
 To install one: proctor models pull minilm"""
 NEXT_STEPS = """
 Next steps:
+  look at it in a browser:        proctor view latest --open
   see what still fails:           proctor show latest --outcome failed --configuration bm25
   score with other evaluators:    proctor rescore latest -e exact_match
   list all runs:                  proctor runs

@@ -42,6 +42,7 @@ from proctor.wiring.registry import load_custom_metrics
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
+DEFAULT_MIN_KAPPA = 0.6
 # Options that apply to an eval file; a stored run cannot change.
 FILE_OPTIONS = ("name", "tag", "concurrency", "cache")
 COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
@@ -72,11 +73,19 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
     type=cli.Choice(["code", "pass", "fail"]),
     default="code",
 )
-@cli.option("--accept-changes", "Allow evaluators or samples that differ from those of the baseline.")
+@cli.option("--accept-changes", "Allow evaluators, samples or expected values that differ from those of the baseline.")
 @cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
 @cli.option(
     "--max-missing N|P%",
     "Report the gate as inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
+)
+@cli.option(
+    "--require-card [MIN_KAPPA]",
+    "Report the gate as inconclusive unless every judge has a card: 30 human labels of this version, and this kappa. "
+    f"Default: {DEFAULT_MIN_KAPPA}.",
+    is_flag=False,
+    flag_value=str(DEFAULT_MIN_KAPPA),
+    type=cli.Number(float, 0, 1),
 )
 @cli.option("--configuration NAME", "Check only this configuration.")
 @cli.option("--until-decided", "With an eval file: stop the run as soon as the verdict is certain.")
@@ -142,7 +151,13 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     [candidate] = compare_runs.add_custom_metrics(candidate, custom_metrics=custom_metrics)
     outputs.set_report(candidate.report)
     gate_checks.require_complete_run(candidate.report)
-    return _compare(candidate, baseline, config, gate)
+    result = _compare(candidate, baseline, config, gate)
+    run_metadata = candidate.report.metadata
+    if options["require_card"] is None or run_metadata is None:
+        return result
+    from proctor.validity.describe_card import require_cards
+
+    return require_cards(result, history, run_metadata, options["require_card"])
 
 
 def open_baseline(history: History, reference: str, configuration: str | None = None) -> compare_runs.OpenedRun:
@@ -172,11 +187,11 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
 
 
 def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
-    margin = decision.DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
+    margin = decision.DEFAULT_MARGIN if options["margin"] is None else parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
         name, equals, own_margin = text.partition("=")
-        metrics[name] = _parse_margin(own_margin, f"--metric {name}") if equals else None
+        metrics[name] = parse_margin(own_margin, f"--metric {name}") if equals else None
     needs_baseline = [name for name in COMPARISON_OPTIONS if options[name] not in (None, (), False)]
     if options["baseline"] is None and needs_baseline:
         raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=gate_checks.HOW_TO_COMPARE)
@@ -201,7 +216,7 @@ def _parse_config(options: dict[str, Any]) -> decision.GateConfig:
     return config
 
 
-def _parse_margin(text: str, where: str) -> float:
+def parse_margin(text: str, where: str) -> float:
     share = cli.parse_share(text, where, "2% or 0.02")
     if not math.isfinite(share):
         raise ConfigError(f"{text!r} is not a margin", where=where, fix="write 2% or 0.02")

@@ -224,6 +224,7 @@ def _show_pruned(prune_result: PruneResult, outputs: int, dry_run: bool) -> None
 @time_options
 @cli.option("--table", "Also list the value of every run.")
 @cli.option("--svg FILE", "Also write the trend to FILE, as an SVG chart.")
+@cli.option("--alarm", "With --name: exit with 1 if a control chart shows a change, 4 with too few runs.")
 @cli.common_options
 def trend(
     metric: str,
@@ -231,33 +232,44 @@ def trend(
     configuration: tuple[str, ...],
     table: bool,
     svg: Path | None,
+    alarm: bool,
     history: str | None,
     as_json: bool,
     **filters: Any,
-) -> None:
+) -> int:
     """Show how a metric, or the mean of a field or evaluator, changes from run to run.
 
     \b
     proctor history trend pass_rate --name exam
     proctor history trend latency_ms.p95 --since 30d --svg latency.svg
+    proctor history trend pass_rate --name exam --alarm
+
+    `proctor watch` also finds the cause of an alarm.
     """
     from proctor.cli.outputs import PICTURE, check_file
+    from proctor.cli.watch import EXIT_CODES, chart_runs, describe_alarm
     from proctor.history import trends
     from proctor.reports import trend as trend_report
     from proctor.wiring.open_history import open_history
 
     check_file(svg, PICTURE, "--svg", history)
+    if alarm and name is None:
+        raise ConfigError("--alarm charts the runs of one name", fix="add --name NAME")
     store = open_history(history)
     query = {**parse_filters(filters, SystemClock().now()), "name": name}
     series = trends.trend(store, metric, configurations=configuration or None, **query)
     if svg is not None:
         report_files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
         click.echo(f"wrote {svg}", err=as_json)
+    state = chart_runs(store, query, metric, next(iter(configuration), None)) if alarm and series.points else None
     if as_json:
-        cli.print_json(series)
+        cli.print_json(series if state is None else {"trend": series, "alarm": state})
     elif not series.points:
         click.echo(explain_no_match(store, query))
     else:
         click.echo(trend_report.render_sparkline(series))
         if table:
             click.echo(f"\n{trend_report.render_table(series)}")
+        for line in describe_alarm(state) if state is not None else ():
+            click.echo(line)
+    return EXIT_CODES["cannot tell" if state is None else state.status] if alarm else 0

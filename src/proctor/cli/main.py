@@ -36,6 +36,15 @@ COMMAND_GROUPS = {
         "gate": "Check that a run is as good as its baseline.",
         "baseline": "Name the runs to compare other runs with.",
     },
+    "Trust the results": {
+        "label": "Label outputs by hand, to see whether a judge is right.",
+        "judge": "Show how far a judge can be trusted, and what to label next.",
+        "noise": "Show what makes a run's numbers uncertain, and what to buy.",
+        "plan": "Plan how many samples, epochs and verdicts a gate needs.",
+        "mutate": "Test the evaluators of a run with planted faults.",
+        "items": "Find the samples that are useless, broken or redundant.",
+        "watch": "Raise an alarm when the runs of a name change, and find why.",
+    },
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
         "submit": "Send the samples of a run to workers.",

@@ -20,12 +20,15 @@ def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options:
     """Write and print the report according to --output, --quiet and --json, and return the exit code.
 
     1: a metric is below its threshold. 3: no result has a verdict, for example because of a wrong key or a server that
-    is down. 4: the thresholds are reached, but more than 10% of the values are missing.
+    is down; a target that always fails is below its threshold, a judge that always fails is not. 4: the thresholds are
+    reached, but more than 10% of the values are missing.
     """
     from proctor.reports.formats import write_reports
 
     output = options.get("output")
-    shortfalls = find_shortfalls(report, thresholds)
+    counts = report.counts
+    has_verdict = counts.passed + counts.failed > 0
+    shortfalls = find_shortfalls(report, thresholds) if has_verdict or not counts.unscored else []
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
     inconclusive_reasons = [] if shortfalls else list(_find_missing_values(report, thresholds))
     verdict = _describe_gate(thresholds, shortfalls, inconclusive_reasons)
@@ -45,8 +48,7 @@ def report_outcome(report: EvalReport, thresholds: Mapping[str, float], options:
         echo_stderr(f"inconclusive: {sentence}")
     if shortfalls:
         return FAILED
-    counts = report.counts
-    if counts.total and counts.passed + counts.failed == 0:
+    if counts.total and not has_verdict:
         return ERROR
     return INCONCLUSIVE if inconclusive_reasons else 0
 
@@ -69,6 +71,15 @@ def show_report(report: EvalReport) -> None:
     from proctor.reports import console
 
     console.show_report(report)
+
+
+def show_card_lines(history: Any, report: EvalReport) -> None:
+    """Print one line about the card of each judge in a run."""
+    from proctor.validity.describe_card import describe_states
+
+    if report.metadata is not None:
+        for line in describe_states(history, report.metadata):
+            click.echo(line)
 
 
 def _find_missing_values(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
@@ -95,7 +106,9 @@ def _describe_gate(thresholds: Mapping[str, float], shortfalls: list[str], incon
 
 def summarize(report: EvalReport) -> dict[str, Any]:
     """Return a report without its results, for the JSON output."""
-    comparisons = report.compare_with_baseline()
+    from proctor.reports.summary import find_flaky_samples
+
+    comparisons, flaky = report.compare_with_baseline(), find_flaky_samples(report)
     return {
         "run_id": report.run_id,
         "metadata": report.metadata,
@@ -107,5 +120,6 @@ def summarize(report: EvalReport) -> dict[str, Any]:
         "mean_latency_ms": report.mean_latency_ms,
         "metrics": report.metrics,
         "by_configuration": report.by_configuration,
+        **({"flaky_samples": flaky} if flaky else {}),
         **({"comparisons": comparisons} if comparisons else {}),
     }

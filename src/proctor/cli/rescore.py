@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from proctor.cli import options as cli
 from proctor.cli.evaluation import evaluator_option, parse_thresholds, plugin_option, set_option, set_parameters
 from proctor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from proctor.comparison.report import EvalReport
 
 
 @click.command("rescore")
@@ -34,6 +37,14 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     """
     from proctor.cli.outcome import report_outcome
     from proctor.cli.outputs import check_reports
+
+    check_reports(options)
+    report, thresholds = rescore_stored_run(run, file, options)
+    return report_outcome(report, thresholds, options)
+
+
+def rescore_stored_run(run: str, file: Path | None, options: dict[str, Any]) -> tuple[EvalReport, dict[str, float]]:
+    """Score a stored run with the evaluators of the options; also return the thresholds of file and options."""
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.wiring.config import load_eval_file
@@ -41,7 +52,6 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
-    check_reports(options)
     loaded = load_eval_file(file) if file else None
     evaluation = loaded.evaluation if loaded else None
     registry = Registry.standard()
@@ -67,4 +77,4 @@ def command(run: str, file: Path | None, **options: Any) -> int:
                 budget=cli.parse_budget(options["budget"], evaluation and evaluation.options.get("budget")),
             )
         )
-    return report_outcome(report, thresholds, options)
+    return report, thresholds

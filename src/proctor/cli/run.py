@@ -85,7 +85,7 @@ def command(file: Path | None, **options: Any) -> int:
     and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
-    from proctor.cli.outcome import report_outcome
+    from proctor.cli.outcome import report_outcome, show_card_lines
     from proctor.cli.outputs import check_reports, reject_outputs_in_dataset
     from proctor.core import bridge
     from proctor.engine.start import RunControls
@@ -119,7 +119,10 @@ def command(file: Path | None, **options: Any) -> int:
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
     if not (options["quiet"] or options["as_json"]):
         _show_detected_format(evaluation.dataset, report)
-    return report_outcome(report, evaluation.fail_under, options)
+    code = report_outcome(report, evaluation.fail_under, options)
+    if not (options["quiet"] or options["as_json"]):
+        show_card_lines(history, report)
+    return code
 
 
 def _show_detected_format(dataset: Any, report: Any) -> None:

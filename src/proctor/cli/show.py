@@ -15,6 +15,7 @@ from proctor.records.trial import Outcome
 
 if TYPE_CHECKING:
     from proctor.comparison.report import EvalReport
+    from proctor.ports import History
     from proctor.records.slices import LabelReport
 
 
@@ -61,9 +62,8 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
         raise ConfigError("--json and --format both print the report", fix="leave out one of them")
     if not prints_format:
         check_reports(options)
-    _, report, options["configuration"], _ = open_report(
-        run, open_history(options["history"]), options["configuration"]
-    )
+    history = open_history(options["history"])
+    _, report, options["configuration"], _ = open_report(run, history, options["configuration"])
     report = filter_report(report, filters.read_selection(options))
     if prints_format:
         click.echo(find_format(options["formats"][0]).render(report), nl=False)
@@ -76,19 +76,20 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
         with cli.show_cli_option_names():
             _show_slices(report, options["by"], options["configuration"], as_json=as_json)
     elif not selection and options["text"] is None:
-        _show_summary(report, as_json=as_json)
+        _show_summary(report, history, as_json=as_json)
     else:
         _list_results(report, selection, options, sessions=session, as_json=as_json)
 
 
-def _show_summary(report: EvalReport, *, as_json: bool) -> None:
-    from proctor.cli.outcome import show_report, summarize
+def _show_summary(report: EvalReport, history: History, *, as_json: bool) -> None:
+    from proctor.cli.outcome import show_card_lines, show_report, summarize
 
     labels = [found for found in _measure_labels(report) if not found.problem]
     if as_json:
         cli.print_json({**summarize(report), **({"labels": labels} if labels else {})})
         return
     show_report(report)
+    show_card_lines(history, report)
     _show_labels(labels)
 
 

@@ -30,8 +30,6 @@ def command(run: str | None, **options: Any) -> None:
 
     The server answers only this machine, and changes nothing. Press Ctrl-C to stop it.
     """
-    import uvicorn
-
     from proctor.web.server import LOOPBACK, list_hosts, make_app
     from proctor.wiring.open_history import open_history
 
@@ -48,8 +46,24 @@ def command(run: str | None, **options: Any) -> None:
         click.echo(f"viewing {history.describe().where}\n{address}\nPress Ctrl-C to stop.")
         if options["open"]:
             click.launch(address)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
-        uvicorn.Server(config).run(sockets=[listener])
+        make_server(app).run(sockets=[listener])
+
+
+def make_server(app: Any) -> Any:
+    """Return a server that loads only what answering plain HTTP needs."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+    )
+    return uvicorn.Server(config)
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
@@ -70,7 +84,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
             if candidate == candidates[-1]:
                 raise UsageError(
                     f"cannot listen on {host}:{candidate}: {error.strerror or error}",
-                    fix="choose another --port, or stop the program that uses it",
+                    fix="leave out --port to use a free one, or stop the program that listens there",
                 ) from None
         else:
             return listener

@@ -39,6 +39,8 @@ from proctor.records.score import Skipped
 COMBINED_METRICS = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
 MAX_VALUE_LENGTH = 40
 MAX_LISTED_IDS = 3
+# If more of the samples have another expected value, nothing can be compared.
+MAX_CHANGED_SHARE = 0.1
 _WEIGHT = f"{RUBRIC}.weight"
 _UNSET = object()
 
@@ -236,7 +238,7 @@ def compare_all(
             where="min_difference",
             fix="write 1% or 0.01",
         )
-    pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
+    pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b, accept_changes=accept_changes)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
     deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
     names = [metric for metric in metrics or () if isinstance(metric, str)]
@@ -271,7 +273,12 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         changes = changes._replace(uneven_coverage=uneven)
     ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
     scales = find_total_scale(a.run), find_total_scale(b.run)
-    biased = _describe_biased_choice(a, b) or _describe_biased_choice(b, a) or _describe_different_choices(a, b)
+    biased = (
+        _describe_biased_choice(a, b)
+        or _describe_biased_choice(b, a)
+        or _describe_different_choices(a, b)
+        or _describe_changed_expected(a, b)
+    )
     comparison = Comparison(
         a.name,
         b.name,
@@ -320,6 +327,14 @@ def _describe_different_choices(a: Side, b: Side) -> str:
     if choices[0] == choices[1]:
         return ""
     return f"they are different selections of samples: {a.name} is {choices[0]}, {b.name} is {choices[1]}"
+
+
+def _describe_changed_expected(a: Side, b: Side) -> str:
+    """Describe that too many samples have another expected value on the other side; empty if they do not."""
+    changed, shared = len(a.changed_expected), len(set(a.samples) & set(b.samples))
+    if changed <= MAX_CHANGED_SHARE * shared:
+        return ""
+    return f"{changed:,} of {shared:,} samples have another expected value in {b.name}"
 
 
 def _drop_verdict(delta: MetricDelta, changes: EvaluatorChanges, biased: str) -> MetricDelta:
@@ -408,12 +423,24 @@ def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMe
     if all(fingerprints) and fingerprints[0] != fingerprints[1]:
         consequence = "" if can_compare_contents(a, b) else ": samples with the same id may have different contents"
         yield f"the datasets are not the same{consequence}"
-    if (different := a.different_samples) and not a.unpaired:
-        ids = ", ".join(sorted(different)[:MAX_LISTED_IDS]) + (", …" if len(different) > MAX_LISTED_IDS else "")
+    if (changed := a.changed_expected) and not a.unpaired:
+        verbs = ("sample has", "is") if len(changed) == 1 else ("samples have", "are")
+        yield (
+            f"{len(changed):,} {verbs[0]} another expected value in {b.name} and {verbs[1]} left out: "
+            f"{_list_ids(changed)}. --accept-changes compares them too"
+        )
+    if (different := (a.different_samples or frozenset()) - a.changed_expected) and not a.unpaired:
         samples = "sample has" if len(different) == 1 else "samples have"
-        yield f"{len(different):,} {samples} different contents under the same id and cannot be paired: {ids}"
+        yield (
+            f"{len(different):,} {samples} different contents under the same id and cannot be paired: "
+            f"{_list_ids(different)}"
+        )
     if run_a.options.epochs != run_b.options.epochs:
         yield (
             f"{a.name} has {run_a.options.epochs} epochs and {b.name} has {run_b.options.epochs}: "
             "the epochs of each sample are averaged"
         )
+
+
+def _list_ids(ids: frozenset[str]) -> str:
+    return ", ".join(sorted(ids)[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")

@@ -69,16 +69,22 @@ def count_partial_totals(side: Side) -> int:
     return sum(name in totals for name in count_failed_trials(side, TOTAL_SCORE))
 
 
-def mark_different_samples(a: Side, b: Side) -> tuple[Side, Side]:
+def mark_different_samples(a: Side, b: Side, *, accept_changes: bool = False) -> tuple[Side, Side]:
     """Mark the samples that have different contents under the same id on both sides.
 
-    Contents that cannot be compared count as equal.
+    Scores against different expected values are not comparable, so such samples are marked too, unless
+    `accept_changes`. Contents that cannot be compared count as equal.
     """
     if a.different_samples is not None or not can_compare_contents(a, b):
         return a, b
     shared = set(a.samples) & set(b.samples)
     a_keys, b_keys = (_read_contents(side.results, shared) for side in (a, b))
-    return _mark_samples(a, b, frozenset(name for name, key in a_keys.items() if b_keys.get(name, key) != key))
+    different, changed = (
+        frozenset(name for name, keys in a_keys.items() if _differs(keys[part], b_keys.get(name, keys)[part]))
+        for part in (0, 1)
+    )
+    changed = frozenset() if accept_changes else changed - different
+    return _mark_samples(a, b, different | changed, changed_expected=changed)
 
 
 def unpair_sides(a: Side, b: Side) -> tuple[Side, Side]:
@@ -86,11 +92,16 @@ def unpair_sides(a: Side, b: Side) -> tuple[Side, Side]:
     return _mark_samples(a, b, frozenset(a.samples) & frozenset(b.samples), unpaired=True)
 
 
-def _mark_samples(a: Side, b: Side, ids: frozenset[str], *, unpaired: bool = False) -> tuple[Side, Side]:
+def _mark_samples(a: Side, b: Side, ids: frozenset[str], *, unpaired: bool = False, **marks: Any) -> tuple[Side, Side]:
     first, second = (
-        msgspec.structs.replace(side, different_samples=ids, unpaired=unpaired or side.unpaired) for side in (a, b)
+        msgspec.structs.replace(side, different_samples=ids, unpaired=unpaired or side.unpaired, **marks)
+        for side in (a, b)
     )
     return first, second
+
+
+def _differs(key: bytes | None, other: bytes | None) -> bool:
+    return None not in (key, other) and key != other
 
 
 def can_compare_contents(a: Side, b: Side) -> bool:
@@ -110,8 +121,7 @@ def content_key(sample: Sample[Any, Any]) -> bytes | None:
     """Return a key of a sample's content; None if the content has no stable representation.
 
     The content is the input; for a recorded session it is the input and all user messages, because the answers are
-    measured. Recordings of one task are the same sample. The expected value and other metadata may be corrected without
-    making it a different sample.
+    measured. Recordings of one task are the same sample. Tags and other metadata do not count.
     """
     session, task = sample.metadata.get("session"), sample.metadata.get("task_id")
     content = sample.input
@@ -121,6 +131,10 @@ def content_key(sample: Sample[Any, Any]) -> bytes | None:
         events = _read_part(session, "events")
         user_events = (e for e in events if _read_part(e, "role") == "user") if _is_list(events) else ()
         content = [sample.input, *(_read_part(event, "content") for event in user_events)]
+    return _encode_key(content)
+
+
+def _encode_key(content: Any) -> bytes | None:
     try:
         encoded = codec.encode_canonical(content)
     except codec.ENCODE_ERRORS:
@@ -142,9 +156,10 @@ def _read_part(record: Any, name: str) -> Any:
     return record.get(name) if isinstance(record, Mapping) else getattr(record, name, None)
 
 
-def _read_contents(results: Results | None, ids: Container[str]) -> dict[str, bytes]:
-    keys: dict[str, bytes | None] = {}
+def _read_contents(results: Results | None, ids: Container[str]) -> dict[str, tuple[bytes | None, bytes | None]]:
+    """Return the keys of the content and of the expected value of each sample."""
+    keys: dict[str, tuple[bytes | None, bytes | None]] = {}
     for sample in results.samples() if results is not None else ():
         if sample.id in ids and sample.id not in keys:
-            keys[sample.id] = content_key(sample)
-    return {name: key for name, key in keys.items() if key is not None}
+            keys[sample.id] = content_key(sample), _encode_key(sample.expected)
+    return keys

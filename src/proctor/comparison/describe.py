@@ -205,7 +205,7 @@ def describe_unmatched(comparison: Comparison) -> Iterator[str]:
         if ids:
             id_list = ", ".join(ids[:MAX_LISTED_IDS]) + (", …" if len(ids) > MAX_LISTED_IDS else "")
             verb = "is" if len(ids) == 1 else "are"
-            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and left out: {id_list}"
+            yield f"{format_count(len(ids), 'sample')} of {side} {verb} not in {other} and {verb} left out: {id_list}"
 
 
 def _describe_no_interval(check: Check, delta: MetricDelta) -> str:

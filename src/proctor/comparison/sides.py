@@ -39,8 +39,9 @@ class Side(msgspec.Struct, frozen=True):
 
     `clusters` maps samples to their cluster; None if no sample names one. `without_verdict` counts the trials that
     failed or could not be scored. `results` are the source of the numbers. `different_samples` cannot be paired
-    although the other side has the same ids; None before the contents were compared. `unpaired` excludes all samples
-    from pairing: the sides are two groups. `stored` holds the metrics of the report, `custom_metrics` is the code of
+    although the other side has the same ids; None before the contents were compared. `changed_expected` are those with
+    the same input and another expected value. `unpaired` excludes all samples from pairing: the sides are two groups.
+    `stored` holds the metrics of the report, `custom_metrics` is the code of
     custom metrics. `statistics` are the requested metrics that have no number per sample.
     """
 
@@ -54,6 +55,7 @@ class Side(msgspec.Struct, frozen=True):
     run: RunMetadata | None = None
     results: Results | None = None
     different_samples: frozenset[str] | None = None
+    changed_expected: frozenset[str] = frozenset()
     unpaired: bool = False
     stored: Mapping[str, MetricValue] = {}
     custom_metrics: tuple[Any, ...] = ()

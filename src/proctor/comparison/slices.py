@@ -16,10 +16,10 @@ from proctor.comparison.totals import delta_to_scale, find_total_scale
 from proctor.comparison.verdicts import LEVEL
 from proctor.errors import ConfigError
 from proctor.metrics.builtin import RubricTotalMetric
-from proctor.metrics.registry import MetricRegistry
+from proctor.metrics.registry import MetricRegistry, compute_metric
 from proctor.records.comparison import NOT_COMPARABLE, ComparedSlice, ComparedSlices, Comparison, MetricDelta
 from proctor.records.formatting import change_unit, format_change, format_changes, format_confidence
-from proctor.records.metric import MetricValue
+from proctor.records.metric import Metric, MetricValue
 from proctor.records.numbers import is_number
 from proctor.records.results import Results
 from proctor.records.rubric import read_run_columns
@@ -114,16 +114,25 @@ def _sort_key(label: str, ids: Collection[str]) -> tuple[int, float, str]:
 
 
 def slice_results(
-    results: Results, run: RunMetadata | None, configurations: Sequence[str], key: str, total: Tables
+    results: Results,
+    run: RunMetadata | None,
+    configurations: Sequence[str],
+    key: str,
+    total: Tables,
+    *,
+    metric: Metric | None = None,
 ) -> Slices:
-    """Compute the metrics of each slice, for each configuration."""
+    """Compute all metrics, or one, of each slice, for each configuration."""
     slicing = slice_samples(results.samples(), key)
     tables: dict[str, dict[str, dict[str, MetricValue]]] = {label: {} for label in slicing.groups}
     for configuration in configurations:
         whole = WholeResults(results.for_configuration(configuration))
         registry = _make_registry(run, whole)
         for label, ids in slicing.groups.items():
-            tables[label][configuration] = registry.compute_all(ResultSubset(whole, ids))
+            subset = ResultSubset(whole, ids)
+            tables[label][configuration] = (
+                registry.compute_all(subset) if metric is None else compute_metric(metric, subset)
+            )
     slices = tuple(Slice(label, len(ids), tables[label]) for label, ids in slicing.groups.items())
     return Slices(key, slices, total, slicing.overlapping, slicing.binned)
 
@@ -131,7 +140,7 @@ def slice_results(
 def _make_registry(run: RunMetadata | None, whole: WholeResults) -> MetricRegistry:
     if run is None:
         return MetricRegistry.standard(whole.figures.scores)
-    registry = MetricRegistry.of_run(run.evaluators, run.fields)
+    registry = MetricRegistry.of_run(run.evaluators, run.fields, run.options.epochs)
     if (columns := read_run_columns(run)).columns:
         registry.register(RubricTotalMetric(columns))
     return registry

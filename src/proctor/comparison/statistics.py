@@ -329,7 +329,7 @@ class _Source:
 
 def _make_registry(side: Side) -> MetricRegistry:
     if side.run is not None:
-        return MetricRegistry.of_run(side.run.evaluators, side.run.fields)
+        return MetricRegistry.of_run(side.run.evaluators, side.run.fields, side.run.options.epochs)
     return MetricRegistry.standard(side.results.figures().scores if side.results is not None else ())
 
 

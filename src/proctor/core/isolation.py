@@ -88,6 +88,7 @@ else:
     # Faster than asyncio.current_task and _enter_task, which check more.
     _current_tasks = asyncio.tasks._current_tasks  # type: ignore[attr-defined]
     _current_task = _current_tasks.get
+    _RETURNED = object()
 
     class _EagerTask(asyncio.tasks._PyTask):  # type: ignore[name-defined,misc]
         """A task that takes its first step immediately, in a copy of the context.
@@ -112,12 +113,14 @@ else:
             caller = _current_task(loop)
             _current_tasks[loop] = self
             try:
-                self._wait_for(context.run(coroutine.send, None))
-            except StopIteration:
-                # `UserCall` stores the return value itself.
-                self._state = "CANCELLED" if self._must_cancel else "FINISHED"
-                if self._callbacks:
-                    self._Future__schedule_callbacks()
+                # Unlike `send`, `next` with a default raises no StopIteration; `UserCall` stores the return value.
+                awaited = context.run(next, coroutine.__await__(), _RETURNED)
+                if awaited is not _RETURNED:
+                    self._wait_for(awaited)
+                else:
+                    self._state = "CANCELLED" if self._must_cancel else "FINISHED"
+                    if self._callbacks:
+                        self._Future__schedule_callbacks()
             except BaseException as error:
                 self._state, self._exception = "FINISHED", error
                 raise

@@ -19,7 +19,7 @@ from proctor.datasets.files import (
     read_numbered_lines,
 )
 from proctor.datasets.jsonl import EMPTY_FILE
-from proctor.datasets.mapping import FieldPath, find_missing_keys, missing_key_problem
+from proctor.datasets.mapping import FIELDS, FieldPath, find_missing_keys, missing_key_problem
 from proctor.datasets.problems import InvalidRecord, ReportProblems, describe_value, shorten
 from proctor.datasets.record import ID_FIX, Rules
 from proctor.datasets.type_readers import Reader, field_type, make_reader
@@ -225,7 +225,8 @@ class CSVDataset(FileDataset):
         columns = shorten(", ".join(header))
         problems = []
         if "input" not in fields:
-            fix = f"map a column to it: --map {header[-1]}=input (in Python: mapping={{{header[-1]!r}: 'input'}})"
+            column = _guess_input_column(header)
+            fix = f"map a column to it: --map {column}=input (in Python: mapping={{{column!r}: 'input'}})"
             problems.append(Problem("", f"no column for 'input'; the columns are: {columns}", fix))
         if "id" not in fields and not self._reader.rules.generate_ids:
             problems.append(Problem("", f"no column for 'id'; the columns are: {columns}", ID_FIX))
@@ -240,6 +241,17 @@ class TSVDataset(CSVDataset):
 
     def __init__(self, path: str | Path, **options: Any) -> None:
         super().__init__(path, **{"delimiter": "\t", **options})
+
+
+# Usual names of columns with the input, the most likely first.
+INPUT_NAMES = ("question", "prompt", "query", "text", "instruction", "message", "user", "content", "problem", "task")
+
+
+def _guess_input_column(header: Sequence[str]) -> str:
+    """Return the column that most likely has the input: by its name, else the first that is not a field."""
+    names = {name.strip().casefold(): name for name in reversed(header)}
+    usual = next((names[name] for name in INPUT_NAMES if name in names), None)
+    return usual or next((name for name in header if name not in FIELDS), header[0])
 
 
 def _find_delimiter(header: str) -> str | None:

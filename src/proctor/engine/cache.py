@@ -24,9 +24,8 @@ _PLAIN = frozenset((int, float, bool, bytes, type(None)))
 _LIBRARIES = frozenset(("anthropic", "langchain_core", "openai"))
 _MAX_ITEMS = 100_000
 NO_ANSWER = (
-    "the target returned messages that do not end with an answer of the assistant: the output is "
-    "None and evaluators of the output skip the sample. The messages are in raw_output and in the "
-    "session"
+    "the target returned messages that do not end with an answer from the assistant: the output is None, and "
+    "evaluators of the output skip the sample. The messages are in raw_output and in the session"
 )
 
 
@@ -50,7 +49,7 @@ def may_hold_messages(returned: Any) -> bool:
     value_type = type(returned)
     if value_type is str:
         # A string may be the JSON that LangChain writes.
-        return returned[:1] in ("[", "{")
+        return returned.startswith(("[", "{"))
     # isinstance would read __class__ of the user's object.
     if issubclass(value_type, Reply):
         if issubclass(value_type, StoredReply):
@@ -127,8 +126,8 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
     usage = reply.usage
     if usage is None and (live is None or live.known_usage() is None):
         usage = session.known_usage()
-    # A single answer does not show which tools were called before it.
-    is_complete = is_recorded or not _is_single_answer(session)
+    # A single answer does not show which tools were called before it; without an answer, the agent did nothing yet.
+    is_complete = is_recorded or (_has_answered(session) and not _is_single_answer(session))
     if not is_complete and reply.session is None:
         # The trial has no session, so only this session shows that the answer was truncated.
         sessions.note_cut_off(session)
@@ -140,15 +139,33 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
     reply = msgspec.structs.replace(reply, session=session if is_complete else None, usage=usage)
     if has_messages(sample.expected) or _is_state_expected(sample.expected, output, conversation.answer):
         return reply
-    if not conversation.has_answer:
+    answer = conversation.answer
+    if not conversation.has_answer and (answer := _find_single_text(conversation.session)) is None:
         sessions.warn(NO_ANSWER)
-    return msgspec.structs.replace(reply, output=conversation.answer, raw_output=output)
+    return msgspec.structs.replace(reply, output=answer, raw_output=output)
 
 
 def _is_single_answer(session: Session) -> bool:
+    """True for one answer without tool calls; a response that calls tools shows which ones."""
     return not any(
-        isinstance(event, ToolCall) or (isinstance(event, Message) and event.role != "assistant") for event in session
+        isinstance(event, ToolCall) or (isinstance(event, Message) and (event.role != "assistant" or event.tool_calls))
+        for event in session
     )
+
+
+def _has_answered(session: Session) -> bool:
+    return any(
+        isinstance(event, ToolCall) or (isinstance(event, Message) and event.role != "user") for event in session
+    )
+
+
+def _find_single_text(session: Session) -> str | None:
+    """Return the text next to the tool calls of a single response; None for a conversation or without text."""
+    messages = [event for event in session if isinstance(event, Message)]
+    if len(messages) != 1 or messages[0].role != "assistant":
+        return None
+    content = messages[0].content
+    return content if isinstance(content, str) and content.strip() else None
 
 
 def _is_state_expected(expected: Any, output: Any, answer: Any) -> bool:

@@ -10,7 +10,13 @@ from proctor.comparison.report import EvalReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts, warn_ratings
+from proctor.metrics.warnings import (
+    warn_constant_judges,
+    warn_failed_parts,
+    warn_local_judges,
+    warn_missing_verdicts,
+    warn_ratings,
+)
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.results import Results
@@ -24,14 +30,17 @@ def aggregate(
     results: Results, run: RunMetadata, metrics: Sequence[Metric] = ()
 ) -> tuple[MetricTable, dict[str, MetricTable]]:
     """Compute all metrics of the run and, if there are several configurations, of each."""
-    registry = MetricRegistry.of_run(run.evaluators, run.fields)
-    for metric in metrics:
-        registry.register(metric)
+    # The trials of several configurations are not repeats of each other.
+    registries = [MetricRegistry.of_run(run.evaluators, run.fields, epochs) for epochs in (run.options.epochs, 1)]
+    for registry in registries:
+        for metric in metrics:
+            registry.register(metric)
+    registry, mixed = registries
     names = [configuration.name for configuration in run.configurations]
     if len(names) == 1:
         return registry.compute_all(results), {}
     tables = {name: registry.compute_all(results.for_configuration(name)) for name in names}
-    return registry.compute_all(results), tables
+    return mixed.compute_all(results), tables
 
 
 def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -> EvalReport:
@@ -49,6 +58,7 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *_no_verdict_warnings(results, run, table),
         *_missing_field_warnings(results, run),
         *warn_missing_verdicts(results, run),
+        *warn_failed_parts(results, run),
         *warn_ratings(results, run),
         *warn_constant_judges(results, run),
         *warn_local_judges(run),

@@ -333,10 +333,10 @@ def describe_counts(counts: Mapping[str, int]) -> str:
     """Describe how many values of each type were redacted.
 
     >>> describe_counts({"github token": 2, "password": 1})
-    'taken out before anything was stored: 2 github token, 1 password'
+    'redacted before storing: 2 github token, 1 password'
     """
     counts_text = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return f"taken out before anything was stored: {counts_text}"
+    return f"redacted before storing: {counts_text}"
 
 
 def redaction_warnings(stored_run: RunMetadata) -> tuple[str, ...]:

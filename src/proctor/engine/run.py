@@ -148,8 +148,8 @@ class RunExecution:
             threads.close()
             if threads.abandoned:
                 progress.warnings.append(
-                    f"calls that ran out of time in a thread: {threads.abandoned}; Python cannot "
-                    "stop a thread, each ends when its call returns"
+                    f"calls that timed out or were interrupted in a thread: {threads.abandoned}. Python cannot stop "
+                    "a thread, so each continues until its call returns"
                 )
         return pool
 

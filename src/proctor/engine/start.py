@@ -43,6 +43,7 @@ from proctor.engine.worker_pool import StopCheck
 from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.models.spending import Spending
 from proctor.ports import History, ProgressCallback, ResultWriter
+from proctor.records.results import Results
 from proctor.records.rubric import RUBRICS_VERSION
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, TargetSpec
 from proctor.records.trial import EvalResult, Trial
@@ -167,12 +168,12 @@ def identity_warnings(
     warnings = []
     if uncovered and evaluators is None:
         warnings.append(
-            f"target {run.target.name!r} depends on {'; '.join(uncovered)}: a change of it is not noticed by "
-            "resume, cache, workers or comparisons; set a version of the target when it changes"
+            f"target {run.target.name!r} depends on {'; '.join(uncovered)}: resume, cache, workers and comparisons "
+            "do not notice changes there; set a version of the target when it changes"
         )
     warnings += [
-        f"evaluator {spec.name!r} depends on {'; '.join(spec.uncovered)}: a change of it is not noticed by "
-        "resume or comparisons"
+        f"evaluator {spec.name!r} depends on {'; '.join(spec.uncovered)}: resume and comparisons do not notice "
+        "changes there"
         for spec in (run.evaluators if evaluators is None else evaluators)
         if spec.uncovered
     ]
@@ -287,12 +288,7 @@ def resume_run(
     return _execution(plan, metadata, history, clock, jobs, progress, controls, spending, stop_check, False)
 
 
-def rescore_run(
-    stored_run: RunMetadata, plan: RescorePlan, history: History, clock: Clock, controls: RunControls
-) -> RunExecution:
-    """Start a new run that scores the trials of an earlier run, without calling a target."""
-    now = clock.now()
-    trials = StoredTrials(history.results(stored_run.run_id), stored_run)
+def _describe_rescoring(stored_run: RunMetadata, plan: RescorePlan, now: datetime, trials: int) -> RunMetadata:
     # The rubrics version of the earlier run does not apply to other evaluators.
     tags = {key: value for key, value in stored_run.tags.items() if key != RUBRICS_VERSION}
     specs = tuple(evaluator.spec for evaluator in plan.evaluators)
@@ -309,7 +305,7 @@ def rescore_run(
         environment=_environment(),
         provenance=collect_provenance(),
         warnings=(
-            *_incomplete_warnings(stored_run, len(trials)),
+            *_incomplete_warnings(stored_run, trials),
             *redaction_warnings(stored_run),
             *identity_warnings(stored_run, evaluators=specs),
         ),
@@ -320,9 +316,22 @@ def rescore_run(
         options=msgspec.structs.replace(
             stored_run.options, on_error="continue", max_errors=None, budget=plan.budget or stored_run.options.budget
         ),
-        total=len(trials),
+        total=trials,
     )
-    metadata = redact_metadata(metadata)
+    return redact_metadata(metadata)
+
+
+def rescore_run(
+    stored_run: RunMetadata,
+    plan: RescorePlan,
+    history: History,
+    clock: Clock,
+    controls: RunControls,
+    results: Results | None = None,
+) -> RunExecution:
+    """Start a new run that scores the trials of an earlier run, or of `results`, without calling a target."""
+    trials = StoredTrials(history.results(stored_run.run_id) if results is None else results, stored_run)
+    metadata = _describe_rescoring(stored_run, plan, clock.now(), len(trials))
     progress = _create_progress(metadata, clock, controls, len(trials))
 
     @contextlib.asynccontextmanager

@@ -135,12 +135,14 @@ class CallScope:
     last_failure = ""
     since = waited = credit = _paused_at = 0.0
     _pauses = 0
-    _session: Session | None = None
+    # None until something uses the session.
+    used_session: Session | None = None
 
     def __init__(self, slot: WorkerSlot) -> None:
         self._slot = slot
         slot.scope = self
-        self.started_at = started_at = slot.monotonic()
+        monotonic = slot.monotonic
+        self.started_at = started_at = monotonic()
         slot.until = started_at + slot.seconds
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
@@ -160,14 +162,14 @@ class CallScope:
     @property
     def session(self) -> Session:
         """The session, created by the first access from any thread."""
-        if self._session is None:
-            return self.__dict__.setdefault("_session", Session())  # type: ignore[no-any-return]
-        return self._session
+        if self.used_session is None:
+            return self.__dict__.setdefault("used_session", Session())  # type: ignore[no-any-return]
+        return self.used_session
 
     @property
     def recorded(self) -> Session | None:
         """The session, or None if it has no events."""
-        return self._session or None
+        return self.used_session or None
 
     def pause(self) -> None:
         """Pause the timer; may be called from any thread."""

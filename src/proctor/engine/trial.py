@@ -81,7 +81,7 @@ class TrialRunner:
     ) -> None:
         self._peers = peers or configuration_only(plan.evaluators)
         self._is_replay = plan.target.spec.kind == "recorded"
-        self._clock = clock
+        self._clock, self._now = clock, clock.now
         self._progress = progress
         self._options = plan.options
         self._timeout = plan.options.timeout
@@ -103,19 +103,21 @@ class TrialRunner:
         """
         if self._peers is not None:
             return self._run_with_peers(self._peers, slot, sample, configuration, epoch)
-        started_at = self._clock.now()
+        # Python calls local names and methods faster than attributes that hold a function.
+        now, monotonic = self._now, slot.monotonic
+        started_at = now()
         call, scope = self._start(slot, sample, configuration, epoch)
         reply = call.value
         if (
             call.ended
             and type(reply) is str
             and len(reply) <= self._limits.safe_length
-            and scope.recorded is None
+            and scope.used_session is None
             and self._score.is_inline
             and not may_hold_messages(reply)
         ):
             slot.end_call()
-            seconds = slot.monotonic() - scope.started_at
+            seconds = monotonic() - scope.started_at
             if seconds <= slot.seconds:
                 trial = Trial(sample, reply, None, to_ms(seconds), started_at, configuration.name, epoch)
                 result = EvalResult(trial, self._score.score_inline(trial))

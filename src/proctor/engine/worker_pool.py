@@ -18,6 +18,7 @@ from proctor.engine.trial import Runner, cancelled_result
 from proctor.errors import StopRun
 from proctor.ports import ResultWriter
 from proctor.records.run import RunOptions
+from proctor.records.score import find_failures
 from proctor.records.trial import EvalResult
 
 # Workers that never wait yield to the loop at about this interval.
@@ -249,10 +250,14 @@ def describe_error(result: EvalResult) -> str:
     >>> from proctor.records.trial import Trial
     >>> describe_error(EvalResult(Trial(Sample("s", 1)), {"judge": Score.error("401: no such key")}))
     "sample 's': the evaluator 'judge' failed: 401: no such key"
+
+    A part of a combination counts too, even if the combination has a verdict without it.
     """
     if result.trial.error is not None:
         return f"sample {result.sample_id!r} failed: {result.trial.error}"
     for name, score in result.scores.items():
         if score.status == "error":
             return f"sample {result.sample_id!r}: the evaluator {name!r} failed: {score.reason}"
+        for part, failure in find_failures(score).items():
+            return f"sample {result.sample_id!r}: the part {part!r} of {name!r} failed: {failure.reason}"
     return ""

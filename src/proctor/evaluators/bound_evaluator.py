@@ -330,8 +330,10 @@ def _make_pair_scorer(call: Callable[..., Any], threshold: float, *, can_share: 
             return Score.skipped(NO_ANSWER)
         try:
             if can_share or type(trial.output) is type(expected) is str:
-                return as_score(call(trial.output, expected), threshold)
-            return as_score(call(*_copy_values((trial.output, expected))), threshold)
+                returned = call(trial.output, expected)
+            else:
+                returned = call(*_copy_values((trial.output, expected)))
+            return returned if type(returned) is Score else as_score(returned, threshold)
         except BaseException as error:
             return _error_score(error)
 

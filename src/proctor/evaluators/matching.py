@@ -71,7 +71,7 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
     same = _is_same_text if case_sensitive else _is_same_ignoring_case
     if match == "any":
         passed = _has_common_item(output, expected, same)
-        reason = "" if passed else f"no item of {preview(output)} is expected: {preview(expected)}"
+        reason = "" if passed else f"no item of the output is in {preview(expected)}, got {preview(output)}"
         return Score(float(passed), passed, reason)
     references = None if type(expected) is str else find_text_references(output, expected)
     if references is None:
@@ -80,6 +80,8 @@ def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, matc
         passed = any(same(output, reference) for reference in references)
     if passed:
         return Score(1.0, True)
+    if output is None:
+        return Score(0.0, False, NO_OUTPUT)
     prefix = "expected" if references is None else "expected one of"
     return Score(0.0, False, f"{prefix} {preview(expected)}, got {preview(output)}")
 
@@ -311,8 +313,13 @@ def _is_equal(left: Any, right: Any, same: SameText) -> bool:
         return len(left) == len(right) and all(_is_equal(a, b, same) for a, b in zip(left, right, strict=True))
     if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
         return bool(left == right)
-    if _is_true(left == right):
-        return True
+    return _is_true(left == right) or _is_same_json(left, right, same)
+
+
+def _is_same_json(left: Any, right: Any, same: SameText) -> bool:
+    if isinstance(left, _NUMBERS) or isinstance(right, _NUMBERS):
+        # The JSON form of a decimal is a string, but the number 5 is not the text "5".
+        return False
     left, right = _to_json_value(left), _to_json_value(right)
     return isinstance(left, _PLAIN) and isinstance(right, _PLAIN) and _is_equal(left, right, same)
 

@@ -162,7 +162,7 @@ def text_count(
     """
     _check_text_count({"of": of, "separator": separator, **_pack_limits(at_least, at_most, exactly)})
     if not isinstance(output, str):
-        return score_other_than_text(output, "a rule")
+        return score_other_than_text(output, "text_count")
     limits = _CountLimits(at_least, at_most, exactly)
     output = normalize_unicode(output)
     if of in _SPACED_UNITS and is_unspaced(output):
@@ -218,7 +218,7 @@ def occurrences(
     """
     _check_occurrences({"text": text, "pattern": pattern, **_pack_limits(at_least, at_most, exactly)})
     if not isinstance(output, str):
-        return score_other_than_text(output, "a rule")
+        return score_other_than_text(output, "occurrences")
     limits = _CountLimits(at_least, at_most, exactly)
     if text is None:
         try:
@@ -241,7 +241,7 @@ def occurrences(
 def _check_keywords(options: Mapping[str, Any]) -> None:
     include, exclude = _list_words(options.get("include")), _list_words(options.get("exclude"))
     problems = [
-        Problem(name, f"must be words that are not empty, got {word!r}")
+        Problem(name, f"must be {'words that are not empty' if isinstance(word, str) else 'strings'}, got {word!r}")
         for name, words in (("include", include), ("exclude", exclude))
         for word in words
         if not isinstance(word, str) or not word.strip()
@@ -253,7 +253,9 @@ def _check_keywords(options: Mapping[str, Any]) -> None:
 
 
 def _list_words(words: Any) -> list[Any]:
-    return [words] if isinstance(words, str) else list(words or ())
+    if isinstance(words, str) or not isinstance(words, Iterable | None):
+        return [words]
+    return list(words or ())
 
 
 @evaluator(category="rules", pure=True, check=_check_keywords)
@@ -270,9 +272,9 @@ def keywords(
 
     The output must have all words of `include`, or with `need="any"` one of them; a single string is one word. The
     value is the share of the requirements that are met. Words may be phrases or symbols. They are found as whole words
-    as written, without their other forms: "ass" is not in "assistant", "cat" not in "cats", "5" not in "3.5". Curly
-    apostrophes, ligatures, soft hyphens and invisible characters make no difference, and unless `case_sensitive`
-    neither do capitals (Unicode case folding: "STRASSE" is "Straße").
+    as written, without their other forms: "ass" is not in "assistant", "cat" not in "cats", "C" not in "C++" or "C#",
+    "5" not in "-5" or "3.5". Curly apostrophes, ligatures, soft hyphens and invisible characters make no difference,
+    and unless `case_sensitive` neither do capitals (Unicode case folding: "STRASSE" is "Straße").
 
     The score is skipped if it depends on a word that may be a form of a keyword, in an output that is not English
     ("Москве" for "Москва"), or on a match that may be a part of a longer word, in scripts without spaces ("京都" in
@@ -288,7 +290,7 @@ def keywords(
     """
     _check_keywords({"include": include, "exclude": exclude})
     if not isinstance(output, str):
-        return score_other_than_text(output, "a rule")
+        return score_other_than_text(output, "keywords")
     if not output.strip() and not include:
         return Score.skipped("the output is empty: there is nothing to search for the words to exclude")
     search = _KeywordSearch(output, _list_words(include), _list_words(exclude), whole_words, case_sensitive)
@@ -419,7 +421,7 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
     "8 of 12 letters are not capitals, the first in 'and'"
     """
     if not isinstance(output, str):
-        return score_other_than_text(output, "a rule")
+        return score_other_than_text(output, "letter_case")
     if case == "title":
         units = [word for word in split_words(output) if word[0].isupper() or word[0].islower()]
         wrong = [word for word in units if word[0].islower()]
@@ -463,7 +465,7 @@ def output_language(language: str) -> Callable[[Any], Score]:
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
-            return score_other_than_text(output, "a rule")
+            return score_other_than_text(output, "output_language")
         verdict = check_language(output, code, classifier.rank)
         details = {"method": verdict.method} | ({"language": verdict.language} if verdict.language else {})
         if verdict.is_match is None:
@@ -491,7 +493,7 @@ def _match_edge(
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
-            return score_other_than_text(output, "a rule")
+            return score_other_than_text(output, where)
         text, details = normalize_unicode(output), {"method": "search"}
         if paragraph is not None:
             blocks = split_paragraphs(text, options["separator"])

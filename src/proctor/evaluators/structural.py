@@ -63,7 +63,7 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
 def schema_match(
     schema: Any,
     draft: Draft | None = None,
-    formats: bool = False,
+    formats: bool = True,
     parse: bool = True,
     allow_fences: bool = False,
     schemas: Mapping[str, Any] | None = None,
@@ -72,9 +72,9 @@ def schema_match(
 
     `schema` is a mapping, the path of a JSON or YAML file, a pydantic model, a struct or a dataclass, or the address of
     a class (`module:Class`). The draft comes from its `$schema`, then from `draft`, and is 2020-12 by default.
-    `formats` also validates "format". Nothing is downloaded: `schemas` contains the targets of `$ref` by address. A
-    string is parsed as JSON first (with `allow_fences` also inside a Markdown fence); with `parse=False` it is a plain
-    string.
+    "format" is validated unless `formats` is False. Nothing is downloaded: `schemas` contains the targets of `$ref` by
+    address. A string is parsed as JSON first (with `allow_fences` also inside a Markdown fence); with `parse=False` it
+    is a plain string.
 
     >>> adult = schema_match({"properties": {"age": {"type": "integer", "minimum": 18}}})
     >>> adult('{"age": 21}').passed

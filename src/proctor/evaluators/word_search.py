@@ -31,10 +31,12 @@ _INVISIBLE = re.compile(
     r"|(?<=\w)[\u200c\u200d]+(?=\w)"
 )
 _LETTER_FORMS = ("<wide>", "<narrow>", "<initial>", "<medial>", "<final>", "<isolated>")
-# "5" is not in "3.5" or "1,005", and "can" is not in "can't".
+# "can" is not in "can't", and "C" is not in "C++", "C#" or "C+", but it is in "C+D".
 _START = rf"(?<![\w{MARKS}])"
-_END = rf"(?![\w{MARKS}])(?!'t\b)"
-_NUMBER_START, _NUMBER_END = r"(?<!\d[.,])", r"(?![.,]\d)"
+_END = rf"(?![\w{MARKS}])(?!'t\b|\+\+|#|\+(?!\w))"
+# "5" is not in "3.5", "1,005", ".5" or "-5", but it is in "3-5".
+_SIGN_START = r"(?<![\w)])"
+_NUMBER_START, _NUMBER_END = rf"(?<!\d[.,])(?<!{_SIGN_START}[-−–])(?<!(?<![\w.])\.)", r"(?![.,]\d)"
 # A capital I is the capital of two letters in Turkish, so it stays a capital in a text.
 _FORMS_OF_I = {"I": "[iıI]", "i": "[iI]", "ı": "[ıI]"}
 # Chinese words that are one character and stand alone, and Japanese particles, which follow a word.
@@ -131,6 +133,7 @@ def compile_word(word: str, whole_words: bool, case_sensitive: bool) -> re.Patte
         # Korean particles are attached to words.
         has_end = _is_word(word[-1]) and get_script(word[-1]) != "HANGUL"
         start = _START * _is_word(word[0]) + _NUMBER_START * word[0].isdigit()
+        start += _SIGN_START * (word[0] in "-−" and word[1:2].isdigit())
         pattern = start + pattern + _NUMBER_END * word[-1].isdigit() + _END * has_end
     return re.compile(pattern)
 

@@ -92,7 +92,10 @@ class ResultPacker:
         lines = encode_text_results([result for _, result, _ in batch])
         if lines is None:
             return [self.pack(*item) for item in batch]
-        return [self._pack(*item, line) for item, line in zip(batch, lines, strict=True)]
+        return [
+            self._pack(position, result, verdict, line)
+            for (position, result, verdict), line in zip(batch, lines, strict=True)
+        ]
 
     def _pack(self, position: int, result: EvalResult, verdict: Verdict, json: bytes) -> Packed:
         trial = result.trial

@@ -70,27 +70,24 @@ def encode_result(result: EvalResult) -> tuple[bytes, EvalResult]:
 
 def encode_text_results(results: Sequence[EvalResult]) -> list[bytes] | None:
     """Return results that hold only strings as lines of JSON, or None if one holds anything else."""
-    if not all(map(_is_text, results)):
-        return None
+    for result in results:
+        trial = result.trial
+        sample = trial.sample
+        expected, latency = sample.expected, trial.latency_ms
+        if (
+            not type(sample.input) is type(trial.output) is str
+            or not (type(expected) is str or expected is None)
+            or not (type(latency) is float and isfinite(latency))
+            or trial.raw_output is not None
+            or trial.usage is not None
+            or (trial.session or sample.metadata or result.sessions)
+        ):
+            return None
     try:
-        return codec.encode_lines(results).splitlines()
+        return codec.encode_each(results)
     except ENCODE_ERRORS:
         # A string with a lone surrogate; `encode_result` tags it.
         return None
-
-
-def _is_text(result: EvalResult) -> bool:
-    trial = result.trial
-    sample = trial.sample
-    return (
-        type(sample.input) is type(trial.output) is str
-        and (type(sample.expected) is str or sample.expected is None)
-        and type(trial.latency_ms) is float
-        and isfinite(trial.latency_ms)
-        and trial.raw_output is None
-        and trial.usage is None
-        and not (trial.session or sample.metadata or result.sessions)
-    )
 
 
 def _replace_unstorable(result: EvalResult) -> EvalResult:

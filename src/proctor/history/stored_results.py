@@ -262,27 +262,30 @@ class StoredResults:
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        entries = list(zip(*self._entries("sample_ids, clusters, spent"), strict=True))
-        _, figures, ids, clusters, spent = entries or [()] * 5
-        columns = list(zip(*figures, strict=True)) or [()] * (block.FIRST_NUMBER + len(self._evaluators))
-        costs = [usage[0] if usage else None for usage in spent]
+        ids: list[str] = []
+        clusters: list[str | None] = []
+        costs: list[float | None] = []
+        parts: list[bytes] = []
+        for figures, *lists in self._blocks("figures, sample_ids, clusters, spent"):
+            count = len(figures) // self._record.size
+            names, groups, spent = (self._select(figures, block.decode_list(data, count)) for data in lists)
+            ids.extend(names)
+            clusters.extend(groups)
+            costs.extend(usage[0] if usage else None for usage in spent)
+            parts.append(figures)
+        packed = b"".join(parts)
+        marks = {name: bytes(self._marks(packed, block.FIRST_MARK + n)) for n, name in enumerate(self._evaluators)}
         return Figures(
-            list(ids),
-            bytes(columns[block.OUTCOME]),
-            array("d", columns[block.VALUE]),
-            array("d", columns[block.LATENCY]),
-            array("d", columns[block.TOKENS]),
+            ids,
+            bytes(self._marks(packed)),
+            self._numbers(packed, block.VALUE),
+            self._numbers(packed, block.LATENCY),
+            self._numbers(packed, block.TOKENS),
             to_array(costs) if any(cost is not None for cost in costs) else None,
-            list(clusters) if any(clusters) else None,
-            {
-                name: array("d", [_MARK_VALUES.get(marks[index], NAN) for marks in columns[block.MARKS]])
-                for index, name in enumerate(self._evaluators)
-            },
-            {name: array("d", columns[block.FIRST_NUMBER + index]) for index, name in enumerate(self._evaluators)},
-            {
-                name: bytes(marks[index] for marks in columns[block.MARKS]).translate(MARK_OUTCOMES)
-                for index, name in enumerate(self._evaluators)
-            },
+            clusters if any(clusters) else None,
+            {name: array("d", [_MARK_VALUES.get(mark, NAN) for mark in found]) for name, found in marks.items()},
+            {name: self._numbers(packed, block.FIRST_NUMBER + n) for n, name in enumerate(self._evaluators)},
+            {name: found.translate(MARK_OUTCOMES) for name, found in marks.items()},
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
@@ -324,15 +327,11 @@ class StoredResults:
         costs, places = array("d"), array("q")
         parts: list[bytes] = []
         for key, figures, names, spent in self._blocks("id, figures, sample_ids, spent"):
-            decoded = block.decode_list(names, 0)
-            usages = block.decode_list(spent, len(decoded))
-            first = key << OFFSET_BITS
-            selected = list(self._select(figures, range(len(decoded))))
-            ids.extend(decoded[index] for index in selected)
-            costs.extend(
-                NAN if (usage := usages[index]) is None or usage[0] is None else usage[0] for index in selected
-            )
-            places.extend(first + index for index in selected)
+            first, count = key << OFFSET_BITS, len(figures) // self._record.size
+            ids.extend(self._select(figures, block.decode_list(names, count)))
+            usages = self._select(figures, block.decode_list(spent, count))
+            costs.extend([NAN if usage is None or usage[0] is None else usage[0] for usage in usages])
+            places.extend(self._select(figures, range(first, first + count)))
             parts.append(figures)
         packed = b"".join(parts)
         evaluators = len(self._evaluators)
@@ -421,7 +420,8 @@ class StoredResults:
         """Select the entries of a column that belong to the selected configuration."""
         if self._configuration is None:
             return column
-        return compress(column, map(self._is_selected, self._unpacked(figures)))
+        numbers = block.read_integers(figures, len(self._evaluators), *block.CONFIGURATION_BYTES)
+        return compress(column, map(self._configuration.__eq__, numbers))
 
     def _packed(self) -> Iterable[bytes]:
         parts = (figures for (figures,) in self._blocks("figures"))

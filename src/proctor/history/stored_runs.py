@@ -30,6 +30,7 @@ from proctor.history.database import Connection, Database, first_line
 from proctor.history.stored_results import StoredResults
 from proctor.history.writer import INSERT, GroupWriter
 from proctor.records import codec
+from proctor.records.label import HumanLabel, current_labels
 from proctor.records.metric import MetricValue
 from proctor.records.order import Positions
 from proctor.records.run import HistoryInfo, PruneResult, Retention, RunMetadata
@@ -57,6 +58,10 @@ class RunImporter:
         """Store the run's metrics."""
         tables = codec.encode({"metrics": metrics, "by_configuration": by_configuration})
         self._connection.execute("UPDATE runs SET metrics = ? WHERE id = ?", (tables, self._run_key))
+
+    def add_labels(self, labels: Sequence[HumanLabel]) -> None:
+        """Store the human labels of the run."""
+        insert_labels(self._connection, labels)
 
     def write(self) -> None:
         """Write the pending results to the database."""
@@ -102,6 +107,19 @@ def store_properties(connection: Connection, run_key: int, run: RunMetadata) -> 
 def _insert(connection: Connection, table: str, values: Iterable[tuple[Any, ...]]) -> None:
     marks = ", ".join("?" * (table.count(",") + 1))
     connection.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
+
+
+def insert_labels(connection: Connection, labels: Iterable[HumanLabel]) -> int:
+    """Insert the labels that are not stored yet, and return their number."""
+    inserted = 0
+    for label in labels:
+        values = label.label_id, label.evaluator, codec.encode(label), label.run_id
+        inserted += connection.execute(
+            "INSERT INTO labels (label_id, run, evaluator, label) SELECT ?, id, ?, ? FROM runs WHERE run_id = ? "
+            "ON CONFLICT (label_id) DO NOTHING",
+            values,
+        ).rowcount
+    return inserted
 
 
 def encode_run(metadata: RunMetadata) -> bytes:
@@ -252,6 +270,24 @@ class StoredRuns(run_finder.RunFinder):
                 if len(remaining) < len(stored[0]) // size:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
                     connection.executemany(INSERT, make_rows(run_key, remaining))
+
+    def add_labels(self, labels: Sequence[HumanLabel]) -> int:
+        """Store human labels of runs in this history; return how many are new."""
+        for run_id in {label.run_id for label in labels}:
+            self._row(run_id)
+        with self._changing() as connection:
+            return insert_labels(connection, labels)
+
+    def labels(self, *, run_id: str | None = None, evaluator: str | None = None) -> list[HumanLabel]:
+        """Return the current human labels of a run or an evaluator, oldest first."""
+        conditions = {"runs.run_id": run_id, "labels.evaluator": evaluator}
+        chosen = {column: value for column, value in conditions.items() if value is not None}
+        where = " AND ".join(f"{column} = ?" for column in chosen) or "1 = 1"
+        rows = self._query(
+            f"SELECT label FROM labels JOIN runs ON runs.id = labels.run WHERE {where} ORDER BY labels.id",
+            tuple(chosen.values()),
+        )
+        return current_labels(codec.decode(bytes(label), HumanLabel, where="a label") for (label,) in rows)
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Make a run a baseline; `run_id` is any reference that `find` accepts. An existing baseline moves to this

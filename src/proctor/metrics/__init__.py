@@ -12,6 +12,7 @@ EXPORTS = {
         "JudgesMetric",
         "LatencyMetric",
         "MeanScoreMetric",
+        "PassKMetric",
         "PassRateMetric",
         "ScoreDistributionMetric",
         "StrictPassRateMetric",

@@ -4,6 +4,7 @@ from proctor.metrics.builtin import CostMetric as CostMetric
 from proctor.metrics.builtin import JudgesMetric as JudgesMetric
 from proctor.metrics.builtin import LatencyMetric as LatencyMetric
 from proctor.metrics.builtin import MeanScoreMetric as MeanScoreMetric
+from proctor.metrics.builtin import PassKMetric as PassKMetric
 from proctor.metrics.builtin import PassRateMetric as PassRateMetric
 from proctor.metrics.builtin import ScoreDistributionMetric as ScoreDistributionMetric
 from proctor.metrics.builtin import StrictPassRateMetric as StrictPassRateMetric
@@ -22,6 +23,7 @@ __all__ = [
     "Metric",
     "MetricRegistry",
     "MetricValue",
+    "PassKMetric",
     "PassRateMetric",
     "ScoreDistributionMetric",
     "StrictPassRateMetric",

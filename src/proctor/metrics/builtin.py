@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from proctor.core.stats.descriptive import quantiles
+from proctor.core.stats.reliability import PassRule, pass_at_k, pass_hat_k
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import (
     compute_outcome_rate,
@@ -20,7 +21,7 @@ from proctor.metrics.estimates import (
     estimate_unbounded_mean,
 )
 from proctor.records.metric import MetricValue
-from proctor.records.results import NAN, Column, Figures, Results, to_array
+from proctor.records.results import NAN, Column, Figures, Results, list_shared_clusters, tally_passes, to_array
 from proctor.records.rubric import TOTAL_SCORE, Columns, compute_total, has_failed, is_partial
 from proctor.records.trial import OUTCOMES
 
@@ -86,6 +87,58 @@ class StrictPassRateMetric:
         counted = {outcome: float(outcome == "passed") for outcome in OUTCOMES}
         del counted["skipped"]
         return compute_outcome_rate(results, counted, skipped=skipped)
+
+
+def list_pass_sizes(epochs: int) -> list[int]:
+    """List the k of pass^k and pass@k that a report shows: 2, 3, 4, further powers of two, and all epochs.
+
+    >>> list_pass_sizes(3), list_pass_sizes(20)
+    ([2, 3], [2, 3, 4, 8, 16, 20])
+    """
+    sizes = {2, 3, 4, *(2**power for power in range(3, epochs.bit_length())), epochs}
+    return sorted(k for k in sizes if 2 <= k <= epochs)
+
+
+class PassKMetric:
+    """pass^k (all of k trials pass) or pass@k (at least one passes), averaged over samples, as `pass_hat_k.2`.
+
+    Only trials with a verdict count. A sample with fewer than k of them has no value and counts as skipped.
+    """
+
+    higher_is_better = True
+
+    def __init__(self, rule: PassRule, epochs: int) -> None:
+        self.name = "pass_hat_k" if rule == "all" else "pass_at_k"
+        self._measure = pass_hat_k if rule == "all" else pass_at_k
+        self._sizes = list_pass_sizes(epochs)
+
+    def compute(self, results: Results) -> dict[str, MetricValue]:
+        figures, tallies = results.figures(), tally_passes(results)
+        names: Sequence[str | None] = figures.clusters or figures.sample_ids
+        clusters = {sample: name or sample for sample, name in zip(figures.sample_ids, names, strict=True)}
+        metrics = {}
+        for k in self._sizes:
+            values = {sample: self._measure(*tally, k) for sample, tally in tallies.items()}
+            known = {sample: value for sample, value in values.items() if value is not None}
+            shared = list_shared_clusters(clusters[sample] for sample in known)
+            column = Column(array("d", known.values()), skipped=len(values) - len(known), clusters=shared)
+            metrics[str(k)] = _estimate_pass_k(column)
+        return metrics
+
+    def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
+        ids, tallies = results.figures().sample_ids, tally_passes(results)
+        numbers = {}
+        for k in self._sizes:
+            values = {sample: self._measure(*tally, k) for sample, tally in tallies.items()}
+            numbers[f"{self.name}.{k}"] = TrialNumbers(to_array(values[sample] for sample in ids), "mean")
+        return numbers
+
+
+def _estimate_pass_k(column: Column) -> MetricValue:
+    """Return the mean over samples as a rate, with Wilson's interval if every sample has 0 or 1."""
+    if column.clusters is None and set(column.values) <= {0.0, 1.0}:
+        return estimate_rate(int(sum(column.values)), len(column.values), skipped=column.skipped)
+    return msgspec.structs.replace(estimate_mean(column), kind="rate")
 
 
 PERCENTILES = (25, 50, 75, 95)

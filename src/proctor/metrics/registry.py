@@ -16,6 +16,7 @@ from proctor.metrics.builtin import (
     JudgesMetric,
     LatencyMetric,
     MeanScoreMetric,
+    PassKMetric,
     PassRateMetric,
     ScoreDistributionMetric,
     StrictPassRateMetric,
@@ -72,11 +73,13 @@ class MetricRegistry:
         return cls(_make_builtins(evaluators))
 
     @classmethod
-    def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]) -> MetricRegistry:
-        """Return the metrics of a run with these evaluators, and these fields by name."""
+    def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str], epochs: int = 1) -> MetricRegistry:
+        """Return the metrics of a run with these evaluators, these fields by name, and this number of epochs."""
         specs = list(evaluators)
         evaluated = [spec.name for spec in specs if spec.uses == FIELD_PREFIX]
         registry = cls.standard([spec.name for spec in specs if spec.uses != FIELD_PREFIX], evaluated)
+        for rule in ("all", "any") if epochs > 1 else ():
+            registry.register(PassKMetric(rule, epochs))
         if fields:
             registry.register(FieldsMetric(fields, evaluated))
             for spec in specs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ from proctor.core.stats.intervals import Interval, wilson_interval
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
-from proctor.records.score import SKIPPED_BY_DESIGN
+from proctor.records.score import SKIPPED_BY_DESIGN, find_failures
 from proctor.records.trial import Outcome
 
 LOCAL = "local:"
@@ -221,6 +222,27 @@ def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
                 yield (
                     f"{spec.name} {verb} {missing.number:,} of {missing.total:,} results; "
                     f"most frequent reason: {missing.reason or 'none was given'}"
+                )
+
+
+def warn_failed_parts(results: Results, run: RunMetadata) -> Iterator[str]:
+    """Warn about every part of a combination that failed on more than a tenth of the results, but left a verdict."""
+    for spec in run.evaluators:
+        if not {"evaluator", "evaluators"}.intersection(spec.parameters):
+            continue
+        reasons: dict[str, Counter[str]] = {}
+        page = list(islice(results, MAX_REASONS_READ))
+        for result in page:
+            score = result.scores.get(spec.name)
+            for part, failure in find_failures(score).items() if score is not None and score.ok else ():
+                reasons.setdefault(part, Counter())[failure.reason[:MAX_REASON_LENGTH]] += 1
+        for part, counts in reasons.items():
+            missing = MissingVerdicts(counts.total(), len(page), _find_most_frequent(counts))
+            if missing.exceeds_limit:
+                first = "" if len(page) == len(results) else "the first "
+                yield (
+                    f"{spec.name} has verdicts without its part {part}, which failed on {missing.number:,} of "
+                    f"{first}{missing.total:,} results; most frequent reason: {missing.reason or 'none was given'}"
                 )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 from proctor.ports.mail import Mailbox as Mailbox
 from proctor.ports.mail import Message as Message
 from proctor.records.fields.view import Field
+from proctor.records.label import HumanLabel
 from proctor.records.metric import Metric as Metric
 from proctor.records.metric import MetricValue
 from proctor.records.model import ModelRequest, ModelResponse
@@ -319,6 +320,9 @@ class RunRestorer(Protocol):
     ) -> None:
         """Add the metrics of the run."""
 
+    def add_labels(self, labels: Sequence[HumanLabel]) -> None:
+        """Add the human labels of the run."""
+
 
 class History(Protocol):
     """A store of runs."""
@@ -380,6 +384,12 @@ class History(Protocol):
         offset: int = 0,
     ) -> Sequence[RunMetadata]:
         """Return the runs that match all filters, newest first; both dates are inclusive."""
+
+    def add_labels(self, labels: Sequence[HumanLabel]) -> int:
+        """Store human labels, each once by its id, and return how many are new."""
+
+    def labels(self, *, run_id: str | None = None, evaluator: str | None = None) -> Sequence[HumanLabel]:
+        """Return the current human labels of a run, of an evaluator, or all; superseded labels are left out."""
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Point a baseline to a run; an existing baseline is moved."""

@@ -90,9 +90,9 @@ def encode(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
-def encode_lines(values: Sequence[Any]) -> bytes:
-    """Encode records as lines of JSON."""
-    return _encoder.encode_lines(values)
+def encode_each(values: Sequence[Any]) -> list[bytes]:
+    """Encode records as one JSON text each."""
+    return list(map(_encoder.encode, values))
 
 
 def to_text(value: Any) -> str:

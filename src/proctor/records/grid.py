@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +12,8 @@ NAN = float("nan")
 # The outcome of a cell without a result, as in a run that has not finished.
 NO_RESULT = 255
 NOWHERE = -1
+
+T = TypeVar("T")
 
 
 class Grid(msgspec.Struct, frozen=True):
@@ -38,6 +41,11 @@ class Grid(msgspec.Struct, frozen=True):
         """The number of cells in a row."""
         return len(self.configurations) * self.epochs
 
+    def cells_of(self, configuration: int) -> Iterator[slice]:
+        """Yield the cells of a configuration, one slice of the columns for each epoch."""
+        first = configuration * self.epochs
+        return (slice(start, None, self.width) for start in range(first, first + self.epochs))
+
     def row_places(self, row: int) -> list[int]:
         """Return the places of the results in one row."""
         cells = self.places[row * self.width : (row + 1) * self.width]
@@ -63,11 +71,8 @@ class ResultColumns(msgspec.Struct, frozen=True):
 
 def arrange(columns: ResultColumns, configurations: Sequence[str]) -> Grid:
     """Arrange results in a grid, with the samples in the order of the plan."""
-    first: dict[str, int] = {}
-    for sample_id, position in zip(columns.sample_ids, columns.positions, strict=True):
-        if position < first.get(sample_id, position + 1):
-            first[sample_id] = position
-    ids = sorted(first, key=first.__getitem__)
+    planned = sorted(range(len(columns.positions)), key=columns.positions.__getitem__)
+    ids = list(dict.fromkeys(map(columns.sample_ids.__getitem__, planned)))
     rows = {sample_id: row for row, sample_id in enumerate(ids)}
     epochs = max(columns.epochs, default=0) + 1
     width = len(configurations) * epochs
@@ -77,34 +82,32 @@ def arrange(columns: ResultColumns, configurations: Sequence[str]) -> Grid:
             columns.sample_ids, columns.configurations, columns.epochs, strict=True
         )
     ]
-    size = len(ids) * width
-    places = array("q", [NOWHERE]) * size
-    for cell, place in zip(cells, columns.places, strict=True):
-        places[cell] = place
+    order = _order_results(cells, len(ids) * width)
     return Grid(
         ids,
         tuple(configurations),
         epochs,
-        places,
-        _place_marks(cells, columns.outcomes, size),
-        _place_numbers(cells, columns.values, size),
-        _place_numbers(cells, columns.latencies, size),
-        _place_numbers(cells, columns.tokens, size),
-        None if columns.costs is None else _place_numbers(cells, columns.costs, size),
-        {name: _place_marks(cells, marks, size) for name, marks in columns.marks.items()},
-        {name: _place_numbers(cells, numbers, size) for name, numbers in columns.scores.items()},
+        array("q", _place(order, columns.places, NOWHERE)),
+        bytes(_place(order, columns.outcomes, NO_RESULT)),
+        array("f", _place(order, columns.values, NAN)),
+        array("f", _place(order, columns.latencies, NAN)),
+        array("f", _place(order, columns.tokens, NAN)),
+        None if columns.costs is None else array("f", _place(order, columns.costs, NAN)),
+        {name: bytes(_place(order, marks, NO_RESULT)) for name, marks in columns.marks.items()},
+        {name: array("f", _place(order, numbers, NAN)) for name, numbers in columns.scores.items()},
     )
 
 
-def _place_marks(cells: Iterable[int], marks: bytes, size: int) -> bytes:
-    placed = bytearray([NO_RESULT]) * size
-    for cell, mark in zip(cells, marks, strict=True):
-        placed[cell] = mark
-    return bytes(placed)
+def _order_results(cells: Sequence[int], size: int) -> Sequence[int] | None:
+    """Return the index of the result in each cell, or their number for an empty cell; None if all are in order."""
+    if len(cells) == size and all(map(int.__eq__, cells, range(size))):
+        return None
+    order = array("q", [len(cells)]) * size
+    for index, cell in enumerate(cells):
+        order[cell] = index
+    return order
 
 
-def _place_numbers(cells: Iterable[int], numbers: Sequence[float], size: int) -> array[float]:
-    placed = array("f", [NAN]) * size
-    for cell, number in zip(cells, numbers, strict=True):
-        placed[cell] = number
-    return placed
+def _place(order: Sequence[int] | None, column: Sequence[T], missing: T) -> Iterable[T]:
+    """Return a column in the order of the cells."""
+    return column if order is None else map([*column, missing].__getitem__, order)

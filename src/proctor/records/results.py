@@ -322,6 +322,18 @@ def find_model_usage(result: EvalResult) -> ModelUsage | None:
     return ModelUsage(cost, judging.total_tokens, judging.cost)
 
 
+def tally_passes(results: Results, evaluator: str | None = None) -> dict[str, tuple[int, int]]:
+    """Count each sample's trials with a verdict, and those that passed: of one evaluator, or of all combined."""
+    figures = results.figures()
+    marks = figures.outcomes if evaluator is None else figures.marks[evaluator]
+    tallies: dict[str, tuple[int, int]] = {}
+    for sample, mark in zip(figures.sample_ids, marks, strict=True):
+        trials, passed = tallies.get(sample, (0, 0))
+        value = PASS_VALUES.get(OUTCOMES[mark])
+        tallies[sample] = (trials, passed) if value is None else (trials + 1, passed + int(value))
+    return tallies
+
+
 def count_outcomes(outcomes: bytes) -> Counts:
     """Count outcomes; each outcome is an index of OUTCOMES."""
     return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))

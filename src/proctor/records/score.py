@@ -143,6 +143,20 @@ def read_parts(score: Score) -> dict[str, Score]:
         return {}
 
 
+def find_failures(score: Score) -> dict[str, Score]:
+    """Return the errors inside a combined score by name, at any depth: `any_of` has a verdict although a part failed.
+
+    >>> find_failures(combine_any({"same": Score(0.0, False), "judge": Score.error("401")}))
+    {'judge': Score(value=None, passed=None, reason='401', details={}, status='error')}
+    """
+    if "parts" not in score.details:
+        return {}
+    failures: dict[str, Score] = {}
+    for name, part in read_parts(score).items():
+        failures |= find_failures(part) or ({name: part} if part.status == "error" else {})
+    return failures
+
+
 def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """Combine scores that must all pass; the value is the mean. Used by `all_of`, `and` and results.
 

@@ -169,7 +169,8 @@ def unknown_key_problem(key: str, samples: Iterable[Sample[Any, Any]], where: st
     inner = sorted(name for name in keys if name.startswith(f"{key}."))
     suggestion = f"choose one of: {', '.join(inner)}" if is_mapping else suggest_name(key, keys)
     fix = suggestion if suggestion.startswith(("did you mean", "choose one of")) else "add metadata to the samples"
-    return Problem(where, f"{what} ({describe_keys(keys)})", fix)
+    # A suggestion that lists the keys says it all.
+    return Problem(where, what if fix.startswith("choose one of") else f"{what} ({describe_keys(keys)})", fix)
 
 
 def find_samples(samples: Samples, selection: Selection, candidates: Collection[str] | None = None) -> frozenset[str]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 FAILURES_SHOWN = 3
 FLIPS_SHOWN = 3
+FLAKY_SHOWN = 10
 LINE_LIMIT = 500
 TEXT_LINES, REASON_LINES = 2, 6
 
@@ -70,6 +71,7 @@ def _report_parts(report: EvalReport, width: int) -> Iterator[RenderableType]:
         yield from _metric_notes(report)
     yield from _error_lines(report, width)
     yield from _failure_lines(report, width)
+    yield from _flaky_lines(report, width)
 
 
 def _run_lines(report: EvalReport, width: int) -> Iterator[Text]:
@@ -140,6 +142,19 @@ def _failure_lines(report: EvalReport, width: int) -> Iterator[RenderableType]:
         yield styled_text(f"  {name}  {summary.describe_verdict(result)}", "bold", wrap=False)
         for label, value in _result_facts(result):
             yield from _labelled_lines(f"    {label:<9} ", value, width)
+
+
+def _flaky_lines(report: EvalReport, width: int) -> Iterator[RenderableType]:
+    if flaky := summary.find_flaky_samples(report):
+        yield ""
+        yield styled_text(f"Flaky samples: {summary.describe_flaky_samples(report, flaky)}", "bold")
+        names = [
+            f"{single_line(each.sample_id, LINE_LIMIT)}"
+            f"{f' ({each.configuration})' if len(report.configurations) > 1 else ''} {each.passed}/{each.trials}"
+            for each in flaky[:FLAKY_SHOWN]
+        ]
+        more = [f"… and {len(flaky) - FLAKY_SHOWN:,} more"] if len(flaky) > FLAKY_SHOWN else []
+        yield from _labelled_lines("  ", ", ".join(names + more), width)
 
 
 def _labelled_lines(start: str, value: str, width: int, style: str = "") -> Iterator[RenderableType]:

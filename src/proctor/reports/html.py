@@ -8,23 +8,29 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape
 from importlib import resources
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
+from proctor.comparison.compare import compare
 from proctor.comparison.report import EvalReport
-from proctor.errors import ProctorError
+from proctor.errors import ProctorError, UsageError
 from proctor.records import codec
 from proctor.records.grid import Grid
+from proctor.records.rubric import read_run_columns
 from proctor.reports import files
 from proctor.reports.pages import comparisons, runs, samples
+from proctor.reports.pages.slow import make_slow_page
 from proctor.version import VERSION
 
 DATA_TYPE = "application/vnd.proctor+deflate"
 ROWS_PER_BLOCK = 100
 # All pairs of more configurations would be too many comparisons.
 MAX_COMPARED = 4
+# Metadata keys with more values make no readable slices; a report has the slices of the first keys.
+MAX_SLICES, MAX_SLICED_KEYS = 40, 20
 ENTRY_MODULE = "app.js"
 
 _IMPORT = re.compile(r'^import\s*\{(?P<names>[^}]*)\}\s*from\s*"\./(?P<module>[\w-]+\.js)";[^\S\n]*$', re.MULTILINE)
@@ -79,24 +85,38 @@ def list_pages(report: EvalReport) -> Iterator[tuple[str, Any]]:
     if run is None:
         yield "runs", {"runs": []}
         return
-    page = runs.run_page(report)
     grid = report.results.grid()
+    page = runs.run_page(report, grid)
     base = f"runs/{run.run_id}"
     yield "runs", {"runs": [page["summary"]]}
     yield base, page
     yield f"{base}/grid", samples.grid_page(grid)
     yield f"{base}/scores", {"scores": {name: samples.encode_numbers(column) for name, column in grid.scores.items()}}
-    yield f"{base}/metadata", _metadata_page(report, grid)
+    yield from _list_slow_pages(report, grid, base)
     for first in range(0, len(grid.sample_ids), ROWS_PER_BLOCK):
         yield f"{base}/details/{first // ROWS_PER_BLOCK}", _detail_pages(report, grid, first)
     yield "compare", _comparison_pages(report)
 
 
-def _metadata_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
-    rows = {sample_id: row for row, sample_id in enumerate(grid.sample_ids)}
-    columns = samples.list_metadata(report.results.samples(), rows)
-    keys = [{"key": key, "values": len(column["values"])} for key, column in columns.items()]
-    return {"keys": keys, "columns": columns}
+def _list_slow_pages(report: EvalReport, grid: Grid, base: str) -> Iterator[tuple[str, Any]]:
+    metadata = make_slow_page(report, grid, "metadata")
+    yield f"{base}/metadata", metadata
+    if not report.total:
+        return
+    yield f"{base}/comparisons", make_slow_page(report, grid, "comparisons")
+    yield f"{base}/judges", make_slow_page(report, grid, "judges")
+    keys = dict.fromkeys(
+        "tags" if (key := each["key"]).startswith("tags.") else key
+        for each in metadata["keys"]
+        if each["key"].startswith("tags.") or 2 <= each["values"] <= MAX_SLICES
+    )
+    for key in [*keys][:MAX_SLICED_KEYS]:
+        # Too many different tags, or a key that contains dots, have no slices.
+        with suppress(UsageError):
+            yield f"{base}/slices?by={key}", make_slow_page(report, grid, "slices", key)
+    if read_run_columns(report.metadata).columns:
+        for name in report.configurations:
+            yield f"{base}/rubrics?configuration={name}", make_slow_page(report, grid, "rubrics", name)
 
 
 def _detail_pages(report: EvalReport, grid: Grid, first: int) -> list[dict[str, Any]]:
@@ -108,13 +128,13 @@ def _comparison_pages(report: EvalReport) -> list[dict[str, Any]]:
     names = report.configurations
     if not 2 <= len(names) <= MAX_COMPARED or not report.total:
         return []
-    return [
-        comparisons.comparison_page(
-            report.compare(a, b), *(comparisons.ComparedSide(name, report, name) for name in (a, b))
-        )
-        for pair in combinations(names, 2)
-        for a, b in (pair, pair[::-1])
-    ]
+    sides = {name: report.side(name) for name in names}
+    pages = []
+    for a, b in permutations(names, 2):
+        described = (comparisons.ComparedSide(name, report, name) for name in (a, b))
+        numbers = sides[a], sides[b]
+        pages.append(comparisons.comparison_page(compare(*numbers), *described, numbers))
+    return pages
 
 
 def read_client_file(name: str) -> str:

@@ -31,6 +31,7 @@ PERCENTILE_NAMES = {"p50": "P50 (Median)"}
 INTERVALS = "95% intervals in parentheses."
 VALUE_LIMIT, LINE_LIMIT, NAME_LIMIT = 1000, 300, 100
 FLIPS_SHOWN = 3
+FLAKY_SHOWN = 20
 
 
 class MarkdownReporter:
@@ -63,6 +64,7 @@ class MarkdownReporter:
         if self.include_distribution:
             blocks += _distributions(report)
         blocks += _failures(report, self.include_examples)
+        blocks += _flaky_samples(report)
         blocks += _errors(report)
         blocks += [
             render_markdown(comparison, flips=FLIPS_SHOWN).rstrip() for comparison in report.compare_with_baseline()
@@ -72,6 +74,23 @@ class MarkdownReporter:
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
         """Write the report to a file."""
         files.write_file(path, [self.generate(report).encode(errors="replace")])
+
+
+def _flaky_samples(report: EvalReport) -> list[str]:
+    flaky = summary.find_flaky_samples(report)
+    if not flaky:
+        return []
+    rows = [
+        [
+            single_line(each.sample_id, NAME_LIMIT),
+            single_line(each.configuration, NAME_LIMIT),
+            f"{each.passed} of {each.trials}",
+        ]
+        for each in flaky[:FLAKY_SHOWN]
+    ]
+    more = [f"… and {len(flaky) - FLAKY_SHOWN:,} more."] if len(flaky) > FLAKY_SHOWN else []
+    table = markdown_table(("Sample", "Configuration", "Passed"), rows)
+    return ["## Flaky Samples", f"{summary.describe_flaky_samples(report, flaky)}.", table, *more]
 
 
 def _run_summary(report: EvalReport) -> list[str]:

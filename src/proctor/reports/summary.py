@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+import msgspec
 
 from proctor.comparison.report import EvalReport
 from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
-from proctor.records.results import Counts
+from proctor.records.results import Counts, tally_passes
 from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
@@ -17,12 +20,12 @@ ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 
-def headlines(report: EvalReport) -> list[str]:
-    """Summarize the run in one sentence, or in one sentence for each configuration."""
+def headlines(report: EvalReport, counts: Mapping[str, Counts] | None = None) -> list[str]:
+    """Summarize the run in one sentence, or in one sentence for each configuration, whose counts may be known."""
     if len(report.by_configuration) < 2:
         return [*_rubric_headline(report), _headline(report.counts, report.metrics)]
     return [
-        f"{name}: {_headline(report.results.for_configuration(name).counts(), metrics)}"
+        f"{name}: {_headline(counts[name] if counts else report.results.for_configuration(name).counts(), metrics)}"
         for name, metrics in report.by_configuration.items()
     ]
 
@@ -101,6 +104,39 @@ def worst_results(report: EvalReport, limit: int) -> list[EvalResult]:
     return results
 
 
+class FlakySample(msgspec.Struct, frozen=True):
+    """A sample that passed some of its epochs but not all, in one configuration."""
+
+    sample_id: str
+    configuration: str
+    passed: int
+    trials: int
+
+
+def find_flaky_samples(report: EvalReport) -> list[FlakySample]:
+    """Return the samples that passed some epochs but not all, the least reliable first; empty for a single epoch."""
+    if report.metadata is None or report.metadata.options.epochs < 2:
+        return []
+    flaky = [
+        FlakySample(sample, name, passed, trials)
+        for name in report.configurations
+        for sample, (trials, passed) in tally_passes(report.results.for_configuration(name)).items()
+        if 0 < passed < trials
+    ]
+    return sorted(flaky, key=lambda each: each.passed / each.trials)
+
+
+def describe_flaky_samples(report: EvalReport, flaky: Sequence[FlakySample]) -> str:
+    """Describe how many of the samples are flaky, such as "3 of 20 samples passed some epochs but not all"."""
+    repeated = sum(
+        trials > 1
+        for name in report.configurations
+        for trials, _ in tally_passes(report.results.for_configuration(name)).values()
+    )
+    each = f" in {len(report.configurations)} configurations" if len(report.configurations) > 1 else ""
+    return f"{len(flaky):,} of {format_count(repeated, 'repeated sample')}{each} passed some epochs but not all"
+
+
 def count_errors_by_type(report: EvalReport) -> dict[str, int]:
     """Count errors by type, including failed evaluations."""
     counts = report.results.error_kinds()
@@ -109,13 +145,18 @@ def count_errors_by_type(report: EvalReport) -> dict[str, int]:
 
 def find_error_examples(report: EvalReport) -> dict[str, str]:
     """Return one example for each error type: the sample and the message."""
+    pages = (report.results.page(outcome=outcome, limit=ERRORS_SEARCHED) for outcome in ("error", "unscored"))
+    return select_error_examples(chain.from_iterable(pages))
+
+
+def select_error_examples(results: Iterable[EvalResult]) -> dict[str, str]:
+    """Return the first of some failed results for each error type: the sample and the message."""
     examples: dict[str, str] = {}
-    for outcome in ("error", "unscored"):
-        for result in report.results.page(outcome=outcome, limit=ERRORS_SEARCHED):
-            if (failure := result.trial.error) is None:
-                examples.setdefault(EVALUATION_FAILED, f"{result.sample_id}: {result.score.reason}")
-            else:
-                examples.setdefault(failure.kind, f"{result.sample_id}: {failure.message}")
+    for result in results:
+        if (failure := result.trial.error) is None:
+            examples.setdefault(EVALUATION_FAILED, f"{result.sample_id}: {result.score.reason}")
+        else:
+            examples.setdefault(failure.kind, f"{result.sample_id}: {failure.message}")
     return examples
 
 

@@ -209,7 +209,7 @@ def _make_call(
         return _require_result(target(sample.input, **options))
 
     def call_async(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
-        return target(sample.input, **options)
+        return target(sample.input, **options) if options else target(sample.input)
 
     if convert is None:
         return call_async if is_async else call

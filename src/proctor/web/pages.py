@@ -13,8 +13,8 @@ from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.history.trends import trend
 from proctor.ports import History
 from proctor.records.grid import Grid
-from proctor.records.run import RunMetadata
-from proctor.reports.pages import comparisons, judging, runs, samples
+from proctor.reports.pages import comparisons, runs, samples
+from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
 from proctor.wiring.compare_runs import build_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
@@ -23,20 +23,36 @@ from proctor.wiring.registry import Registry
 MAX_REPORTS = 8
 MAX_RUNS = 2_000
 MAX_ROWS = 500
+LIVE = ("running", "submitted")
 
 
 class Pages:
-    """The pages of the viewer; one request at a time, because the caches are shared."""
+    """The pages of the viewer. Quick pages are answered one at a time, because their caches are shared.
+
+    Pages that read all samples or compute statistics have a lock of their own, so that the others do not wait for them.
+    """
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._lock = threading.Lock()
+        self._slow_lock = threading.Lock()
         self._reports: OrderedDict[str, _OpenedReport] = OrderedDict()
+        self._comparisons: OrderedDict[tuple[str, str], dict[str, Any]] = OrderedDict()
 
     def answer(self, path: str, query: Mapping[str, str]) -> Any:
         """Return the page at a path; raise `RunNotFound` or `UsageError` if there is none."""
-        with self._lock:
-            return self._answer(path.strip("/").split("/"), query)
+        match path.strip("/").split("/"):
+            case ["runs", run_id, name] if name in SLOW_PAGES:
+                with self._lock:
+                    opened = self._open(run_id)
+                with self._slow_lock:
+                    return opened.answer_slowly(name, query, self._history)
+            case ["compare"]:
+                with self._slow_lock:
+                    return self._compare(query)
+            case parts:
+                with self._lock:
+                    return self._answer(parts, query)
 
     def _answer(self, parts: list[str], query: Mapping[str, str]) -> Any:
         match parts:
@@ -46,13 +62,12 @@ class Pages:
                 return self._list_runs()
             case ["runs", run_id]:
                 opened = self._open(run_id)
-                return runs.run_page(opened.report, self._baseline_names().get(opened.report.run_id, ()))
+                names = sorted(self._baseline_names().get(opened.report.run_id, []))
+                return opened.page | {"summary": opened.page["summary"] | {"baselines": names}}
             case ["runs", run_id, "samples", *rest]:
                 return self._open(run_id).sample("/".join(rest))
             case ["runs", run_id, name]:
                 return self._open(run_id).column(name, query)
-            case ["compare"]:
-                return self._compare(query)
             case ["trends"]:
                 return self._trend(query)
             case ["evaluators"]:
@@ -82,20 +97,25 @@ class Pages:
         opened = self._reports.get(run_id)
         if opened is None or opened.is_live:
             opened = _OpenedReport(load_report(self._history, run_id))
-            self._reports[run_id] = opened
-            if len(self._reports) > MAX_REPORTS:
-                self._reports.popitem(last=False)
+            _keep_last(self._reports, run_id, opened)
         self._reports.move_to_end(run_id)
         return opened
 
     def _compare(self, query: Mapping[str, str]) -> dict[str, Any]:
-        first, second = (open_report(_require(query, side), self._history) for side in "ab")
+        names = _require(query, "a"), _require(query, "b")
+        if names in self._comparisons:
+            return self._comparisons[names]
+        first, second = (open_report(name, self._history) for name in names)
         for side in (first, second):
             if len(side.configurations) != 1:
                 side.report.side()  # Raises an error that lists the configurations.
-        [comparison] = compare_all([build_sides(first, second)])
+        numbers = build_sides(first, second)
+        [comparison] = compare_all([numbers])
         a, b = (comparisons.ComparedSide(s.label, s.report, s.configurations[0]) for s in (first, second))
-        return comparisons.comparison_page(comparison, a, b)
+        page = comparisons.comparison_page(comparison, a, b, numbers)
+        if all(side.report.metadata and side.report.metadata.status not in LIVE for side in (a, b)):
+            _keep_last(self._comparisons, names, page)
+        return page
 
     def _trend(self, query: Mapping[str, str]) -> dict[str, Any]:
         metric, name = query.get("metric", "pass_rate"), query.get("name") or None
@@ -107,30 +127,27 @@ class Pages:
 
 
 class _OpenedReport:
-    """A report with its grid and metadata columns, which are read on demand."""
+    """A report with its grid and pages, which are made on demand and kept."""
 
     def __init__(self, report: EvalReport) -> None:
         self.report = report
+        self._lock = threading.Lock()
         self._grid: Grid | None = None
         self._rows: dict[str, int] | None = None
-        self._metadata: dict[str, dict[str, Any]] | None = None
-        self._slice_pages: dict[str, dict[str, Any]] = {}
+        self._page: dict[str, Any] | None = None
+        self._slow_pages: dict[tuple[str, str], Any] = {}
 
     @property
     def is_live(self) -> bool:
         """True if more results may come."""
-        return self._run.status in ("running", "submitted")
-
-    @property
-    def _run(self) -> RunMetadata:
-        assert self.report.metadata is not None
-        return self.report.metadata
+        return self.report.metadata is not None and self.report.metadata.status in LIVE
 
     @property
     def grid(self) -> Grid:
-        if self._grid is None:
-            self._grid = self.report.results.grid()
-        return self._grid
+        with self._lock:
+            if self._grid is None:
+                self._grid = self.report.results.grid()
+            return self._grid
 
     @property
     def rows(self) -> dict[str, int]:
@@ -139,29 +156,36 @@ class _OpenedReport:
         return self._rows
 
     @property
-    def metadata(self) -> dict[str, dict[str, Any]]:
-        if self._metadata is None:
-            results = self.report.results
-            if len(self.grid.configurations) > 1:
-                results = results.for_configuration(self.grid.configurations[0])
-            self._metadata = samples.list_metadata(results.samples(), self.rows)
-        return self._metadata
+    def page(self) -> dict[str, Any]:
+        if self._page is None:
+            self._page = runs.run_page(self.report, self.grid)
+        return self._page
 
     def column(self, name: str, query: Mapping[str, str]) -> Any:
         """Return a page below the run."""
         pages: dict[str, Callable[[Mapping[str, str]], Any]] = {
             "grid": lambda _: samples.grid_page(self.grid),
             "scores": self._scores,
-            "metadata": self._metadata_column,
             "rows": self._row_pages,
             "search": self._search,
-            "slices": self._slices,
-            "rubrics": self._rubrics,
-            "judges": lambda _: judging.judges_page(self.report, self.grid),
         }
         if name not in pages:
-            raise UsageError(f"unknown page {name!r}", fix=suggest_name(name, pages))
+            raise UsageError(f"unknown page {name!r}", fix=suggest_name(name, [*pages, *SLOW_PAGES]))
         return pages[name](query)
+
+    def answer_slowly(self, name: str, query: Mapping[str, str], history: History) -> Any:
+        """Return a page that takes seconds for a large run; it is made from results that no other thread reads."""
+        detail = ""
+        if name == "slices":
+            # Every tag is a column of its own in the grid.
+            detail = "tags" if (detail := _require(query, "by")).startswith("tags.") else detail
+        elif name == "rubrics":
+            detail = query.get("configuration") or self.grid.configurations[0]
+        if (name, detail) not in self._slow_pages:
+            report = load_report(history, self.report.run_id)
+            self._slow_pages[name, detail] = make_slow_page(report, self.grid, name, detail)
+        page = self._slow_pages[name, detail]
+        return _select_metadata(page, query.get("key")) if name == "metadata" else page
 
     def _scores(self, query: Mapping[str, str]) -> dict[str, Any]:
         name = _require(query, "evaluator")
@@ -169,32 +193,9 @@ class _OpenedReport:
             raise UsageError(f"unknown evaluator {name!r}", fix=suggest_name(name, self.grid.scores))
         return {"scores": samples.encode_numbers(self.grid.scores[name])}
 
-    def _metadata_column(self, query: Mapping[str, str]) -> dict[str, Any]:
-        key = query.get("key")
-        if key is None:
-            return {"keys": [{"key": name, "values": len(c["values"])} for name, c in self.metadata.items()]}
-        if key not in self.metadata:
-            raise UsageError(f"unknown metadata key {key!r}", fix=suggest_name(key, self.metadata))
-        return self.metadata[key]
-
     def _row_pages(self, query: Mapping[str, str]) -> dict[str, Any]:
         wanted = [_parse_row(text) for text in query.get("at", "").split(",") if text][:MAX_ROWS]
         return {"rows": samples.row_pages(self.report.results, self.grid, wanted)}
-
-    def _slices(self, query: Mapping[str, str]) -> dict[str, Any]:
-        key = _require(query, "by")
-        # Every tag is a column of its own in the grid.
-        key = "tags" if key.startswith("tags.") else key
-        if key not in self._slice_pages:
-            self._slice_pages[key] = runs.slices_page(self.report, key)
-        return self._slice_pages[key]
-
-    def _rubrics(self, query: Mapping[str, str]) -> dict[str, Any]:
-        names = self.grid.configurations
-        name = query.get("configuration") or names[0]
-        if name not in names:
-            raise UsageError(f"unknown configuration {name!r}", fix=suggest_name(name, names))
-        return judging.rubrics_page(self.report, self.grid, names.index(name))
 
     def _search(self, query: Mapping[str, str]) -> dict[str, Any]:
         text = _require(query, "text")
@@ -206,6 +207,21 @@ class _OpenedReport:
         if row is None:
             raise RunNotFound(f"run {self.report.run_id} has no sample {sample_id!r}")
         return samples.sample_page(self.report.results.read(self.grid.row_places(row)), row)
+
+
+def _select_metadata(page: dict[str, Any], key: str | None) -> Any:
+    columns = page["columns"]
+    if key is None:
+        return {"keys": page["keys"]}
+    if key not in columns:
+        raise UsageError(f"unknown metadata key {key!r}", fix=suggest_name(key, columns))
+    return columns[key]
+
+
+def _keep_last(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    cache[key] = value
+    if len(cache) > MAX_REPORTS:
+        cache.popitem(last=False)
 
 
 def _require(query: Mapping[str, str], name: str) -> str:

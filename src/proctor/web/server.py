@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from proctor.errors import ProctorError, RunNotFound, UsageError
 from proctor.ports import History
 from proctor.records import codec
-from proctor.web.pages import Pages
+
+if TYPE_CHECKING:
+    from proctor.web.pages import Pages
 
 CLIENT = Path(__file__).parent / "client"
 MEDIA_TYPES = {
@@ -40,17 +41,43 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 TOKEN_COOKIE = "proctor_token"
+MAX_THREADS = 32
 
 
-def make_app(history: History, *, hosts: frozenset[str], token: str | None = None) -> Starlette:
+def make_app(history: History, *, hosts: frozenset[str], token: str | None = None) -> ASGIApp:
     """Make the web application; requests must name one of the hosts, and know the token if there is one."""
-    pages = Pages(history)
+    return Guard(Viewer(history), hosts, token)
 
-    async def answer(request: Request) -> Response:
-        return await run_in_threadpool(_answer, pages, request.path_params["path"], dict(request.query_params))
 
-    routes = [Route("/api/{path:path}", answer, methods=["GET"]), Route("/{path:path}", serve_file, methods=["GET"])]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts, token=token)])
+class Viewer:
+    """Answers GET requests: files of the client, and below /api the pages of a history, which load on demand."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._lock = threading.Lock()
+        self._pages: Pages | None = None
+        # Enough threads that pages that take seconds do not keep the others waiting.
+        self._threads = ThreadPoolExecutor(MAX_THREADS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if scope["method"] not in ("GET", "HEAD"):
+            response = Response("only GET is answered\n", 405, {"allow": "GET, HEAD"}, "text/plain")
+        elif path.startswith("/api/"):
+            query = dict(Request(scope).query_params)
+            loop = asyncio.get_running_loop()
+            response = await loop.run_in_executor(self._threads, self._answer, path.removeprefix("/api/"), query)
+        else:
+            response = serve_file(path.removeprefix("/"))
+        await response(scope, receive, send)
+
+    def _answer(self, path: str, query: Mapping[str, str]) -> Response:
+        # The statistics behind the pages take as long to import as the server.
+        from proctor.web.pages import Pages
+
+        with self._lock:
+            self._pages = self._pages or Pages(self._history)
+        return _answer(self._pages, path, query)
 
 
 def _answer(pages: Pages, path: str, query: Mapping[str, str]) -> Response:
@@ -72,9 +99,9 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(codec.encode(value), status, media_type="application/json")
 
 
-async def serve_file(request: Request) -> Response:
+def serve_file(name: str) -> Response:
     """Serve a file of the client, whose pages are behind the # of its address."""
-    path = CLIENT / (request.path_params["path"] or "index.html")
+    path = CLIENT / (name or "index.html")
     if path.parent != CLIENT or path.suffix not in MEDIA_TYPES or not path.is_file():
         return Response("there is no such page; open the address without a path\n", 404, media_type="text/plain")
     return Response(path.read_bytes(), headers={"content-type": MEDIA_TYPES[path.suffix]})

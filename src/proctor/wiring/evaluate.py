@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+import msgspec
+
 from proctor.comparison.report import EvalReport
 from proctor.core import bridge
 from proctor.core.aliases import accept_aliases
@@ -16,14 +18,18 @@ from proctor.distributed.remote_runner import MailboxBackend
 from proctor.engine.early_stop import StopRule
 from proctor.engine.peer_trials import LOCAL_RUN_FIX, NEEDS_LOCAL_RUN
 from proctor.engine.rescore import RescorePlan
+from proctor.engine.run import OpenDisplay
 from proctor.engine.start import Backend, RunControls, begin_run, resume_run
 from proctor.engine.start import rescore_run as begin_rescoring
 from proctor.errors import ConfigError, suggest_name
 from proctor.models.connect import mailbox
-from proctor.ports import DatasetLike, EvaluatorsLike, History, Mailbox, ProgressCallback, TargetLike
+from proctor.ports import AttachedEvaluator, DatasetLike, EvaluatorsLike, History, Mailbox, ProgressCallback, TargetLike
 from proctor.records.mail import EvalRequest
-from proctor.records.run import Budget, Retention, RunOptionsKwargs
+from proctor.records.results import ResultList
+from proctor.records.run import Budget, Retention, RunMetadata, RunOptionsKwargs
 from proctor.records.sample import check_tags
+from proctor.records.score import Score
+from proctor.records.trial import EvalResult, Trial
 from proctor.reports.live import live_display
 from proctor.wiring.open_history import find_run_to_resume, open_history
 from proctor.wiring.prepare import (
@@ -243,7 +249,37 @@ async def execute_rescore(
     built = registry.build_all(evaluators)
     own_metrics = load_metrics((*metrics, *registry.metrics), built)
     plan = RescorePlan(built, own_metrics, check_tags(tags or {}), checked_budget, name)
-    check_thresholds(fail_under or {}, built, plan.metrics)
-    rescoring = begin_rescoring(history.find(run), plan, history, clock or SystemClock(), controls)
+    source = history.find(run)
+    check_thresholds(fail_under or {}, built, plan.metrics, epochs=source.options.epochs)
+    rescoring = begin_rescoring(source, plan, history, clock or SystemClock(), controls)
     with history.claim(rescoring.metadata.run_id):
         return await rescoring.run()
+
+
+async def score_trials(
+    trials: Sequence[Trial],
+    evaluators: Sequence[AttachedEvaluator],
+    run: RunMetadata,
+    *,
+    budget: Budget | None = None,
+    watch: OpenDisplay | None = None,
+) -> list[dict[str, Score]]:
+    """Score trials of a run, changed or not, without a target and without storing them.
+
+    The scores are in the order of the trials; a trial that the budget left out has none.
+    """
+    copies = [
+        msgspec.structs.replace(trial, sample=msgspec.structs.replace(trial.sample, id=str(index)))
+        for index, trial in enumerate(trials)
+    ]
+    source = msgspec.structs.replace(
+        run, options=msgspec.structs.replace(run.options, budget=None), total=len(copies), status="completed"
+    )
+    results = ResultList(map(EvalResult, copies))
+    plan, clock, controls = RescorePlan(tuple(evaluators), budget=budget), SystemClock(), RunControls(watch=watch)
+    with contextlib.closing(open_history(False)) as history:
+        rescoring = begin_rescoring(source, plan, history, clock, controls, results)
+        with history.claim(rescoring.metadata.run_id):
+            report = await rescoring.run()
+        scores = {result.sample_id: result.scores for result in report.results}
+    return [scores.get(str(index), {}) for index in range(len(copies))]

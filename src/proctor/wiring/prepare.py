@@ -114,7 +114,8 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     fields = attempt(lambda: _check_fields(evaluation.fields))
     metrics = attempt(lambda: load_metrics((*evaluation.metrics, *registry.metrics), evaluators or (), fields))
     if evaluators is not None and metrics is not None:
-        attempt(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields))
+        epochs = 1 if options is None else options.epochs
+        attempt(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields, epochs))
     if errors:
         raise combine_errors(errors, "the evaluation")
     return Plan(
@@ -406,6 +407,7 @@ def check_thresholds(
     evaluators: Sequence[AttachedEvaluator],
     metrics: Sequence[Any],
     fields: Mapping[str, str] | None = None,
+    epochs: int = 1,
 ) -> None:
     """Reject unknown metrics and unreachable values before the run."""
     if not thresholds:
@@ -413,7 +415,7 @@ def check_thresholds(
     require_reachable(thresholds)
     specs = [evaluator.spec for evaluator in evaluators]
     convert_thresholds(thresholds, read_columns(specs, ""))
-    standard = MetricRegistry.of_run(specs, {})
+    standard = MetricRegistry.of_run(specs, {}, epochs)
     # The names of a field's metrics are known before the run.
     custom = [*map(get_callable_name, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
     require_known_metrics(thresholds, standard.compute_all(ResultList(())), custom)

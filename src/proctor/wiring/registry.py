@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
+from proctor import evaluators as builtin_evaluators
 from proctor.core import imports as importing
 from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach, find_name_clashes, flatten_problems
@@ -282,6 +283,8 @@ class Registry:
         return [entry._replace(parameters=parameters) for parameters in expanded]
 
     def _find(self, uses: str) -> RegistryEntry:
+        if self._discover is _installed and (entry := _find_builtin(uses)) is not None:
+            return entry
         if uses in self._entries:
             return self._entries[uses]
         if ":" in uses:
@@ -351,6 +354,13 @@ def find_parameters(uses: str, evaluators: Any) -> list[Mapping[str, Any]]:
 
 def _installed() -> Iterable[EntryPoint]:
     return importing.entry_points(importing.EVALUATORS)
+
+
+def _find_builtin(name: str) -> RegistryEntry | None:
+    """Return a built-in evaluator without loading all others, which takes longer than most runs."""
+    evaluator = getattr(builtin_evaluators, name) if name in builtin_evaluators.__all__ else None
+    info = get_info(evaluator)
+    return None if info is None or info.name != name else RegistryEntry(info, evaluator)
 
 
 def _has_option(registered: RegistryEntry, option: str) -> bool:

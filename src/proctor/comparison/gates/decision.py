@@ -329,7 +329,8 @@ def decide(
     config.validate()
     if not pairs and not config.fail_under:
         raise ConfigError("nothing to check", where="gate", fix="name a baseline, or --fail-under")
-    pairs = [unpair_sides(a, b) if config.unpaired else mark_different_samples(a, b) for a, b in pairs]
+    pairs = [mark_different_samples(a, b, accept_changes=config.accept_changes) for a, b in pairs]
+    pairs = [unpair_sides(a, b) for a, b in pairs] if config.unpaired else pairs
     pairs = [request_metrics(a, b, config.metrics) for a, b in pairs]
     comparisons = compare_all(pairs, better=config.better, accept_changes=config.accept_changes) if pairs else []
     for (a, b), comparison in zip(pairs, comparisons, strict=True):

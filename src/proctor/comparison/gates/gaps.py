@@ -266,7 +266,9 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side, *, ac
     the other side decide nothing.
     """
     if comparison.biased:
-        sentence = f"{check.sentence}; but {comparison.biased}: run all samples"
+        is_key_change = bool(run.changed_expected)
+        advice = "make a new baseline, or add --accept-changes" if is_key_change else "run all samples"
+        sentence = f"{check.sentence}; but {comparison.biased}: {advice}"
         return msgspec.structs.replace(check, verdict="inconclusive", sentence=sentence, more_samples=None)
     if not comparison.samples and not comparison.unpaired:
         same = "the same in both" if comparison.other_content else "in both"

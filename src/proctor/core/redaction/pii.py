@@ -103,9 +103,14 @@ _ISSUERS = (
     ((14, 16, 19), "300000-305999 309500-309599 360000-369999 380000-399999"),
     ((12, 13, 16, 19), "501800-501899 502000-502099 503800-503899 589300-589399 630400-630499 675900-676399"),
 )
+_SHORTEST_UNNAMED_CARD = 14
 _CARD = re.compile(
-    _FIRST + r"(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{14,19})"
+    _FIRST + r"(?:\d{4}([ -])\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([ -])\d{6}\2\d{4,5}|\d{12,19})"
     r"(?![\w/=]|[.,-]\d)"
+)
+# After these words, the check digit is enough: issuers use ranges and lengths that are not listed.
+_CARD_NAME = re.compile(
+    r"\b(?:card|cc|visa|mastercard|amex)s?\b[^\w\n]{0,3}(?:(?:no|nr|number|is)\b[^\w\n]{0,3}){0,2}\Z", re.I
 )
 # Words before a number that is neither a card number nor a phone number.
 OTHER_NUMBER = re.compile(
@@ -116,7 +121,7 @@ OTHER_NUMBER = re.compile(
     re.IGNORECASE,
 )
 
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
+_IBAN = re.compile(r"(?<![A-Za-z0-9])(?:[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}|[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30})")
 _COUNTRIES = (
     "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 "
     "DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 "
@@ -195,22 +200,25 @@ _NATIONAL_NUMBERS = (
 def find_cards(text: str) -> Iterator[Finding]:
     """Find payment cards by issuer, length and check digit."""
     for match in _CARD.finditer(text):
-        digits = _strip_separators(match[0])
-        if not (_has_issuer(digits) and luhn(digits)) or len(set(digits)) == 1:
+        digits, around = _strip_separators(match[0]), get_context(text, match.start())
+        if not luhn(digits) or len(set(digits)) == 1:
             continue
-        if match[0].isdigit() and OTHER_NUMBER.search(get_context(text, match.start())):
-            continue
+        if not _CARD_NAME.search(around):
+            is_short = len(digits) < _SHORTEST_UNNAMED_CARD
+            if is_short or not _has_issuer(digits) or (match[0].isdigit() and OTHER_NUMBER.search(around)):
+                continue
         yield make_finding("card", text, match.start(), match.end())
 
 
 def find_accounts(text: str) -> Iterator[Finding]:
     """Find IBANs by country, length and checksum."""
     for match in _IBAN.finditer(text):
-        length = _IBAN_LENGTHS.get(match[0][:2])
-        end = length and _find_end(match[0], length)
+        account = match[0].upper()
+        length = _IBAN_LENGTHS.get(account[:2])
+        end = length and _find_end(account, length)
         if not end or text[match.start() + end : match.start() + end + 1].isalnum():
             continue
-        if mod_97(match[0][:end].replace(" ", "")):
+        if mod_97(account[:end].replace(" ", "")):
             yield make_finding("iban", text, match.start(), match.start() + end)
 
 
@@ -249,16 +257,20 @@ def _find_end(spaced_text: str, length: int) -> int:
 
 
 _FIRST_IN_PHONE = r"(?<![\w.+/=:@-])(?<!\d[ ,])"
-_LAST_IN_PHONE = r"(?![\w=@]|[.,:/-]\d| \d{2})"
-_INTERNATIONAL = re.compile(r"(?<![\w+])(?:\+|00)[ ]?[1-9](?:[ ./()-]{0,2}\d){6,14}(?!\d|[.-]\d)")
+_EXTENSION = r"(?:[ ,]{0,2}(?:x|ext\.?)[ ]?\d{1,6})?"
+_LAST_IN_PHONE = _EXTENSION + r"(?![\w=@]|[.,:/-]\d| \d{2})"
+_INTERNATIONAL = re.compile(r"(?<![\w+])(?:\+|00)[ ]?[1-9](?:[ ./()-]{0,2}\d){6,14}" + _EXTENSION + r"(?!\d|[.-]\d)")
 _ANY = re.compile(_FIRST_IN_PHONE + r"\(?\d(?:[ ./()-]{0,2}\d){6,14}" + _LAST_IN_PHONE)
 _NAME = re.compile(
-    r"\b(?:(?:phone|telephone|tel|mobile|cell|cellphone|fax|whatsapp|hotline|sms|telefon|handy"
-    r"|téléphone|teléfono|móvil|cellulare|telefono|ph)\b[^\n\d]{0,24}"
+    r"\b(?:(?:phone|telephone|tel|desk|mobile|cell|cellphone|fax|whatsapp|hotline|sms|telefon|handy"
+    r"|téléphone|teléfono|móvil|cellulare|telefono|ph)\b[^\n\d]{0,24}\n?"
     r"|(?:call|ring|text|dial|contact)(?: (?:me|us|him|her|them|my|our|the|office|number|now|today"
-    r"|back|at|on|is)){0,5}[ :]{1,3})\Z",
+    r"|back|at|on|is)){0,5}[ :]{1,3}"
+    r"|(?:messages?|answering|reach(?:ed|able)?|registered)(?: (?:me|us|him|her|them|to|at|on|from|under"
+    r"|number)){0,3}[ :]{1,3})\Z",
     re.IGNORECASE,
 )
+_NAME_AFTER = re.compile(r"[ -]{1,2}(?:office|fax|mobile|desk|cell)\b", re.IGNORECASE)
 
 # Lengths of a country's numbers after its calling code; other countries use `_USUAL_LENGTH`.
 _CALLING_CODES = (
@@ -301,12 +313,13 @@ def find_phones(text: str) -> Iterator[Finding]:
     """Find phone numbers: international and national formats, and digits after a word like "call"."""
     for match in _INTERNATIONAL.finditer(text):
         # The zero in +44 (0)20 is only dialed inside the country.
-        if _is_assigned_phone(re.sub(r"\(0\)|\D", "", match[0]).removeprefix("00")):
+        if _is_assigned_phone(re.sub(r"\(0\)|[ ,]*[xe].*|\D", "", match[0]).removeprefix("00")):
             yield make_finding("phone", text, match.start(), match.end(), keep=2)
     for pattern, needs_name in ((_NATIONAL, False), (_ANY, True)):
         for match in pattern.finditer(text):
             around = get_context(text, match.start())
-            if needs_name and (not _NAME.search(around) or _DATE.fullmatch(match[0])):
+            is_named = _NAME.search(around) or _NAME_AFTER.match(text, match.end())
+            if needs_name and (not is_named or _DATE.fullmatch(match[0])):
                 continue
             if not OTHER_NUMBER.search(around):
                 yield make_finding("phone", text, match.start(), match.end())
@@ -332,6 +345,31 @@ _EMAIL = re.compile(
     r"@(?P<host>(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}(?P<top>[^\W\d_]{2,24}|xn--[a-z0-9-]{2,59}))"
     r"(?![\w@]|-\w|\.\w)"
 )
+# Spelled out against robots: "ann dot lee at mail dot com", "ann[at]mail[dot]com". A plain "at" needs a plain "dot", a
+# usual top-level domain, and before it no word of a sentence ("look at shop dot com").
+_DOT = r"(?:[ ]?[\[({<][ ]?(?:dot|\.)[ ]?[\])}>][ ]?|[ ]dot[ ]|[ ]?\.[ ]?)"
+_TOP = r"(?:com|net|org|edu|gov|info|io|co|uk|de|fr|es|it|nl|eu|us|ca|au|in|ch|at|biz|dev|app|ai|me)"
+_SPELLED_EMAIL = re.compile(
+    rf"(?<![\w.+@-])(?P<name>[\w+-]{{1,40}}(?:(?:{_DOT}|[ ](?:underscore|dash|minus|hyphen)[ ])[\w+-]{{1,40}}){{0,3}})"
+    rf"(?:[ ]?[\[({{<][ ]?(?:at|@)[ ]?[\])}}>][ ]?|[ ](?P<plain>at|AT)[ ]|[ ]@[ ])"
+    rf"(?P<host>[a-z0-9-]{{1,40}}(?:{_DOT}[a-z0-9-]{{2,40}}){{0,2}}?)(?P<dot>{_DOT}){_TOP}(?![\w@]|-\w)",
+    re.IGNORECASE,
+)
+_SENTENCE_WORD = re.compile(
+    r"(?:me|us|it|you|him|her|them|look|looks?ing|available|found|here|there|is|are|was|be|buy|bought|shop|order|ordered|visit"
+    r"|more|page|site|website|online|only|and|or|out|up|in|work|works|working|worked|job|read|see|seen|posted|hosted|live|start"
+    r"|team|people|everyone|engineer|office|located|sold|sign|signed|not|now|today|free|begin|details?|info|information)",
+    re.IGNORECASE,
+)
+# Domains that nobody can own (RFC 2606, RFC 6761).
+_RESERVED_DOMAIN = re.compile(
+    r"(?:[\w-]+\.)*(?:example\.(?:com|net|org)|example|test|invalid|localhost)", re.IGNORECASE
+)
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+    0x3002: ord("."),
+    0xFE52: ord("."),
+    0xFE6B: ord("@"),
+}
 _FILE_ENDING = re.compile(r"png|jpe?g|gif|svg|webp|css|js|json|html|map|ico|pdf", re.IGNORECASE)
 _AUTHORITY = re.compile(r"://[^\s/@]*\Z")
 _V4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)(?P<net>/\d{1,2}(?!\d))?")
@@ -342,17 +380,30 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\b(?:ip|address|host|server|client|login|connect\w*|ping|peer)\b", re.I)
+_V6_COLONS = 7
 _V6_IN_USE = tuple(map(ipaddress.IPv6Network, ("2000::/3", "fc00::/7", "fe80::/10")))
 
 
-def find_pii(text: str, kinds: Iterable[str] | None = None) -> list[Finding]:
-    """Find personal data in a text, in order, with masked excerpts; `kinds` limits the search."""
+def find_pii(text: str, kinds: Iterable[str] | None = None, *, reserved_domains: bool = True) -> list[Finding]:
+    """Find personal data in a text, in order, with masked excerpts; `kinds` limits the search.
+
+    Without `reserved_domains`, addresses such as ann@example.com, which nobody can own, are left out.
+    """
     names = FINDERS if kinds is None else kinds
-    return drop_overlaps(item for name in names for item in FINDERS[name](text))
+    # Full-width characters are replaced one by one, so the positions stay.
+    text = text if text.isascii() else text.translate(_FULL_WIDTH)
+    findings = drop_overlaps(item for name in names for item in FINDERS[name](text))
+    return findings if reserved_domains else [item for item in findings if not _is_reserved(item, text)]
+
+
+def _is_reserved(finding: Finding, text: str) -> bool:
+    host = re.split(r"@|\bat\b", text[finding.start : finding.end], flags=re.IGNORECASE)[-1]
+    plain = re.sub(r"[\s\[\](){}<>]", "", re.sub(r"\bdot\b", ".", host, flags=re.IGNORECASE))
+    return finding.kind == "email" and _RESERVED_DOMAIN.fullmatch(plain) is not None
 
 
 def find_emails(text: str) -> Iterator[Finding]:
-    """Find e-mail addresses, except file names, "your_name@…" and passwords before a host."""
+    """Find e-mail addresses, also spelled out, except file names, "your_name@…" and passwords before a host."""
     for match in _EMAIL.finditer(text):
         name = match["name"]
         if ".." in name or name.lower().startswith("your") or _FILE_ENDING.fullmatch(match["top"]):
@@ -360,6 +411,12 @@ def find_emails(text: str) -> Iterator[Finding]:
         is_git_remote = name == "git" and text[match.end() : match.end() + 1] == ":"
         if not is_git_remote and not _AUTHORITY.search(text[max(0, match.start() - 80) : match.start()]):
             yield make_finding("email", text, match.start(), match.end())
+    for match in _SPELLED_EMAIL.finditer(text):
+        last_word = re.split(r"\W+", match["name"])[-1]
+        is_sentence = match["plain"] and ("dot" not in match[0].lower() or _SENTENCE_WORD.fullmatch(last_word))
+        if not is_sentence and not last_word.lower().startswith("your"):
+            start = match.start() + (len(match["name"]) - len(match["name"].lstrip("-+")))
+            yield make_finding("email", text, start, match.end())
 
 
 def find_addresses(text: str) -> Iterator[Finding]:
@@ -379,7 +436,8 @@ def find_addresses(text: str) -> Iterator[Finding]:
             address_v6 = ipaddress.IPv6Address(match[0])
         except ValueError:
             continue
-        if any(address_v6 in net for net in _V6_IN_USE) and any(map(str.isdigit, match[0])):
+        is_named = _ADDRESS.search(get_context(text, match.start())) and match[0].count(":") == _V6_COLONS
+        if (is_named or any(address_v6 in net for net in _V6_IN_USE)) and any(map(str.isdigit, match[0])):
             yield make_finding("ip_address", text, match.start(), match.end())
 
 

@@ -95,6 +95,17 @@ def holm(probabilities: Sequence[float], level: float = 0.05) -> list[AdjustedP]
     return [AdjustedP(p, p <= level) for p in adjusted]
 
 
+def benjamini_hochberg(probabilities: Sequence[float], level: float = 0.05) -> list[AdjustedP]:
+    """Adjust p-values by Benjamini and Hochberg's method (false discovery rate); the order is preserved."""
+    order, m = _ascending_order(probabilities, level), len(probabilities)
+    adjusted, lowest = [0.0] * m, 1.0
+    for rank in range(m, 0, -1):
+        i = order[rank - 1]
+        lowest = min(lowest, probabilities[i] * m / rank)
+        adjusted[i] = lowest
+    return [AdjustedP(p, p <= level) for p in adjusted]
+
+
 def _ascending_order(probabilities: Sequence[float], level: float) -> list[int]:
     if not 0 < level < 1:
         raise ValueError(f"a level must be between 0 and 1, got {level!r}")

@@ -1,9 +1,4 @@
-"""Reliability: pass@k and pass^k, judge calibration, and variance components.
-
-Var(mean) = (between + within / K + judge / (K J)) / n for n samples, K epochs and J judgings (Miller 2024, arXiv
-2411.00640). The components are moment estimates of a nested analysis of variance, unbiased even for unequal numbers of
-epochs; a negative estimate counts as 0.
-"""
+"""Reliability: pass@k and pass^k, and judge calibration."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
 from proctor.core.stats.differences import sample_moments
-from proctor.core.stats.distributions import log_incomplete_beta, normal_quantile, student_t_quantile
+from proctor.core.stats.distributions import normal_quantile, student_t_quantile
 from proctor.core.stats.intervals import Interval, clustered_mean_interval, clustered_standard_error, mean_interval
 
 PassRule = Literal["any", "all"]
@@ -144,108 +139,3 @@ def rogan_gladen(
     value = min(1.0, max(0.0, (rate - false_positives) / youden))
     interval = max(0.0, center - z * error), min(1.0, center + z * error)
     return CalibratedEstimate(value, error, interval, min(1.0, youden))
-
-
-class Anova(NamedTuple):
-    """A one-way analysis of variance: sums of squares, degrees of freedom, F and its p-value."""
-
-    between: float
-    within: float
-    df: tuple[int, int]
-    f: float
-    p: float
-
-
-class VarianceComponents(NamedTuple):
-    """The variance between samples, within samples (between epochs), and of the judge."""
-
-    between: float
-    within: float
-    judge: float = 0.0
-
-    def variance_of_mean(self, n: int, epochs: int = 1, judgings: int = 1) -> float:
-        """Return the variance of the mean of n samples with this many epochs and judgings of each."""
-        return (self.between + (self.within + self.judge / judgings) / epochs) / n
-
-    def best_epochs(self, sample_cost: float, epoch_cost: float, judgings: int = 1) -> int | None:
-        """Return the number of epochs per sample with the smallest variance for a given cost.
-
-        `sample_cost` is the cost of a new sample without its epochs, `epoch_cost` the cost of one epoch with its
-        judgings. Return 1 if new samples are free; None (no limit) if samples do not differ.
-        """
-        within = self.within + self.judge / judgings
-        if not within or not sample_cost:
-            return 1
-        if not self.between or not epoch_cost:
-            return None
-        ideal = math.sqrt(within / self.between * sample_cost / epoch_cost)
-        return min(
-            sorted({max(1, math.floor(ideal)), max(1, math.ceil(ideal))}),
-            key=lambda k: (sample_cost + k * epoch_cost) * self.variance_of_mean(1, k, judgings),
-        )
-
-
-def split_variance(samples: Iterable[Sequence[float]]) -> VarianceComponents | None:
-    """Split the variance into between and within samples; each row has the epochs of one sample.
-
-    Return None for fewer than two samples, or if no sample has two epochs.
-    """
-    rows = [row for row in samples if row]
-    within = _pooled_variance(rows)
-    if within is None or len(rows) < 2:
-        return None
-    return VarianceComponents(_between_variance(rows, [within / len(row) for row in rows]), within)
-
-
-def split_judged_variance(samples: Iterable[Iterable[Sequence[float]]]) -> VarianceComponents | None:
-    """Split the variance into samples, epochs and judge; samples have epochs, epochs have judgings.
-
-    Return None for fewer than two samples, if no sample has two epochs, or if no epoch is judged twice.
-    """
-    rows = [[epoch for epoch in sample if epoch] for sample in samples]
-    rows = [row for row in rows if row]
-    judge = _pooled_variance([epoch for row in rows for epoch in row])
-    means = [[mean(epoch) or 0.0 for epoch in row] for row in rows]
-    epoch_variance = _pooled_variance(means)
-    if judge is None or epoch_variance is None or len(rows) < 2:
-        return None
-    # The judge contributes 1 / judgings, averaged, to the variance between a sample's epochs.
-    shares = [mean([1 / len(epoch) for epoch in row]) or 0.0 for row in rows]
-    dfs = [len(row) - 1 for row in rows]
-    judge_share = sum(share * df for share, df in zip(shares, dfs, strict=True)) / sum(dfs)
-    within = max(0.0, epoch_variance - judge * judge_share)
-    noise = [(within + judge * share) / len(row) for row, share in zip(rows, shares, strict=True)]
-    return VarianceComponents(_between_variance(means, noise), within, judge)
-
-
-def anova(groups: Sequence[Sequence[float]]) -> Anova | None:
-    """Test with a one-way F test whether the means of groups differ.
-
-    Return None for fewer than two groups, or without variance within them.
-    """
-    rows = [row for row in groups if row]
-    values = [value for row in rows for value in row]
-    center, within = mean(values), _pooled_variance(rows)
-    if center is None or len(rows) < 2 or not within:
-        return None
-    df = len(rows) - 1, len(values) - len(rows)
-    # Means of deviations preserve the digits in which large numbers differ.
-    deviations = [math.fsum(value - center for value in row) / len(row) for row in rows]
-    between = math.fsum(len(row) * d * d for row, d in zip(rows, deviations, strict=True))
-    f = between / df[0] / within
-    log_odds = math.log(df[1]) - math.log(df[0]) - math.log(f) if f else 0.0
-    p = math.exp(log_incomplete_beta(log_odds, df[1] / 2, df[0] / 2)) if f else 1.0
-    return Anova(between, within * df[1], df, f, p)
-
-
-def _pooled_variance(rows: Sequence[Sequence[float]]) -> float | None:
-    """Return the pooled variance within rows; None if no row has two values."""
-    variances = [(moments[1], len(row) - 1) for row in rows if (moments := mean_and_variance(row))]
-    total_df = sum(df for _, df in variances)
-    return math.fsum(variance * df for variance, df in variances) / total_df if total_df else None
-
-
-def _between_variance(rows: Sequence[Sequence[float]], noise: Sequence[float]) -> float:
-    """Return the variance of the row means minus the variance that noise adds to them."""
-    moments = mean_and_variance([mean(row) or 0.0 for row in rows])
-    return max(0.0, (moments or (0.0, 0.0))[1] - (mean(noise) or 0.0))

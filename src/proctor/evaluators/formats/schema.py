@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,8 @@ _META_SCHEMAS = {
     "2019-09": "https://json-schema.org/draft/2019-09/schema",
     "2020-12": "https://json-schema.org/draft/2020-12/schema",
 }
+# Formats that drafts before 2019-09 do not define, although their schemas use them.
+_NEWER_FORMATS = ("uuid", "duration")
 _ADDRESS = re.compile(r"(?!\w:[\\/])[\w./\\-]+:[A-Za-z_][\w.]*")
 # Replaces the value in the validator's messages, because it may be very long.
 _MASK = "\x00"
@@ -68,12 +71,13 @@ def compile_schema(
     schema: dict[str, Any] | bool,
     *,
     draft: str | None = None,
-    formats: bool = False,
+    formats: bool = True,
     referenced_schemas: Mapping[str, Any] | None = None,
 ) -> Validator:
     """Return a validator, or an error that explains the problem with the schema; nothing is downloaded.
 
-    `referenced_schemas` contains the targets of `$ref` by address.
+    `referenced_schemas` contains the targets of `$ref` by address. With `formats`, "format" is validated in every
+    draft; without it, the meta-schema decides.
     """
     import jsonschema_rs
 
@@ -91,6 +95,8 @@ def compile_schema(
         return jsonschema_rs.validator_for(
             schema,
             validate_formats=formats or formats_by_draft,
+            formats={name: _load_newer_format(name).is_valid for name in _NEWER_FORMATS} if formats else None,
+            email_options=jsonschema_rs.EmailOptions(allow_display_text=False),
             retriever=_reject_download,
             registry=registry,
             mask=_MASK,
@@ -103,6 +109,13 @@ def compile_schema(
         raise EvaluatorError(f"the JSON Schema is invalid: {what}", where=WHERE, fix=fix) from None
     except (jsonschema_rs.ReferencingError, ValueError) as error:
         raise EvaluatorError(f"the JSON Schema is invalid: {error}", where=WHERE) from None
+
+
+@functools.cache
+def _load_newer_format(name: str) -> Validator:
+    import jsonschema_rs
+
+    return jsonschema_rs.validator_for({"$schema": _META_SCHEMAS["2020-12"], "format": name}, validate_formats=True)
 
 
 def find_schema_errors(validator: Validator, instance: Any) -> Iterator[dict[str, Any]]:

@@ -319,15 +319,53 @@ def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
 
 
 def find_assigned_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
-    """Return the numbers of two or more unknowns: "x = 3 and y = 4"."""
+    """Return the numbers of two or more unknowns or solutions: "x = 3 and y = 4", "x = 3 or x = 4"."""
     if "=" not in text:
         return []
     assigned = {
-        name[1]: number
+        (name[1], number.value): number
         for number in numbers
         if (name := _PHRASES["assignment"].search(text[max(0, number.start - 12) : number.start]))
+        and not _PHRASES["operator_after"].match(text, number.end)
     }
     return list(assigned.values()) if len(assigned) > 1 else []
+
+
+def find_choices(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
+    """Return the numbers that a text leaves open after an equals sign: "x = 3 or 4", "x = 3, 4"."""
+    joined = find_joined_numbers(text, number, numbers)
+    if not joined:
+        return ()
+    is_choice = _PHRASES["choice"].search(text, number.end, joined[0].start)
+    return joined if is_choice or not re.search(r"\w", text[joined[-1].end :]) else ()
+
+
+def find_bracketed_words(text: str, number: ParsedNumber) -> list[ParsedNumber]:
+    """Return a number in words beside the same number in digits: "five (5)", "5 (five)"."""
+    before, after = text[max(0, number.start - CONTEXT_LENGTH) : number.start], text[number.end :][:CONTEXT_LENGTH]
+    words = [word for word in parse_word_numbers(before) if re.fullmatch(r"[\s*_]*\([\s*_$€£]*", before[word.end :])]
+    bracket = re.match(r"[\s*_]*\(([a-zA-Z\s-]{3,50})\)", after)
+    word = parse_leading_word_number(bracket[1]) if bracket else None
+    return [*words, word] if bracket and word and word.end == len(bracket[1]) else words
+
+
+def find_equal_amounts(text: str, numbers: Sequence[ParsedNumber], index: int) -> list[ParsedNumber]:
+    """Return the same amount in another unit: the 5 of "5 km = 3.1 miles"."""
+    if not index:
+        return []
+    first, second = numbers[index - 1], numbers[index]
+    between = _PHRASES["unit_equation"].fullmatch(text[first.end : second.start])
+    after = _PHRASES["unit_after"].match(text, second.end)
+    if between is None or (index > 1 and _find_operator(text, numbers[index - 2], first)):
+        return []
+    units = [_get_currency(first) or between["unit"], _get_currency(second) or (after and after[1])]
+    large, small = (_normalize_unit(unit.strip()) if unit else "" for unit in units)
+    return [first] if large and small and large != small else []
+
+
+def _get_currency(number: ParsedNumber) -> str:
+    currency = re.match(r"[-+]?([$€£¥₹])", number.text)
+    return currency[1] if currency else ""
 
 
 def blank_step_labels(text: str, *, is_list: bool = True) -> str:
@@ -336,8 +374,14 @@ def blank_step_labels(text: str, *, is_list: bool = True) -> str:
     A list starts with 0 or 1 and counts up. `is_list` is True if the text starts on a new line, where a list may start.
     """
     expected = {0, 1}
+    has_options, content = len(_PHRASES["option_label"].findall(text)) > 1, text.strip(" \t\n*_.$")
 
     def blank(match: re.Match[str]) -> str:
+        # A dash after "The answer is" is no bullet, "[5]" alone no reference, and "a) 3, b) 4" are two answers.
+        is_dash = match.start() == 0 and not is_list and match[0].strip() == "-"
+        is_alone = match[0].startswith("[") and match[0] == content
+        if is_dash or is_alone or (has_options and _PHRASES["option_label"].match(match[0])):
+            return match[0]
         label = _PHRASES["list_number"].fullmatch(match[0])
         if label is not None:
             number = int(label[1])

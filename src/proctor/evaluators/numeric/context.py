@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from typing import Any, NamedTuple
 
 from proctor.evaluators.data_files import load_data, load_patterns
 from proctor.evaluators.language import explain_foreign, is_english_word, load_english_only_words, load_function_words
 from proctor.evaluators.numeric.other_languages import follows_range_word
-from proctor.evaluators.numeric.parse import ParsedNumber
+from proctor.evaluators.numeric.parse import Category, ParsedNumber, parse_word_numbers
+from proctor.evaluators.score_conversion import preview
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 # The start of a text shows its language.
@@ -31,6 +33,12 @@ _ADJECTIVE = re.compile(r"\s[a-z]{4,}\s[a-z]{3,}s\b")
 # Kilograms, or thousands.
 _KILO = re.compile(r"\s?kilos?\b", re.IGNORECASE)
 _ENGLISH_SCALE = re.compile(r"(?i)[^\W\d_]*illions?\b")
+# The patterns of words and signs that make a number a part of an expression, a function or a statement about it.
+_TERMS_BEFORE = ("term_before", "function_before", "tex_before", "dash_before", "relation_before")
+_TERMS_AFTER = ("term_after", "ordinal_after", "tex_after")
+# Mathematical and raised signs that leave a number as it is, and other signs that change it.
+_KNOWN_SIGNS = "≈≃≅≡∼→←↔↑↓⇒⇔⟶⟹⟺↦∴∵ªº™℠"
+_CHANGING_SIGNS = "‰‱⌊⌈⌋⌉‖"
 
 
 class _Words(NamedTuple):
@@ -77,7 +85,13 @@ def _load_words() -> _Words:
 
 def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     """Return the number as the words beside it make it: a bound, a percentage, unclear, or unchanged."""
-    if number.category != "number" or not (number.before or number.after or _WORD.search(number.text)):
+    if number.category == "date" and re.match(r"\d+[-/.]\d", number.text):
+        return number._replace(category="expression", doubt=f"the answer is a date: {number.text}")
+    if number.category != "number":
+        return number
+    if _is_factorial(number):
+        return number._replace(category="expression", doubt=f"{number.text} may be a factorial or an exclamation")
+    if not (number.before or number.after or _WORD.search(number.text)):
         return number
     if _KILO.match(number.after):
         number = number._replace(alternatives=(*number.alternatives, number.value * 1000))
@@ -87,9 +101,66 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         number.after
     ):
         return number._replace(category="bound")
-    if _PHRASES["term_before"].search(number.before) or _PHRASES["term_after"].match(number.after):
-        return number._replace(category="expression")
+    if doubt := _find_term(number) or _find_unread_sign(number):
+        return number._replace(category="expression", doubt=doubt)
+    variable = _PHRASES["variable_before"].search(number.before) or _PHRASES["variable_after"].match(number.after)
+    if variable:
+        # "3 + √2" is a number that is not computed; "3 + x" and "3 + 4i" are no real numbers.
+        category: Category = "expression" if _PHRASES["constant"].search(variable[0]) else "calculation"
+        is_after = variable.string is number.after
+        excerpt = f"{number.text}{variable[0]}" if is_after else f"{variable[0].lstrip()}{number.text}"
+        return number._replace(category=category, text=excerpt)
     return _check_words(number, text)
+
+
+def _is_factorial(number: ParsedNumber) -> bool:
+    """Return whether an exclamation mark after a number may be a factorial: "5!", but not "It's 5!"."""
+    if not number.text.endswith("!"):
+        return False
+    return not _WORD.search(number.before) or number.before.rstrip().endswith("=")
+
+
+def _find_term(number: ParsedNumber) -> str:
+    """Return why a number is only a part of the answer: "sin(42)", "42 + 3i", "the 42nd prime"; "" if it is not."""
+    before = next(filter(None, (_PHRASES[name].search(number.before) for name in _TERMS_BEFORE)), None)
+    after = next(filter(None, (_PHRASES[name].match(number.after) for name in _TERMS_AFTER)), None)
+    if _PHRASES["ordinal_word"].search(number.text):
+        after = after or _PHRASES["noun_after"].match(number.after)
+    # A row of a table has more than two bars.
+    is_between_bars = re.fullmatch(r"[^|]*\|\s?", number.before) and re.fullmatch(r"\s?\|[^|]*", number.after)
+    if number.value < 0 and is_between_bars:
+        return f"the answer is an absolute value: |{number.text}|"
+    if before is None and after is None:
+        return ""
+    excerpt = f"{before[0].lstrip() if before else ''}{number.text}{after[0] if after else ''}"
+    return f"{number.text} is only a part of the answer: {preview(excerpt)}"
+
+
+def _find_unread_sign(number: ParsedNumber) -> str:
+    """Return why a sign beside a number may change it: "±42", "42‰", "42₁₆"; "" if every sign is known."""
+    before = number.before.rstrip(" *_$€£(\"'“")[-1:]
+    after = number.after.lstrip(" *")[:1]
+    if before and ((_is_unread(before) and unicodedata.category(before) != "No") or _is_small(before, "<sub>")):
+        return f"the sign {before} before {number.text} may change it"
+    if after and _is_unread(after):
+        return f"the sign {after} after {number.text} may change it"
+    return ""
+
+
+def _is_unread(sign: str) -> bool:
+    if sign.isascii() or sign in _KNOWN_SIGNS:
+        return False
+    category = unicodedata.category(sign)
+    return (
+        sign in _CHANGING_SIGNS
+        or category in ("Sm", "No", "Me", "Mn")
+        or _is_small(sign, "<sub>")
+        or _is_small(sign, "<super>")
+    )
+
+
+def _is_small(sign: str, kind: str) -> bool:
+    return unicodedata.decomposition(sign).startswith(kind)
 
 
 def _check_words(number: ParsedNumber, text: str) -> ParsedNumber:
@@ -102,17 +173,24 @@ def _check_words(number: ParsedNumber, text: str) -> ParsedNumber:
         return number
     is_bound = _is_foreign_bound(number)
     before, after = _find_word_before(number.before), _find_word_after(number.after)
+    # "forty-two (42)": other numbers in words are rivals.
+    if before and number.before.endswith("(") and next(parse_word_numbers(before), None):
+        before = None
+    if after and re.match(r"\s*\(", number.after) and next(parse_word_numbers(after), None):
+        after = None
     unknown = [word for word in (before, after) if word and word.lower() not in load_english_only_words()]
     if not (unknown or scale or is_bound):
         return number
     if _is_english(text):
         is_unclear = before is not None and _may_change_english(before, number.before, is_bound=is_bound)
-        return number._replace(category="unclear") if is_unclear else number
+        doubt = f"the word {preview(before)} before {number.text} may change it"
+        return number._replace(category="unclear", doubt=doubt) if is_unclear else number
     if is_bound:
         return number._replace(category="bound")
     is_foreign = bool(explain_foreign(text[:_MAX_CHARACTERS]))
     if unknown and (is_foreign or not _are_harmless(before, after, number.after, text)):
-        return number._replace(category="unclear")
+        doubt = f"the text is not clearly English, and {' or '.join(map(preview, unknown))} may change {number.text}"
+        return number._replace(category="unclear", doubt=doubt)
     return _apply_long_scale(number, scale[0].lower(), text, is_foreign=is_foreign) if scale else number
 
 
@@ -194,7 +272,7 @@ def _may_be_english(text: str) -> bool:
     has_function_word = any(word.lower() in load_function_words() for word in words)
     if has_function_word and len(words) > _FEW_WORDS and len(unknown) <= _MAX_UNKNOWN * len(words):
         return True
-    if any(not word.istitle() for word in unknown):
+    if any(not (word.istitle() or word.isupper()) for word in unknown):
         return False
     return not unknown or sum(word.islower() and len(word) > 3 and word not in unknown for word in words) > 1
 
@@ -210,5 +288,6 @@ def _apply_long_scale(number: ParsedNumber, scale: str, text: str, *, is_foreign
         return number
     if not is_foreign:
         is_unclear = scale.endswith("s") or not all(map(_is_known, _find_words(text)))
-        return number._replace(category="unclear") if is_unclear else number
+        doubt = f"the text is not clearly English, and {scale!r} has two meanings"
+        return number._replace(category="unclear", doubt=doubt) if is_unclear else number
     return number._replace(value=number.value * factor, alternatives=())

@@ -41,7 +41,10 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
     A number after a correction ("Wait, it should be 43") replaces the earlier number; a number that its clause denies
     ("42 is wrong") is not an answer.
     """
-    original, text = text, simplify_notation(remove_struck_text(text))
+    thinking_end = max(_PHRASES["thinking_end"].finditer(text), key=lambda match: match.start(), default=None)
+    if thinking_end and re.search(r"\w", text[thinking_end.end() :]):
+        text = text[thinking_end.end() :]
+    original, text = text, simplify_notation(remove_struck_text(text), decimal)
     if "<<" in text:
         text = _PHRASES["calculator_note"].sub("", text)
     answer = _apply_correction(text, _find_stated_answer(text, decimal), decimal)
@@ -200,6 +203,7 @@ def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]
     """Add the values that result from combining the answer with the number before or after it."""
     if answer.number is None:
         return answer
+    answer = answer._replace(rivals=(*answer.rivals, *ambiguity.find_bracketed_words(text, answer.number)))
     if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
         return answer._replace(number=terms[0], rivals=(*answer.rivals, *terms[1:]))
     index = ambiguity.find_index(numbers, answer.number)
@@ -207,10 +211,11 @@ def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]
         return answer
     neighbors = numbers[max(0, index - 1) : index + 2]
     pairs = list(ambiguity.combine_neighbors(text, neighbors))
+    equal_amounts = ambiguity.find_equal_amounts(text, numbers, index)
     ranges = [(a, b) for a, b in pairwise(neighbors) if is_range(text, (a.start, a.end), (b.start, b.end))]
     return answer._replace(
         ranges=tuple(ranges),
-        rivals=(*answer.rivals, *(pair.result for pair in pairs if pair.is_rival)),
+        rivals=(*answer.rivals, *equal_amounts, *(pair.result for pair in pairs if pair.is_rival)),
         others=(*answer.others, *(pair.result for pair in pairs if not pair.is_rival)),
     )
 
@@ -351,7 +356,8 @@ def _choose_number(
             first = pick_after_equals(sentence, bold_numbers)
             return first, ambiguity.find_joined_numbers(sentence, first, bold_numbers)
     if "=" in sentence and not find_assigned_numbers(sentence, numbers):
-        return pick_after_equals(sentence, numbers), ()
+        best = pick_after_equals(sentence, numbers)
+        return best, ambiguity.find_choices(sentence, best, numbers)
     claimed = _drop_reasons(sentence, numbers)
     if all(number.value == claimed[0].value for number in claimed):
         return claimed[-1], ()

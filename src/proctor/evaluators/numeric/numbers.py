@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +41,21 @@ def numeric_answer(
     The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else of a JSON key
     "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is
     the answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only
-    number. It ignores step labels, questions and courtesies ("I hope this answer helps"). A marked number always
-    decides. The score is skipped if the output gives several numbers without saying which one is the answer (a
-    range, a choice, a bound, two boxes, two sentences) and one of them is expected; if the expected number is
-    inside a range; if the output rejects its number ("42 is wrong", "ce n'est pas 42", ~~42~~, "42 ✗"), only asks
-    about it or assumes it ("if x were 42"); if it refuses; and if it is the message of a failed request. A
-    correction ("Wait, it should be 43") replaces the number before it.
+    number. It ignores thinking before </think>, step labels, references ("section 4"), questions and courtesies ("I hope
+    this answer helps"). A marked number always decides. The score is skipped if the output gives several numbers
+    without saying which one is the answer (a range, a choice, "x = 3 or x = 4", "5 km = 3.1 miles", two boxes, two
+    sentences) and one of them is expected; if the expected number is inside a range; if the number is a bound or only
+    a part of the answer ("sin(42)", "the 42nd prime", a date) or stands beside a sign that may change it (±42, 42‰); if
+    the output rejects its number ("42 is wrong", "ce n'est pas 42", ~~42~~, "42 ✗"), only asks about it or assumes it
+    ("if x were 42"); if it refuses; and if it is the message of a failed request. A correction ("Wait, it should be
+    43", "Edit: 43") replaces the number before it. A mapping is read like its JSON.
 
     It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
     English number words ("three quarters", "two point five"); an output without digits in another language is skipped.
     Announcements and conclusions are read in English; minus, percent and bounds in many languages ("moins 5",
     "mindestens 42"). In a text that is not clearly English, a number beside an unknown word is skipped. A calculation
-    without a result ("2+2") is skipped if its value or one of its terms is expected. Percent signs do not count, but
+    without a result ("2+2", "3+4i", "3 + x") is skipped if its value or one of its terms is expected. Percent signs do not count, but
     if only one side has one, 12% also equals 0.12. The expected value is read in the same way; any number of a list
     matches. The difference may be `tolerance`, or with `relative` that fraction of the expected number; 0 compares
     exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
@@ -71,6 +74,8 @@ def numeric_answer(
     target = _read_expected(expected, decimal)
     if isinstance(target, Score):
         return target
+    if isinstance(output, Mapping):
+        output = json.dumps(output, ensure_ascii=False, default=lambda value: str(to_plain(value)))
     if not isinstance(output, str) and to_number(output) is None:
         return score_other_than_text(output, "numeric_answer")
     answer = _read_answer(output, decimal)
@@ -103,12 +108,10 @@ def _score_answer(
     decimal: Decimal,
 ) -> Score:
     """Pass or fail if all possible readings agree, else skip."""
-    if number.category == "unclear":
-        reason = f"the text is not clearly English, and the words beside {preview(number.text)} may change it"
+    if number.category in ("unclear", "bound", "expression"):
+        description = "a bound" if number.category == "bound" else "an expression and not a plain number"
+        reason = number.doubt or f"the answer is {description}: {preview(number.text)}"
         return Score.skipped(f"{reason}; {ADVICE}", details)
-    if number.category in ("bound", "expression"):
-        description = "a bound" if number.category == "bound" else "no plain number"
-        return Score.skipped(f"the answer is {description}: {preview(number.text)}", details)
     if number.category == "calculation" and (is_match(number) or any(map(is_match, answer.rivals))):
         reason = f"the answer is a calculation without its result: {preview(number.text)}"
         return Score.skipped(f"{reason}; {ADVICE}", details)
@@ -151,6 +154,15 @@ def _read_answer(value: Any, decimal: Decimal) -> Answer:
     return Answer(None if number is None else ParsedNumber(to_fraction(number), str(to_plain(value))))
 
 
+def _explain_missing_answer(text: str) -> str:
+    from proctor.evaluators.numeric.find_answer import explain_missing_answer
+
+    if reason := explain_missing_answer(text):
+        return reason
+    is_unknown = load_patterns("numeric", "words.yaml")["unknown"].search(text)
+    return "the output says that the answer is not known" if is_unknown else ""
+
+
 def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
     """Return the expected number, or an error if there is not exactly one."""
     answer = _read_answer(expected, decimal)
@@ -169,8 +181,12 @@ def _score_without_number(text: str, answer: Answer, target: ParsedNumber, detai
     """Fail, but skip if the text denies its numbers or may state the number in words."""
     if answer.missing_reason:
         return Score.skipped(f"{answer.missing_reason}; {ADVICE}", details)
+    # In words, zero and no answer are hard to tell apart.
+    if (answer.others or not target.value) and (reason := _explain_missing_answer(text)):
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     if any(other.value == target.value for other in answer.others):
-        return Score.skipped(f"the output has {target.text} only as a label; {ADVICE}", details)
+        reason = f"the only {target.text} in the output numbers a step, a reference or a name"
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     if problem := explain_foreign(text):
         return Score.skipped(f"there are no digits in {preview(text)}, and {problem}", details)
     if unknown := find_unknown_word(text):

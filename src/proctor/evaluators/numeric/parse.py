@@ -60,6 +60,12 @@ _PHRASE = re.compile(
     rf"|(?P<words>{_CARDINAL})\b)",
     re.IGNORECASE,
 )
+# A year in words: "nineteen eighty-four".
+_CENTURY = re.compile(
+    r"(eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|twenty)\s+"
+    rf"((?:ten|eleven|twelve|\w+teen|{_join_words(_TENS)})(?:[\s-]+{_DIGIT_WORD})?)\Z",
+    re.IGNORECASE,
+)
 # "half" is a number only as the complete answer; "a third person" contains no number.
 _LONE_PART = re.compile(rf"(?:an?\s+|one\s+)?(?P<part>{_PART})[\s.!*_\"']*\Z", re.IGNORECASE)
 _LONE_DECIMALS = re.compile(rf"point(?P<decimals>(?:\s+{_DIGIT_WORD})+)[\s.!*_\"']*\Z", re.IGNORECASE)
@@ -98,9 +104,13 @@ def _read_phrase(match: re.Match[str]) -> ParsedNumber | None:
     """Return the number of a phrase, or None if its words are several numbers ("two three")."""
     cardinal = match["whole"] or match["units"] or match["count"] or match["words"]
     value = Fraction(1) if cardinal is None else _read_cardinal(cardinal)
+    alternatives: tuple[Fraction, ...] = ()
+    if value is None and match["words"] and (century := _CENTURY.match(match["words"])):
+        # "nineteen eighty-four" may also be two numbers.
+        alternatives = tuple(filter(None, map(_read_cardinal, century.groups())))
+        value = alternatives[0] * 100 + alternatives[1] if len(alternatives) == 2 else None
     if value is None:
         return None
-    alternatives: tuple[Fraction, ...] = ()
     if match["whole"] is not None:
         numerator = _SMALL.get((match["and_count"] or "one").lower(), 1)
         value += Fraction(numerator, _get_denominator(match["and_part"] or match["and_parts"]))
@@ -184,7 +194,7 @@ _DATE = re.compile(
     r"|\b(?i:in|since|by|until|during|from|between|year)\s+(?P<year6>(?:1[5-9]|20)\d{2})"
     r"(?:\s*(?:and|to|-)\s*(?P<end>(?:1[5-9]|20)\d{2})|(?!\s*(?:and|to|-)\s*\d))\b(?![.,]\d|\s?[%°$€£])"
     rf"(?!\s+(?!{_AFTER_YEAR})[a-z])"
-    r"|(?<![\d/.-])(?P<year4>\d{4})-\d{2}-(?P<day4>\d{2})(?![\d-])"
+    r"|(?<![\d/.-])(?P<year4>\d{4})-\d{2}-(?P<day4>\d{2})(?:T\d[\d:.]{0,20}Z?)?(?![\d-])"
     r"|(?<![\d/.])(?P<day5>\d{1,2})(?P<mark>[/.])\d{1,2}(?P=mark)(?P<year5>(?:19|20)\d{2})(?![\d/])"
 )
 # A time, a ratio or a version: several numbers that do not form one number.
@@ -218,7 +228,7 @@ _UNKNOWN_VARIABLE = re.compile(r"[xyzni](?![\w'’-]|\s*\d)")
 _BOUND = re.compile(
     r"(?:\b(?:(?:more|less|fewer|greater|larger|smaller|higher|lower)\s+than(?:\s+or\s+equal\s+to)?"
     r"|at\s+(?:least|most)|over|under|above|below|up\s+to|no\s+(?:more|less|fewer)\s+than|almost"
-    r"|nearly|exceeds)|[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
+    r"|nearly|exceeds)|(?<!-)[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
     re.IGNORECASE,
 )
 # A quick test: without these characters nothing in `_BOUND` matches.
@@ -240,6 +250,7 @@ class ParsedNumber(NamedTuple):
     numbers from parts of dates, possible years ("in 1945"), bounds ("more than 5"), parts of expressions
     ("5π"), calculations without a result ("2 + 2") and numbers beside words that may change them.
     `before` and `after` are the characters around the number in its sentence; `is_assumed` is True in a condition.
+    `doubt` says why the number is no plain answer.
     """
 
     value: Fraction
@@ -252,6 +263,7 @@ class ParsedNumber(NamedTuple):
     before: str = ""
     after: str = ""
     is_assumed: bool = False
+    doubt: str = ""
 
 
 def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
@@ -260,8 +272,10 @@ def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
         return []
     numbers: list[ParsedNumber] = []
     if _SPECIAL_SIGN.search(text):
-        numbers = [*_find_dates(text), *_find_composites(text), *_find_prefixed(text)]
-        numbers.sort(key=lambda number: number.start)
+        matches = [*_find_dates(text), *_find_composites(text), *_find_prefixed(text)]
+        for special in sorted(matches, key=lambda number: number.start):
+            if not numbers or special.start >= numbers[-1].end:
+                numbers.append(special)
     starts = [number.start for number in numbers]
     bound_ends = [match.end() for match in _POSSIBLE_BOUND.finditer(text)]
     last_end = 0
@@ -471,8 +485,13 @@ def _apply_notation(value: Fraction, match: re.Match[str]) -> Fraction | None:
 _FRACTION_GLYPH = re.compile("[¼-¾⅓-⅞]")
 # The long s and the Kelvin sign match s and k in patterns that ignore case.
 _SIGNS = str.maketrans(
-    {"ſ": "s", "\u212a": "K", "−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%"}
+    {"ſ": "s", "\u212a": "K", "−": "-", "–": "-", "⁄": "/", "﹣": "-", "－": "-", "\u2011": "-", "％": "%", "٪": "%"}
 )
+# The Arabic signs between groups of three digits and before decimals.
+_ARABIC_GROUPS, _ARABIC_DECIMAL = "٬", "٫"
+# Emphasis in Markdown: __42__.
+_UNDERSCORES = re.compile(r"(?<!\w)(_{1,3})(?=[^\s_])([^_\n]{1,200})(?<=[^\s_])\1(?!\w)")
+_PLUS_MINUS = re.compile(r"\+\s?/\s?-|\bplus(?:\s+or\s+|[\s/-])minus\b|\\(?:pm|mp)(?![a-zA-Z])", re.IGNORECASE)
 _TEX_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}|(\d)\s*(\d))")
 _TEX_SPACING = re.compile(r"\{,\}|\\[,!;:]|(?<=\d)~(?=\d)")
 # Tags are irrelevant for numbers, except tags that mark the answer.
@@ -496,10 +515,13 @@ def remove_struck_text(text: str) -> str:
     return _STRUCK.sub(" ", text) if _STRUCK_SIGNS.search(text) else text
 
 
-def simplify_notation(text: str) -> str:
-    """Replace typographic and TeX notations of numbers with plain notations."""
+def simplify_notation(text: str, decimal: Decimal = ".") -> str:
+    """Replace typographic, Markdown and TeX notations of numbers with plain notations."""
     if not text.isascii():
-        text = text.translate(_SIGNS)
+        text = text.translate(_SIGNS).replace(_ARABIC_GROUPS, "'").replace(_ARABIC_DECIMAL, decimal)
+    text = _PLUS_MINUS.sub("±", text)
+    if "_" in text:
+        text = _UNDERSCORES.sub(lambda match: f"{'*' * len(match[1])}{match[2]}{'*' * len(match[1])}", text)
     if "\\" in text or "{" in text:
         text = _TEX_FRACTION.sub(_expand_fraction, text)
         text = _TEX_SPACING.sub(lambda match: "," if match[0] == "{,}" else "", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from proctor.core import imports as importing
@@ -72,7 +73,7 @@ def _create_shipped(name: str, options: PolicyOptions) -> Policy:
     judge, is_required = options.judge, options.refusal == "required"
     match name:
         case "pii":
-            return policy.create_search_policy(find_pii, "none found")
+            return policy.create_search_policy(partial(find_pii, reserved_domains=False), "none found")
         case "secrets":
             return policy.create_search_policy(find_secrets, "none found")
         case "refusal":

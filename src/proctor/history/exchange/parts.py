@@ -13,6 +13,7 @@ import msgspec
 
 from proctor.errors import UsageError
 from proctor.records import codec
+from proctor.records.label import HumanLabel
 from proctor.records.metric import MetricValue
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
@@ -46,13 +47,14 @@ class ResultPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     result: EvalResult
 
 
-class EndPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="end"):
-    """The end of a run: its number of results, and their metrics."""
+class EndPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="part", tag="end"):
+    """The end of a run: its number of results, their metrics, and the human labels, if there are any."""
 
     run_id: str
     results: int
     metrics: Mapping[str, MetricValue] = {}
     by_configuration: Mapping[str, Mapping[str, MetricValue]] = {}
+    labels: tuple[HumanLabel, ...] = ()
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -29,6 +29,7 @@ from proctor.history.exchange.parts import (
 )
 from proctor.ports import History
 from proctor.records import codec
+from proctor.records.label import HumanLabel
 from proctor.records.lossless import restore_result, tag_result
 from proctor.records.metric import MetricValue
 from proctor.records.run import RunMetadata
@@ -215,13 +216,16 @@ def _store(history: History, run: RunMetadata, parts: Iterator[LocatedPart], whe
             if isinstance(part, ResultPart):
                 importer.add(part.position, restore_result(part.result))
                 count += 1
-            elif isinstance(part, EndPart) and (part.metrics or part.by_configuration):
-                importer.finish(part.metrics, part.by_configuration)
+            elif isinstance(part, EndPart):
+                if part.metrics or part.by_configuration:
+                    importer.finish(part.metrics, part.by_configuration)
+                importer.add_labels(part.labels)
     return count
 
 
 def _compare(history: History, run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> int:
     stored = history.report(run.run_id)
+    labels: tuple[HumanLabel, ...] = ()
     difference = "its metadata" if codec.encode(stored.metadata) != codec.encode(run) else ""
     positions = sorted(position for position, *_ in history.finished_trials(run.run_id))
     results = zip(positions, history.results(run.run_id), strict=False)
@@ -234,7 +238,7 @@ def _compare(history: History, run: RunMetadata, parts: Iterator[LocatedPart], w
             if codec.encode(expected) != codec.encode((part.position, part.result)):
                 difference = difference or f"its result at position {part.position}"
         elif isinstance(part, EndPart):
-            tables = [part.metrics, part.by_configuration]
+            tables, labels = [part.metrics, part.by_configuration], part.labels
             if codec.encode(tables) != codec.encode([stored.metrics, stored.by_configuration]):
                 difference = difference or "its metrics"
     if difference or count != len(positions):
@@ -243,6 +247,7 @@ def _compare(history: History, run: RunMetadata, parts: Iterator[LocatedPart], w
             where=where,
             fix=f"to replace the stored run, delete it and import again: proctor delete {run.run_id}",
         )
+    history.add_labels(labels)
     return count
 
 
@@ -258,6 +263,8 @@ def _read_run(run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> Ite
                     f"with {_results(part.results)}",
                     where,
                 )
+            if any(label.run_id != run.run_id for label in part.labels):
+                raise damaged_file(f"a label does not belong to run {run.run_id}", where)
             if problem := tally.find_mismatch(part):
                 raise damaged_file(problem, where)
             yield part

@@ -42,7 +42,8 @@ def _read_run(history: History, run: RunMetadata, baselines: dict[str, str]) -> 
     report = history.report(run.run_id)
     positions = array("Q", sorted(position for position, *_ in history.finished_trials(run.run_id)))
     names = tuple(name for name, run_id in baselines.items() if run_id == run.run_id)
-    end = EndPart(run.run_id, len(positions), report.metrics, report.by_configuration)
+    labels = tuple(history.labels(run_id=run.run_id))
+    end = EndPart(run.run_id, len(positions), report.metrics, report.by_configuration, labels)
     frame = Frame(RunPart(VERSION, report.metadata or run, names), end)
     return ExportedRun(frame, _read_results(history, run, positions))
 

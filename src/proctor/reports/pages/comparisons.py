@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from proctor.comparison.report import EvalReport
+from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.records.comparison import Comparison
 from proctor.records.run import RunMetadata
+
+# The grid shows all flips; more of them would only make the page large.
+MAX_FLIPS = 1_000
 
 
 class ComparedSide(NamedTuple):
@@ -18,15 +24,39 @@ class ComparedSide(NamedTuple):
     configuration: str
 
 
-def comparison_page(comparison: Comparison, a: ComparedSide, b: ComparedSide) -> dict[str, Any]:
-    """Describe a comparison: the answer, the differences to show, flips, and what changed."""
+def comparison_page(
+    comparison: Comparison, a: ComparedSide, b: ComparedSide, numbers: tuple[Side, Side]
+) -> dict[str, Any]:
+    """Describe a comparison: the answer, the differences to show, the table of passes, flips, and what changed.
+
+    `numbers` are the compared numbers of both sides.
+    """
+    units = {name: metric.unit for name, metric in numbers[0].stored.items()}
     return {
-        "comparison": comparison,
-        "deltas": comparison.essential(),
+        "comparison": msgspec.structs.replace(
+            comparison,
+            flips=comparison.flips[:MAX_FLIPS],
+            only_a=comparison.only_a[:MAX_FLIPS],
+            only_b=comparison.only_b[:MAX_FLIPS],
+        ),
+        "only": [len(comparison.only_a), len(comparison.only_b)],
+        "deltas": [
+            {**msgspec.to_builtins(delta), "unit": units.get(delta.name, "")} for delta in comparison.essential()
+        ],
+        "counts": count_passes(comparison, *numbers),
         "a": _describe_side(a),
         "b": _describe_side(b),
         "changes": list(_list_changes(a, b)),
     }
+
+
+def count_passes(comparison: Comparison, a: Side, b: Side) -> dict[str, int]:
+    """Count the samples that pass on both sides, on one, or on none, as in the flips of the comparison."""
+    lost = sum(flip.lost for flip in comparison.flips)
+    rates_a, rates_b = (side.find(STRICT_PASS_RATE) or side.find(PASS_RATE) or {} for side in (a, b))
+    shared = rates_a.keys() & rates_b.keys() - set(comparison.other_content)
+    same = [rates_a[name] > 0.5 for name in shared if (rates_a[name] > 0.5) == (rates_b[name] > 0.5)]
+    return {"both": sum(same), "lost": lost, "won": len(comparison.flips) - lost, "neither": len(same) - sum(same)}
 
 
 def _describe_side(side: ComparedSide) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from proctor.comparison.report import EvalReport
 from proctor.comparison.totals import share_to_scale
+from proctor.core.stats.intervals import wilson_interval
 from proctor.records.grid import Grid
 from proctor.records.rubric import read_run_columns, weighted_mean
 from proctor.records.trial import OUTCOMES
@@ -73,16 +75,15 @@ def judges_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
 
 
 def _compare_pair(grid: Grid, a: str, b: str) -> dict[str, Any]:
-    both = [
-        (first, second)
-        for first, second in zip(grid.marks[a], grid.marks[b], strict=True)
-        if first in (_PASSED, _FAILED) and second in (_PASSED, _FAILED)
-    ]
+    counts = Counter(zip(grid.marks[a], grid.marks[b], strict=True))
+    n = sum(counts[first, second] for first in (_PASSED, _FAILED) for second in (_PASSED, _FAILED))
+    agree = counts[_PASSED, _PASSED] + counts[_FAILED, _FAILED]
     return {
         "a": a,
         "b": b,
-        "n": len(both),
-        "agree": sum(first == second for first, second in both),
-        "only_a_passed": sum(first == _PASSED != second for first, second in both),
-        "only_b_passed": sum(second == _PASSED != first for first, second in both),
+        "n": n,
+        "agree": agree,
+        "interval": wilson_interval(agree, n),
+        "only_a_passed": counts[_PASSED, _FAILED],
+        "only_b_passed": counts[_FAILED, _PASSED],
     }

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from math import isfinite, log10
 from typing import Any
 
 import msgspec
 
 from proctor.comparison.report import EvalReport
+from proctor.comparison.slices import slice_results
+from proctor.metrics.builtin import PassRateMetric
+from proctor.records.grid import Grid
 from proctor.records.metric import MetricValue, Trend
-from proctor.records.results import Counts, Results
-from proctor.records.run import RunMetadata
+from proctor.records.results import Counts
+from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.trial import OUTCOMES
 from proctor.reports.summary import (
+    ERRORS_SEARCHED,
     count_errors_by_type,
     describe_early_stop,
     describe_status,
-    find_error_examples,
+    find_flaky_samples,
     headlines,
+    select_error_examples,
 )
 
 MetricTable = Mapping[str, MetricValue]
 # The metrics in the list of runs, by their names there.
 LISTED_METRICS = {"pass_rate": "pass_rate", "mean_score": "mean_score", "tokens": "tokens.total", "cost": "cost.total"}
 BINS = 20
+FLAKY_SHOWN = 100
+MAX_COMPARED_RESULTS = 50_000
 
 
 def list_metrics(table: MetricTable) -> dict[str, Any]:
@@ -70,43 +80,70 @@ def configuration_tables(run: RunMetadata, metrics: MetricTable, tables: Mapping
     return dict(tables)
 
 
-def run_page(report: EvalReport, baselines: Iterable[str] = ()) -> dict[str, Any]:
+def run_page(report: EvalReport, grid: Grid, baselines: Iterable[str] = ()) -> dict[str, Any]:
     """Describe a run: sentences, metrics, distributions, warnings and errors."""
     run = report.metadata
     assert run is not None
     tables = configuration_tables(run, report.metrics, report.by_configuration)
-    parts = {name: report.results.for_configuration(name) for name in report.configurations}
-    counts = {name: msgspec.structs.asdict(part.counts()) for name, part in parts.items()}
-    examples = find_error_examples(report)
+    names = {name: grid.configurations.index(name) for name in report.configurations}
+    counts = {name: _count_outcomes(grid, grid.outcomes, index) for name, index in names.items()}
     return {
         "run": run,
         "summary": summarize_run(run, tables, report.counts, baselines),
-        "sentences": headlines(report),
+        "sentences": headlines(report, {name: Counts(**outcomes) for name, outcomes in counts.items()}),
         "status_text": describe_status(report, run) or describe_early_stop(run),
         "warnings": list(run.warnings),
         "metrics": {name: list_metrics(table) for name, table in tables.items()},
         "counts": counts,
-        "evaluators": [_describe_evaluator(spec, parts) for spec in run.evaluators],
-        "latency": {name: count_bins(part.latencies().values, logarithmic=True) for name, part in parts.items()},
-        "errors": [
-            {"kind": kind, "count": count, "example": examples.get(kind, "")}
-            for kind, count in count_errors_by_type(report).items()
-        ],
-        "comparisons": [*report.compare_with_baseline()],
+        "evaluators": [_describe_evaluator(spec, grid, names) for spec in run.evaluators],
+        "latency": {
+            name: count_bins(_select_numbers(grid, grid.latencies, index), logarithmic=True)
+            for name, index in names.items()
+        },
+        "errors": _describe_errors(report, grid),
+        "flaky": find_flaky_samples(report)[:FLAKY_SHOWN],
     }
 
 
-def _describe_evaluator(spec: Any, parts: Mapping[str, Results]) -> dict[str, Any]:
+def _describe_errors(report: EvalReport, grid: Grid) -> list[dict[str, Any]]:
+    counts = count_errors_by_type(report)
+    cells = [
+        cell
+        for outcome in ("error", "unscored")
+        for cell in islice(_find_cells(grid.outcomes, OUTCOMES.index(outcome)), ERRORS_SEARCHED)
+    ]
+    examples = select_error_examples(report.results.read([grid.places[cell] for cell in cells]))
+    return [{"kind": kind, "count": count, "example": examples.get(kind, "")} for kind, count in counts.items()]
+
+
+def _find_cells(marks: bytes, mark: int) -> Iterator[int]:
+    cell = marks.find(mark)
+    while cell >= 0:
+        yield cell
+        cell = marks.find(mark, cell + 1)
+
+
+def _count_outcomes(grid: Grid, marks: bytes, configuration: int) -> dict[str, int]:
+    parts = [marks[cells] for cells in grid.cells_of(configuration)]
+    return {outcome: sum(part.count(mark) for part in parts) for mark, outcome in enumerate(OUTCOMES)}
+
+
+def _select_numbers(grid: Grid, numbers: array[float], configuration: int) -> array[float]:
+    return array("f", chain.from_iterable(numbers[cells] for cells in grid.cells_of(configuration)))
+
+
+def _describe_evaluator(spec: EvaluatorSpec, grid: Grid, names: Mapping[str, int]) -> dict[str, Any]:
     histograms, counts = {}, {}
-    for name, part in parts.items():
-        column = part.column(spec.name)
-        histograms[name] = count_bins(column.values, low=0.0, high=1.0)
-        passed = sum(column.passes)
+    for name, index in names.items():
+        if spec.name not in grid.marks:
+            continue
+        histograms[name] = count_bins(_select_numbers(grid, grid.scores[spec.name], index), low=0.0, high=1.0)
+        outcomes = _count_outcomes(grid, grid.marks[spec.name], index)
         counts[name] = {
-            "passed": passed,
-            "failed": len(column.passes) - passed,
-            "errors": column.errors,
-            "skipped": column.skipped,
+            "passed": outcomes["passed"],
+            "failed": outcomes["failed"],
+            "errors": outcomes["error"] + outcomes["unscored"],
+            "skipped": outcomes["skipped"],
         }
     return {
         "name": spec.name,
@@ -122,26 +159,34 @@ def count_bins(
     values: array[float], *, low: float | None = None, high: float | None = None, logarithmic: bool = False
 ) -> dict[str, Any]:
     """Count values in bins of equal width, or of equal ratio on a logarithmic scale of positive values."""
-    known = [value for value in values if isfinite(value) and (value > 0 or not logarithmic)]
+    known = sorted(value for value in values if isfinite(value) and (value > 0 or not logarithmic))
     if not known:
         return {"edges": [], "counts": []}
-    first, last = min(known) if low is None else low, max(known) if high is None else high
+    first, last = known[0] if low is None else low, known[-1] if high is None else high
+    start, stop = (log10(first), log10(last)) if logarithmic else (first, last)
+    edges = [start + (stop - start) * index / BINS for index in range(BINS + 1)]
     if logarithmic:
-        start, stop = log10(first), log10(last)
-        edges = [10 ** (start + (stop - start) * index / BINS) for index in range(BINS + 1)]
-        scaled = [(log10(value) - start) / (stop - start) if stop > start else 0.0 for value in known]
+        edges = [10**edge for edge in edges]
+    if stop <= start:
+        return {"edges": edges, "counts": [len(known)] + [0] * (BINS - 1)}
+    # A value on an edge belongs to the bin above it, and values beyond the ends to the first and last bin.
+    below = [0, *(bisect_left(known, edge) for edge in edges[1:-1]), len(known)]
+    return {"edges": edges, "counts": [after - before for before, after in pairwise(below)]}
+
+
+def slices_page(report: EvalReport, key: str) -> dict[str, Any]:
+    """Describe the pass rate by the values of a metadata key, for each configuration.
+
+    The slices of a large run are not compared with each other, which would take minutes.
+    """
+    metric = "pass_rate"
+    if report.total > MAX_COMPARED_RESULTS:
+        slices = slice_results(report.results, report.metadata, report.configurations, key, {}, metric=PassRateMetric())
+        note = f"More than {MAX_COMPARED_RESULTS:,} results: to compare slices, use proctor compare with --by {key}."
+        slices = msgspec.structs.replace(slices, notes=(note,))
     else:
-        edges = [first + (last - first) * index / BINS for index in range(BINS + 1)]
-        scaled = [(value - first) / (last - first) if last > first else 0.0 for value in known]
-    counts = [0] * BINS
-    for share in scaled:
-        counts[min(BINS - 1, max(0, int(share * BINS)))] += 1
-    return {"edges": edges, "counts": counts}
-
-
-def slices_page(report: EvalReport, key: str, metric: str = "pass_rate") -> dict[str, Any]:
-    """Describe a metric by the values of a metadata key, for each configuration."""
-    slices = report.by(key)
+        slices = report.by(key)
+    tables = {name: report.by_configuration.get(name, report.metrics) for name in report.configurations}
     return {
         "key": key,
         "metric": metric,
@@ -158,6 +203,7 @@ def slices_page(report: EvalReport, key: str, metric: str = "pass_rate") -> dict
             }
             for each in slices
         ],
+        "total": {name: msgspec.structs.asdict(table[metric]) for name, table in tables.items() if metric in table},
         "overlapping": slices.overlapping,
         "binned": slices.binned,
         "notes": list(slices.notes),

@@ -172,6 +172,9 @@ class _CountingExporter:
 
 
 class Runner(Protocol):
+    @property
+    def max_concurrency(self) -> int | None: ...
+
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult | Awaitable[EvalResult]: ...
@@ -275,23 +278,20 @@ _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar(
 
 
 class _ObservedRunner:
-    """A runner whose trials are observed; other attributes come from the wrapped runner."""
+    """A runner whose trials are observed."""
 
     def __init__(self, runner: Runner, observer: RunObserver) -> None:
-        self._runner = runner
+        self.max_concurrency = runner.max_concurrency
         self._run = runner.run
         self._observer = observer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._runner, name)
 
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult | Awaitable[EvalResult]:
         # Not async: without observation a trial has no overhead.
-        observation = self._observer.start_trial()
+        observation, run = self._observer.start_trial(), self._run
         if observation is None:
-            return self._run(slot, sample, configuration, epoch)
+            return run(slot, sample, configuration, epoch)
         return self._run_observed(observation, slot, sample, configuration, epoch)
 
     async def _run_observed(
@@ -332,13 +332,13 @@ class _ObservedEvaluator:
             self.group = self.group._replace(parts=parts)
 
     def score(self, trial: Trial) -> Any:
-        observation = _current_trial.get()
+        observation, score = _current_trial.get(), self._score
         if observation is None:
-            return self._score(trial)
+            return score(trial)
         if self.mode == "async":
             return self._score_async(trial, *observation)
         with _observe_evaluation(self.spec, trial, *observation) as scores:
-            scores.append(cast("Score", self._score(trial)))
+            scores.append(cast("Score", score(trial)))
         return scores[0]
 
     async def _score_async(self, trial: Trial, recorder: TrialRecorder, tracer: RunTracer) -> Score:

@@ -26,12 +26,12 @@ import {
   splitAnswer,
 } from "./format.js";
 import { SampleGrid, filterNames } from "./grid.js";
-import { GridModel, countPairs, pairFilter, selectedPair } from "./gridmodel.js";
+import { GridModel, pairFilter, selectedPair } from "./gridmodel.js";
 import { gridKeys } from "./gridkeys.js";
 import { PairLoader, RunLoader, pairModels } from "./loader.js";
 import { flipTable, intervalTable } from "./plots.js";
 import { SamplePanel } from "./sample.js";
-import { renderSlices } from "./slices.js";
+import { listSliceKeys, renderSlices } from "./slices.js";
 import { joinPath, source } from "./source.js";
 
 /** Show the comparison of the parameters a (new) and b (old), each RUN@CONFIGURATION. */
@@ -130,14 +130,12 @@ class ComparePage {
   }
 
   #describeFlips() {
-    const flips = this.payload.comparison.flips ?? [];
-    const lost = flips.filter((flip) => flip.lost).length;
-    const only = [this.payload.comparison.only_a, this.payload.comparison.only_b].map((ids) => ids?.length ?? 0);
+    const { counts, only } = this.payload;
     const rest =
       only[0] + only[1]
         ? ` ${formatCount(only[0], "sample")} only in ${this.names[0]} and ${formatInteger(only[1])} only in ${this.names[1]} are left out.`
         : "";
-    return `${formatCount(flips.length - lost, "sample")} won, ${formatInteger(lost)} lost.${rest}`;
+    return `${formatCount(counts.won, "sample")} won, ${formatInteger(counts.lost)} lost.${rest}`;
   }
 
   async ready() {
@@ -212,7 +210,7 @@ class ComparePage {
   #renderFlips() {
     const [a, b] = this.names;
     const selected = selectedPair(this.params, a, b);
-    const counts = this.payload.counts ?? countPairs(this.model, 1, 0);
+    const counts = this.payload.counts;
     replaceContent(
       this.flips,
       flipTable({ counts, a, b, selected, onCell: (key) => this.#open(selected === key ? {} : pairFilter(key, a, b)) }),
@@ -238,10 +236,10 @@ class ComparePage {
   // Slices are those of one run; two runs have two sets of samples.
   #renderSlices() {
     const { a, b } = this.payload;
-    const usable = (this.grid?.keys ?? []).filter((key) => key.values > 1 && key.values <= 40);
+    const usable = listSliceKeys(this.grid?.keys ?? []);
     if (!usable.length || a.run_id !== b.run_id || !source.has(`${joinPath("runs", a.run_id)}/slices`)) return;
     const by = this.params.get("by") ?? "";
-    const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) =>
+    const chooser = select("By", [["", "choose a key"], ...usable], by, (value) =>
       updateParams({ by: value }, { replace: true }),
     );
     const content = h("div");
@@ -292,14 +290,8 @@ function renderChanges(changes = []) {
   );
 }
 
-/** Guess the unit of a delta from its name. */
-function deltaMetric(delta) {
-  const { name } = delta;
-  const unit = /latency|duration/.test(name) ? "ms" : /cost/.test(name) ? "USD" : /tokens/.test(name) ? "tokens" : "";
-  return {
-    kind: delta.kind ?? "number",
-    unit: delta.kind === "rate" || delta.kind === "score" ? "" : (delta.unit ?? unit),
-  };
+function deltaMetric({ kind = "number", unit = "" }) {
+  return { kind, unit: kind === "number" ? unit : "" };
 }
 
 function deltaShape(delta) {

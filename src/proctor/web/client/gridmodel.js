@@ -3,6 +3,8 @@
 import { NO_RESULT, OUTCOMES } from "./dom.js";
 import { decodeBytes, decodeCodes, decodeFloats } from "./source.js";
 
+const SKIPPED = OUTCOMES.indexOf("skipped");
+
 const NO_VALUE = 65_535;
 const UNDECIDED = 254;
 
@@ -189,9 +191,13 @@ function listTests(model, states, filters) {
   return tests;
 }
 
+// A skipped result counts neither as passed nor as not passed, as in the flips of a comparison.
+function isJudged(state) {
+  return state !== NO_RESULT && state !== SKIPPED;
+}
+
 function testColumn(states, width, column, outcome) {
-  if (outcome === "notpassed")
-    return (row) => states[row * width + column] !== 0 && states[row * width + column] !== NO_RESULT;
+  if (outcome === "notpassed") return (row) => isJudged(states[row * width + column]) && states[row * width + column];
   const wanted = OUTCOMES.indexOf(outcome);
   return (row) => states[row * width + column] === wanted;
 }
@@ -273,7 +279,7 @@ export function countPairs(model, a, b) {
   const counts = { both: 0, lost: 0, won: 0, neither: 0 };
   for (let row = 0; row < model.rows; row += 1) {
     const [newState, oldState] = [states[row * model.width + a], states[row * model.width + b]];
-    if (newState === NO_RESULT || oldState === NO_RESULT) continue;
+    if (!isJudged(newState) || !isJudged(oldState)) continue;
     if (newState === 0) counts[oldState === 0 ? "both" : "won"] += 1;
     else counts[oldState === 0 ? "lost" : "neither"] += 1;
   }

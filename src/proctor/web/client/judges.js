@@ -2,7 +2,7 @@
 
 import { makeLink } from "./address.js";
 import { emptyState, h, outcomeMark, section } from "./dom.js";
-import { formatCount, formatInteger, formatPercent } from "./format.js";
+import { DASH, formatCount, formatInteger, formatInterval, formatPercent } from "./format.js";
 import { joinPath, source } from "./source.js";
 
 const PAGE_SIZE = 300;
@@ -92,6 +92,7 @@ function renderPairs(pairs, judges) {
           pair.n ? h("strong", null, formatPercent(pair.agree / pair.n)) : "",
           ` ${formatInteger(pair.agree)} of ${formatInteger(pair.n)}`,
         ),
+        h("td", { class: "number nowrap" }, pair.interval ? formatInterval(pair.interval, { kind: "rate" }) : DASH),
         h("td", { class: "number" }, formatInteger(pair.only_a_passed)),
         h("td", { class: "number" }, formatInteger(pair.only_b_passed)),
       ),
@@ -112,6 +113,7 @@ function renderPairs(pairs, judges) {
           h("th", { scope: "col" }, "Evaluators"),
           h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, "Plot")),
           h("th", { scope: "col", class: "number" }, "Same verdict"),
+          h("th", { scope: "col", class: "number" }, "95% interval"),
           h("th", { scope: "col", class: "number" }, "Only the first passes"),
           h("th", { scope: "col", class: "number" }, "Only the second passes"),
         ),
@@ -121,7 +123,7 @@ function renderPairs(pairs, judges) {
     h(
       "p",
       { class: "quiet" },
-      "Counted over results with two verdicts. Evaluators that check different things may well differ.",
+      "Counted over results with two verdicts; intervals treat results as independent. Evaluators that check different things may well differ.",
     ),
   );
 }

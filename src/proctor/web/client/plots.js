@@ -217,7 +217,13 @@ export function histogram({
       {
         class: `bar ${side}${onBar && count ? " clickable" : ""}`,
         "data-tip": text,
-        onclick: onBar && count ? () => onBar(start, end, index === counts.length - 1) : null,
+        ...(onBar &&
+          count && {
+            role: "button",
+            tabindex: "-1",
+            "aria-label": text,
+            onclick: () => onBar(start, end, index === counts.length - 1),
+          }),
       },
       svg("rect", { class: "hit", x: `${x(start)}%`, y: 0, width: `${width}%`, height }),
       svg("rect", {
@@ -247,16 +253,45 @@ export function histogram({
   return h(
     "figure",
     { class: "histogram" },
-    svg(
-      "svg",
-      { class: "bars", width: "100%", height, "aria-hidden": "true" },
-      bars,
-      line || null,
-      svg("line", { class: "baseline", x1: 0, x2: "100%", y1: height - 0.5, y2: height - 0.5 }),
+    addArrowKeys(
+      svg(
+        "svg",
+        {
+          class: "bars",
+          width: "100%",
+          height,
+          ...(onBar ? { role: "group", "aria-label": `${caption}; arrow keys move` } : { "aria-hidden": "true" }),
+        },
+        bars,
+        line || null,
+        svg("line", { class: "baseline", x1: 0, x2: "100%", y1: height - 0.5, y2: height - 0.5 }),
+      ),
     ),
     ends,
     dataTable(caption, ["Range", "Results"], rows),
   );
+}
+
+/** Make the marks of a plot one stop of the Tab key: arrow keys move between its buttons, Enter and Space press. */
+function addArrowKeys(image) {
+  const marks = [...image.querySelectorAll("[role=button]")];
+  marks[0]?.setAttribute("tabindex", "0");
+  image.addEventListener("keydown", (event) => {
+    const index = marks.indexOf(event.target);
+    if (index < 0) return;
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (step) {
+      const next = marks[Math.min(marks.length - 1, Math.max(0, index + step))];
+      marks[index].setAttribute("tabindex", "-1");
+      next.setAttribute("tabindex", "0");
+      next.focus();
+    } else if (event.key === "Enter" || event.key === " ") {
+      marks[index].dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  return image;
 }
 
 /** A 2 × 2 table of passes; `a` is the new side, `b` the old one. Every cell is a button that opens its samples. */
@@ -388,13 +423,19 @@ function drawTrend(width, series, points, metric, onPoint) {
     TREND_HEIGHT -
     MARGIN.bottom -
     ((value - domain[0]) / (domain[1] - domain[0])) * (TREND_HEIGHT - MARGIN.top - MARGIN.bottom);
-  const image = svg("svg", { width, height: TREND_HEIGHT, "aria-hidden": "true", class: "trend-plot" });
+  const image = svg("svg", {
+    width,
+    height: TREND_HEIGHT,
+    role: "group",
+    "aria-label": "Runs; arrow keys move between them, Enter opens one",
+    class: "trend-plot",
+  });
   append(image, [
     ...trendAxes(width, domain, [first, last], x, y, metric),
     ...changeMarks(points, x),
     ...series.flatMap((one, index) => trendSeries(one, index, x, y, metric, onPoint)),
   ]);
-  return image;
+  return addArrowKeys(image);
 }
 
 function trendAxes(width, domain, [first, last], x, y, metric) {
@@ -451,8 +492,16 @@ function trendSeries({ name, points }, index, x, y, metric, onPoint) {
     const shape = seriesShape(index, x(point.time), y(point.value), point.note);
     return svg(
       "g",
-      { class: `point ${tone}`, "data-tip": tip, onclick: () => onPoint(point) },
+      {
+        class: `point ${tone}${point.isSelected ? " selected" : ""}`,
+        "data-tip": tip,
+        role: "button",
+        tabindex: "-1",
+        "aria-label": tip,
+        onclick: () => onPoint(point),
+      },
       svg("circle", { class: "hit", cx: x(point.time), cy: y(point.value), r: 12 }),
+      point.isSelected && svg("circle", { class: "ring", cx: x(point.time), cy: y(point.value), r: 9 }),
       shape,
     );
   });

@@ -160,7 +160,7 @@ function renderHeat({ runId, payload, rubrics, configuration }, order) {
               ),
             ),
           ),
-          h("td", { class: "number" }, isNumber(payload.totals[row]) ? formatPlain(payload.totals[row]) : "–"),
+          h("td", { class: "number" }, isNumber(payload.totals[row]) ? payload.totals[row].toFixed(2) : "–"),
         ),
       ),
     ),

@@ -34,11 +34,13 @@ import { RunLoader } from "./loader.js";
 import { renderAllMetrics, renderCosts, renderQuality } from "./metrics.js";
 import { flipTable, histogram } from "./plots.js";
 import { definitionList, SamplePanel } from "./sample.js";
-import { renderSlices } from "./slices.js";
+import { listSliceKeys, renderSlices } from "./slices.js";
 import { joinPath, source } from "./source.js";
 import { runStatus } from "./runs.js";
 
 const REFRESH = 4_000;
+const COMPARISON_WAIT = 250;
+const LARGE = 20_000;
 const MAX_COMPARED = 6;
 
 /** Show one run. */
@@ -46,7 +48,9 @@ export async function renderRunPage(address) {
   const runId = address.segments[1];
   const grid = source.get(`${joinPath("runs", runId)}/grid`);
   grid.catch(() => {});
-  const page = new RunPage(runId, await source.get(joinPath("runs", runId)), grid);
+  const payload = await source.get(joinPath("runs", runId));
+  const page = new RunPage(runId, payload, grid);
+  if (!page.isLarge) await Promise.race([page.loadComparisons(), new Promise((done) => setTimeout(done, COMPARISON_WAIT))]);
   page.params = address.params;
   return page;
 }
@@ -67,6 +71,22 @@ class RunPage {
       { text: formatTime(payload.summary.started_at) },
     ];
     this.#renderSummary();
+  }
+
+  /** True if comparisons and metadata take seconds; they are then loaded after the samples. */
+  get isLarge() {
+    return this.payload.summary.finished > LARGE;
+  }
+
+  /** Load the answers of the comparisons with the baseline, and show them. */
+  async loadComparisons() {
+    if (!this.payload.run.baseline || !this.payload.summary.finished) return;
+    try {
+      this.comparisons = await source.get(`${joinPath("runs", this.runId)}/comparisons`);
+    } catch {
+      return;
+    }
+    if (!this.destroyed) this.#renderSummary();
   }
 
   /** Load the samples after the summary is on the page. */
@@ -112,9 +132,11 @@ class RunPage {
     if (this.grid.keys.length) this.#renderSummary();
     this.grid.redraw();
     if (this.params.get("sample")) this.grid.select(model.findRow(this.params.get("sample")));
+    if (this.isLarge) await this.loadComparisons();
   }
 
   keys = {};
+  comparisons = [];
 
   #showSamples() {
     if (readTab(this.params) !== "samples") updateParams({ tab: "samples" });
@@ -148,7 +170,7 @@ class RunPage {
       hasRubrics(payload) &&
         source.has(`${joinPath("runs", this.runId)}/rubrics`) &&
         entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
-      source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name })),
+      source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name, run: this.runId })),
     ];
   }
 
@@ -190,6 +212,7 @@ class RunPage {
       const openId = this.params.get("sample");
       const before = openId ? this.grid.model.countResults(this.grid.model.findRow(openId)) : 0;
       this.grid.replaceModel(model);
+      if (payload.summary.status === "completed") this.loadComparisons();
       if (openId && model.countResults(model.findRow(openId)) !== before) this.panel.reload();
       this.#renderSummary();
     } catch {
@@ -263,7 +286,7 @@ class RunPage {
   }
 
   #headline(sentences) {
-    const answers = (this.payload.comparisons ?? []).filter((one) => one.answer).map(splitAnswer);
+    const answers = this.comparisons.filter((one) => one.answer).map(splitAnswer);
     if (answers.length === 1) return answers[0].first;
     if (answers.length > 1 && answers.length < 5) return answers.map(({ claim }) => claim).join(" ");
     const { summary } = this.payload;
@@ -272,8 +295,10 @@ class RunPage {
       .sort((a, b) => summary.metrics[b].pass_rate.value - summary.metrics[a].pass_rate.value);
     if (rated.length < 2) return sentences[0] ?? describeCounts(summary.counts);
     const [best, worst] = [rated[0], rated.at(-1)];
-    const text = (name) => `${formatValue(summary.metrics[name].pass_rate.value, { kind: "rate" })} in ${name}`;
-    return `Between ${text(worst)} and ${text(best)} passed.`;
+    const text = (name) => `${formatRate(summary.metrics[name].pass_rate)} in ${name}`;
+    return rated.length === 2
+      ? `${text(best)}, ${text(worst)}.`
+      : `From ${text(worst)} to ${text(best)}, in ${formatInteger(rated.length)} configurations.`;
   }
 
   #renderComparisons() {
@@ -306,7 +331,7 @@ class RunPage {
         if (column < 0 || baseColumn < 0) return null;
         const counts = countPairs(model, column, baseColumn);
         const selected = selectedPair(this.params ?? new URLSearchParams(), a, b);
-        const answer = (this.payload.comparisons ?? []).find((one) => one.a === a && one.b === b)?.answer;
+        const answer = this.comparisons.find((one) => one.a === a && one.b === b)?.answer;
         return h(
           "div",
           { class: "flip-block" },
@@ -346,10 +371,10 @@ class RunPage {
   #renderSlicesSection() {
     const keys = this.grid?.keys ?? [];
     if (!this.slices || !keys.length || !source.has(`${joinPath("runs", this.runId)}/slices`)) return;
-    const usable = keys.filter((key) => key.values > 1 && key.values <= 40);
+    const usable = listSliceKeys(keys);
     if (!usable.length) return;
     const by = this.params?.get("by") ?? "";
-    const chooser = select("By", [["", "choose a key"], ...usable.map(({ key }) => key)], by, (value) =>
+    const chooser = select("By", [["", "choose a key"], ...usable], by, (value) =>
       updateParams({ by: value }, { replace: true }),
     );
     const content = h("div");
@@ -398,6 +423,12 @@ class RunPage {
       ),
     );
   }
+}
+
+/** Write a pass rate with its denominator and interval. */
+function formatRate({ value, n, interval }) {
+  const range = interval ? ` (95% ${formatInterval(interval, { kind: "rate" })})` : "";
+  return `${formatValue(value, { kind: "rate" })} of ${formatInteger(n)} passed${range}`;
 }
 
 /** An address with filters or an open sample shows the samples. */

@@ -5,6 +5,16 @@ import { describeMetric, formatCount, formatInteger, formatInterval, formatPerce
 import { intervalTable } from "./plots.js";
 import { joinPath, source } from "./source.js";
 
+const MAX_SLICES = 40;
+
+/** List the metadata keys that make readable slices; all tags together are one key. */
+export function listSliceKeys(keys) {
+  const names = keys
+    .filter(({ key, values }) => key.startsWith("tags.") || (values > 1 && values <= MAX_SLICES))
+    .map(({ key }) => (key.startsWith("tags.") ? "tags" : key));
+  return [...new Set(names)];
+}
+
 /** Load and draw the slices of a run by a key. */
 export async function renderSlices(holder, runId, key, open, configurations) {
   replaceContent(holder, loadingState());
@@ -26,7 +36,7 @@ function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }
     { heading: h("bdi", null, value), note: formatCount(n, "sample") },
     ...names.map((name) => {
       const metric = rateOf(metrics[name]);
-      const reference = rateOf(total?.[name])?.value;
+      const reference = total?.[name]?.value;
       const label = binned
         ? name
         : button(name, () => open({ ...filterOf(value), [`o.${name}`]: "notpassed" }), {
@@ -51,7 +61,7 @@ function drawSlices({ key, slices = [], total, notes = [], binned, overlapping }
     h(
       "p",
       { class: "quiet" },
-      `${total ? "The dashed line is the pass rate of all samples." : ""}${overlapping ? " A sample can be in several slices." : ""} With many slices, some lie apart by chance.`,
+      `The dashed line is the pass rate of all samples.${overlapping ? " A sample can be in several slices." : ""} With many slices, some lie apart by chance.`,
     ),
     notes.length > 0 &&
       h(

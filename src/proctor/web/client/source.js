@@ -67,7 +67,8 @@ class FileSource {
 
   /** True if the report holds a path. */
   has(path) {
-    return this.#scripts.has(decodeURIComponent(path));
+    const plain = decodeURIComponent(path);
+    return this.#scripts.has(plain) || [...this.#scripts.keys()].some((key) => key.startsWith(`${plain}?`));
   }
 
   async get(path, params) {

@@ -27,21 +27,23 @@ export async function renderTrendsPage(address) {
       const name = params.get("name") ?? "";
       const metric = params.get("metric") ?? "pass_rate";
       const payload = await source.get("trends", { name, metric });
+      const run = params.get("run") ?? "";
       if (!name && payload.names.length > 1)
         return showTrend(
           content,
           await source.get("trends", { name: payload.names[0], metric }),
           payload.names[0],
           payload.names,
+          run,
         );
-      return showTrend(content, payload, name || payload.names[0] || "", payload.names);
+      return showTrend(content, payload, name || payload.names[0] || "", payload.names, run);
     },
   };
   await page.update(address);
   return page;
 }
 
-function showTrend(content, payload, name, names) {
+function showTrend(content, payload, name, names, run) {
   const metric = {
     kind: payload.kind ?? payload.points[0]?.kind ?? "number",
     unit: payload.unit ?? payload.points[0]?.unit ?? "",
@@ -50,6 +52,7 @@ function showTrend(content, payload, name, names) {
     ...point,
     time: point.date ?? point.started_at,
     changes: point.changes ?? [],
+    isSelected: point.run_id === run,
     note: point.unfinished || (point.status && point.status !== "completed" ? point.status : ""),
   }));
   const series = [...Map.groupBy(points, (point) => point.configuration)].map(([label, list]) => ({
@@ -59,7 +62,7 @@ function showTrend(content, payload, name, names) {
   const tools = h(
     "div",
     { class: "filters" },
-    select("Name", names, name, (value) => updateParams({ name: value })),
+    select("Name", names, name, (value) => updateParams({ name: value, run: "" })),
     select(
       "Metric",
       payload.metrics.map((key) => [key, metricLabel(key)]),
@@ -97,7 +100,7 @@ function showTrend(content, payload, name, names) {
       h(
         "p",
         { class: "quiet" },
-        "The band is the 95% interval. ◆ marks runs where something changed; hollow points are runs that are not complete.",
+        "The band is the 95% interval. A ring marks the run you came from, ◆ marks runs where something changed; hollow points are runs that are not complete.",
       ),
     ),
     renderTable(points, metric),
@@ -124,7 +127,7 @@ function renderTable(points, metric) {
     .map((point) =>
       h(
         "tr",
-        null,
+        { class: point.isSelected ? "selected" : null, "aria-current": point.isSelected ? "true" : null },
         h("td", { class: "nowrap" }, h("a", { href: makeLink(["runs", point.run_id]) }, formatTime(point.time))),
         h("td", { dir: "auto" }, point.configuration),
         h("td", { class: "number" }, h("strong", null, formatValue(point.value, metric))),

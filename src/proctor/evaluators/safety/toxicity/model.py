@@ -93,8 +93,10 @@ def _restore(word: str, is_known: Callable[[str], bool]) -> str:
 
 def _read_spaced(text: str, harsh_words: frozenset[str]) -> Iterator[Word]:
     for match in _SPACED.finditer(text):
-        word = re.sub(r"[\W_]", "", match[0])
-        if word in harsh_words:
+        letters = re.sub(r"[\W_]", "", match[0])
+        # The first or the last letter may be a word of its own: "a f u c k".
+        word = next((part for part in (letters, letters[1:], letters[:-1]) if part in harsh_words), "")
+        if word:
             yield Word(word, *match.span())
 
 
@@ -125,6 +127,12 @@ _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|\n+")
 MAX_SENTENCES = 4
 _CONTINUATIONS = frozenset({"need", "can", "should", "must", "will", "may", "have", "want", "are"})
 _NEGATIONS = frozenset({"not", "no", "never", "isn", "aren", "wasn"})
+_BETWEEN_DENIAL = frozenset({"an", "the", "at", "all", "being", "really", "so", "that", "such", "be", "is", "here"})
+# A quotation after a verb of reporting: 'he called me "…"'.
+_QUOTATION = re.compile(
+    r"(?i)(?<=\b)(?:call|sa[iy]|said|wr[io]te|shout|yell|told|tell|scream|repl|ask|quot|comment|messag|insult)\w*"
+    r"[\w' ,:]{0,30}[\"“”«»„][^\"“”«»„\n]{1,300}[\"“”«»„]"
+)
 _VICTIMS = frozenset({"you", "yourself", "yourselves", "him", "her", "himself", "herself"})
 _SECOND_PERSON = frozenset({"you", "yourself", "yourselves", "your", "ur"})
 # Fewer words may belong to any language.
@@ -214,6 +222,10 @@ def _is_aimed(words: Sequence[str], index: int) -> bool:
 NAME = "alt-profanity-check 1.9.1, without words for groups"
 # The length of the comments that the model was trained on.
 WINDOW = 100
+# The longest phrase of harm.yaml, and the largest probability that suggestive entries have together.
+MAX_PHRASE, MAX_HINTS = 5, 0.3
+# Hints never make a text fail at the default threshold of 0.6.
+MAX_PASSING = 0.39
 # A single word with this weight makes a short text toxic.
 MIN_HARSH_WEIGHT = 2.0
 
@@ -225,6 +237,7 @@ class Toxicity(NamedTuple):
     words: tuple[tuple[str, float], ...]
     start: int
     end: int
+    entries: tuple[str, ...] = ()
 
 
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -264,6 +277,75 @@ def list_harsh_words() -> tuple[str, ...]:
     return tuple(word for _, word in sorted(weighted, reverse=True))
 
 
+def _drop_negated(words: list[Word]) -> list[Word]:
+    """Return the words without denied insults: "you are not an idiot", but not "not only an idiot"."""
+    denied = load_abuse_words().abusive | load_abuse_words().insulting
+    texts = [word.text for word in words]
+    return [
+        word
+        for index, word in enumerate(words)
+        if word.text not in denied or not _is_denied(texts[max(0, index - 3) : index])
+    ]
+
+
+def _is_denied(before: Sequence[str]) -> bool:
+    """Return whether the words before an insult deny it, with nothing but small words between."""
+    for word in reversed(before):
+        if word in _NEGATIONS or word == "nobody":
+            return True
+        if word not in _BETWEEN_DENIAL:
+            return False
+    return False
+
+
+def has_quoted_abuse(text: str, threshold: float) -> bool:
+    """Return whether a text is toxic only because of quotations."""
+    unquoted = _QUOTATION.sub(" ", text)
+    if unquoted == text or not has_words(unquoted):
+        return False
+    toxicity = measure_toxicity(unquoted)
+    return toxicity is not None and 1 - toxicity.probability >= threshold
+
+
+class HarmEntries(NamedTuple):
+    """Words and phrases of harmful subjects with their probabilities; suggestive ones only rank texts."""
+
+    explicit: dict[str, float]
+    suggestive: dict[str, float]
+
+
+@functools.cache
+def load_harm_entries() -> HarmEntries:
+    """Load the words and phrases of harm.yaml."""
+    lists = load_data("safety", "toxicity", "harm.yaml").values()
+    return HarmEntries(
+        *(
+            {entry.strip(): item["probability"] for line in item["entries"].values() for entry in line.split(",")}
+            for item in lists
+        )
+    )
+
+
+def measure_harm(words: Sequence[str]) -> tuple[float, tuple[str, ...]]:
+    """Return the probability of the worst hundred words, by harmful subjects, and its explicit entries."""
+    explicit, suggestive = load_harm_entries()
+    matches = [
+        (index, phrase)
+        for index in range(len(words))
+        for size in range(1, MAX_PHRASE + 1)
+        if (phrase := " ".join(words[index : index + size])) in explicit or phrase in suggestive
+        if _NEGATIONS.isdisjoint(words[max(0, index - 2) : index])
+    ]
+    worst: tuple[float, tuple[str, ...]] = (0.0, ())
+    for first, (start, _) in enumerate(matches):
+        window = {phrase for index, phrase in matches[first : first + WINDOW] if index < start + WINDOW}
+        named = tuple(sorted(window & explicit.keys()))
+        hints = min(MAX_HINTS, 1 - math.prod(1 - suggestive[phrase] for phrase in window - explicit.keys()))
+        probability = 1 - (1 - hints) * math.prod(1 - explicit[phrase] for phrase in named)
+        worst = max(worst, (probability, named))
+    return worst
+
+
 def measure_toxicity(text: str) -> Toxicity | None:
     """Return how toxic a text is, or None if it has no words in Latin letters.
 
@@ -274,6 +356,7 @@ def measure_toxicity(text: str) -> Toxicity | None:
         return None
     linear = load_model()
     words = read_words(text, linear.words.__contains__, list_harsh_words())
+    words = _drop_negated(words)
     rated_words = [word for word in words if word.text in linear.words]
     # Each window starts half a window after the previous one, and the last window reaches the end.
     starts = range(0, max(1, len(rated_words) - WINDOW // 2), WINDOW // 2)
@@ -288,7 +371,12 @@ def measure_toxicity(text: str) -> Toxicity | None:
     contributions = sorted(linear.contributions(counts[worst]), key=lambda item: -item[1])
     heavy = tuple((word, round(weight, 3)) for word, weight in contributions if weight > 0)
     start, end = (window[0].start, window[-1].end) if window else (0, len(text))
-    return Toxicity(probabilities[worst], heavy, start, end)
+    harm, entries = measure_harm([word.text for word in words])
+    # Both are evidence; hints of a subject only rank texts that pass.
+    probability = 1 - (1 - probabilities[worst]) * (1 - harm)
+    if not entries and probabilities[worst] <= MAX_PASSING:
+        probability = min(probability, MAX_PASSING)
+    return Toxicity(probability, heavy, start, end, entries)
 
 
 def has_words(text: str) -> bool:

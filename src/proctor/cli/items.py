@@ -1,0 +1,93 @@
+"""`proctor items`: find the samples of a dataset that are useless, broken or redundant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli import options as cli
+
+if TYPE_CHECKING:
+    from proctor.ports import History
+    from proctor.records.run import RunMetadata
+    from proctor.validity.items import ItemAnalysis, ItemFacts
+
+MAX_RUNS, IDS_SHOWN, ID_WIDTH = 1_000, 8, 40
+
+
+@click.command("items")
+@click.argument("runs", nargs=-1, required=True, metavar="NAME|RUN...")
+@cli.option("--evaluator -e NAME", "Use the verdicts of this evaluator. Default: all evaluators must pass.")
+@cli.option("--core N", "Select a core set of N samples. Default: a tenth, at least 10.", type=cli.POSITIVE_INTEGER)
+@cli.option("--seed N", "Use other random permutations and folds.", default=0)
+@cli.common_options
+def command(
+    runs: tuple[str, ...], evaluator: str | None, core: int | None, seed: int, history: str | None, as_json: bool
+) -> None:
+    """Find the samples that no configuration tells apart, that are probably wrong, or that repeat another.
+
+    A NAME stands for all runs of that name. The runs must use the same dataset and evaluators; each configuration of
+    each target counts once, and repeated runs of it are averaged. At least eight configurations are needed.
+
+    \b
+    proctor items exam
+    proctor items run-a run-b run-c --evaluator exact_match --json
+    """
+    from proctor.validity.items import analyze_items, collect_verdicts
+    from proctor.wiring.open_history import open_history
+
+    store = open_history(history)
+    selected = {run.run_id: run for name in runs for run in _find_runs(store, name)}
+    newest_first = sorted(selected.values(), key=lambda run: run.started_at, reverse=True)
+    verdicts = collect_verdicts(((run, store.results(run.run_id)) for run in newest_first), evaluator)
+    analysis = analyze_items(verdicts, core_size=core, seed=seed)
+    if as_json:
+        cli.print_json(analysis)
+    else:
+        click.echo("\n".join(_render(analysis)))
+
+
+def _find_runs(store: History, name: str) -> Sequence[RunMetadata]:
+    """Return all runs of a name, or the run with this id."""
+    return store.runs(name=name, limit=MAX_RUNS) or [store.find(name)]
+
+
+def _render(analysis: ItemAnalysis) -> Iterator[str]:
+    import textwrap
+
+    from proctor.reports.format import single_line
+
+    def list_ids(ids: Sequence[str]) -> str:
+        shown = ", ".join(single_line(sample_id, ID_WIDTH) for sample_id in ids[:IDS_SHOWN])
+        return shown + (f", … ({len(ids) - IDS_SHOWN} more; --json lists all)" if len(ids) > IDS_SHOWN else "")
+
+    def list_items(title: str, items: Sequence[ItemFacts]) -> Iterator[str]:
+        if items:
+            yield f"\n{title}"
+        for item in items:
+            p = "" if item.adjusted_p is None else f"  p {item.p:.4f}, adjusted {item.adjusted_p:.3f}"
+            name = single_line(item.sample_id, ID_WIDTH)
+            yield f"  {name:<24} passed {item.pass_rate:>4.0%} of {item.n}, correlation {item.correlation:+.2f}{p}"
+
+    yield from textwrap.wrap(analysis.answer, 88)
+    yield from list_items("Probably broken: check the expected output", analysis.broken)
+    yield from list_items("Suspicious, not shown to be broken", analysis.suspicious)
+    for title, ids in (("Always passed", analysis.always_passed), ("Never passed", analysis.never_passed)):
+        if ids:
+            yield f"\n{title} ({len(ids)}): {list_ids(ids)}"
+    if analysis.redundant:
+        yield f"\nRedundant: the same verdict in all {len(analysis.configurations)} configurations; keep one of each"
+        yield from (f"  {list_ids(group.sample_ids)}" for group in analysis.redundant[:IDS_SHOWN])
+    yield from list_items("Most informative", analysis.informative)
+    if analysis.core is not None:
+        error, size = analysis.core.error, len(analysis.core.sample_ids)
+        yield f"\nCore set for quick runs ({size} of {analysis.core.of} samples): {list_ids(analysis.core.sample_ids)}"
+        yield (
+            f"  error of its pass rate on configurations that did not choose it (n = {len(analysis.configurations)}): "
+            f"typically {100 * error.rmse:.1f} points, at most {100 * error.largest:.1f}; {size} random samples: "
+            f"{100 * error.random_rmse:.1f}"
+        )
+    for note in (*analysis.notes, *(f"left out: run {reason}" for reason in analysis.left_out)):
+        yield from textwrap.wrap(f"Note: {note}", 88)

@@ -1,0 +1,244 @@
+"""`proctor label`: label outputs by hand, without seeing the verdicts."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from proctor.cli import options as cli
+from proctor.errors import ConfigError, UsageError
+from proctor.records.label import HumanLabel, Strategy
+
+if TYPE_CHECKING:
+    from proctor.ports import History
+    from proctor.records.run import RunMetadata
+    from proctor.records.trial import EvalResult
+    from proctor.validity.drawing import DrawnOutput, JudgedOutput
+
+KEYS = "p pass · f fail · s skip · u undo · c comment · q quit"
+# How much of a text is shown.
+MAX_CHARACTERS, MAX_LINES = 6_000, 80
+# The options of evaluators that say what is asked.
+CRITERIA = ("criterion", "criteria", "question", "rubric", "prompt")
+
+
+@click.command("label")
+@click.argument("run")
+@cli.option("--evaluator NAME", "Answer the question of this evaluator. Default: the overall verdict.", default="")
+@cli.option("--sample-size N", "Draw N outputs.", type=cli.POSITIVE_INTEGER, default=50)
+@cli.option(
+    "--strategy",
+    "Draw at random, by verdict (stratified), or where evaluators disagree. Default: random.",
+    type=cli.Choice(get_args(Strategy)),
+)
+@cli.option("--annotator NAME", "Store the labels under this name. Default: your user name.")
+@cli.option("--seed N", "Draw with this seed.", type=cli.NATURAL_NUMBER, default=0)
+@cli.option("--import FILE", "Import labels from a CSV or JSONL file instead of asking.", into="source")
+@cli.option("--export FILE", "Export the stored labels to a CSV or JSONL file instead of asking.", into="destination")
+@cli.common_options
+def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, **options: Any) -> None:
+    """Label outputs of a run by hand: input, expected value and output are shown, the verdict is not.
+
+    \b
+    proctor label latest --evaluator helpful --sample-size 30
+    proctor label latest --evaluator helpful --strategy disagreement
+    proctor label latest --evaluator helpful --import labels.csv --strategy random
+
+    Press q at any time; the same command continues. Without a terminal, keys are read from standard input, one per
+    line. Labels drawn at random or stratified correct the pass rate (`proctor judge card`); labels of disagreements
+    only find mistakes. With --json, nothing is asked and the state of the draw is printed.
+    """
+    from proctor.validity.drawing import digest_evaluator, draw, list_judged_outputs
+    from proctor.wiring.compare_runs import open_report
+    from proctor.wiring.open_history import open_history
+
+    if options["source"] and options["destination"]:
+        raise ConfigError("--import and --export cannot be combined", fix="leave out one of them")
+    history = open_history(options["history"])
+    opened = open_report(run, history)
+    metadata = opened.report.metadata
+    if metadata is None:
+        raise ConfigError(f"run {run} has no metadata", fix="choose another run: proctor runs")
+    digest = digest_evaluator(metadata, evaluator)
+    results = opened.report.results
+    if opened.configuration is not None:
+        results = results.for_configuration(opened.configuration)
+    outputs = list(list_judged_outputs(metadata.run_id, results, evaluator))
+    if not outputs:
+        raise UsageError(
+            f"run {metadata.run_id} has no output with a verdict of {evaluator or 'its evaluators'}",
+            fix=f"see why: proctor show {metadata.run_id}",
+        )
+    annotator = options["annotator"] or _user_name()
+    labels = [label for label in history.labels(run_id=metadata.run_id) if label.evaluator == evaluator]
+    if options["destination"]:
+        _export(labels, Path(options["destination"]), as_json=as_json)
+    elif options["source"]:
+        _import(history, outputs, Path(options["source"]), strategy, annotator, digest, as_json=as_json)
+    else:
+        drawn = draw(outputs, strategy or "random", options["sample_size"], options["seed"])
+        session = LabelSession(history, metadata, evaluator, digest, annotator, strategy or "random")
+        session.run(drawn, labels, as_json=as_json)
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "annotator"
+
+
+def _export(labels: Sequence[HumanLabel], path: Path, *, as_json: bool) -> None:
+    from proctor.records.formatting import format_count
+    from proctor.validity.label_files import write_labels
+
+    write_labels(labels, path)
+    if as_json:
+        cli.print_json({"exported": len(labels), "file": str(path)})
+    else:
+        click.echo(f"wrote {format_count(len(labels), 'label')} to {path}")
+
+
+def _import(
+    history: History,
+    outputs: Sequence[JudgedOutput],
+    path: Path,
+    strategy: Strategy | None,
+    annotator: str,
+    digest: str,
+    *,
+    as_json: bool,
+) -> None:
+    from proctor.core.clock import SystemClock
+    from proctor.records.formatting import format_count
+    from proctor.validity.label_files import read_labels
+
+    now = SystemClock().now()
+    labels = read_labels(path, outputs, strategy=strategy, annotator=annotator, digest=digest, now=now)
+    new = history.add_labels(labels)
+    if as_json:
+        cli.print_json({"imported": new, "already_stored": len(labels) - new})
+    else:
+        known = f"; {len(labels) - new:,} were already stored" if new < len(labels) else ""
+        click.echo(f"imported {format_count(new, 'label')}{known}")
+
+
+class LabelSession:
+    """One annotator's answers to the outputs drawn from a run."""
+
+    def __init__(
+        self, history: History, run: RunMetadata, evaluator: str, digest: str, annotator: str, strategy: Strategy
+    ) -> None:
+        self._history, self._run, self._evaluator = history, run, evaluator
+        self._digest, self._annotator, self._strategy = digest, annotator, strategy
+        self._undo: list[int] = []
+        self._comment = ""
+
+    def run(self, drawn: Sequence[DrawnOutput], labels: Sequence[HumanLabel], *, as_json: bool) -> None:
+        """Ask about every drawn output that the annotator has not labelled yet."""
+        done = {label.item for label in labels if label.annotator == self._annotator}
+        if as_json:
+            states = [{**each.output.item._asdict(), "labelled": each.output.item in done} for each in drawn]
+            remaining = sum(not state["labelled"] for state in states)
+            cli.print_json({"strategy": self._strategy, "remaining": remaining, "drawn": states})
+            return
+        index = 0
+        while index < len(drawn):
+            if drawn[index].output.item in done:
+                index += 1
+                continue
+            self._show(drawn[index], index, len(drawn))
+            key = self._read_key()
+            if key == "q":
+                break
+            index = self._apply(key, drawn, index, done)
+        labelled = sum(each.output.item in done for each in drawn)
+        click.echo(f"{labelled:,} of {len(drawn):,} drawn outputs labelled by {self._annotator}")
+        if labelled == len(drawn) and self._evaluator:
+            click.echo(f"next: proctor judge card {self._evaluator} --run {self._run.run_id}")
+
+    def _apply(self, key: str, drawn: Sequence[DrawnOutput], index: int, done: set[Any]) -> int:
+        """Apply a key to an output and return the index of the next one."""
+        if key == "c":
+            self._comment = _ask_comment() if _is_terminal() else sys.stdin.readline().strip()
+        elif key == "u":
+            if not self._undo:
+                click.echo("nothing to undo in this session")
+                return index
+            index = self._undo.pop()
+            self._store(drawn[index], withdrawn=True)
+            done.discard(drawn[index].output.item)
+        else:
+            self._store(drawn[index], **({"skipped": True} if key == "s" else {"passed": key == "p"}))
+            done.add(drawn[index].output.item)
+            self._undo.append(index)
+            return index + 1
+        return index
+
+    def _store(self, drawn: DrawnOutput, **verdict: Any) -> None:
+        from proctor.core.clock import SystemClock
+
+        fields = {
+            **drawn.output.item._asdict(),
+            **verdict,
+            "label_id": uuid.uuid4().hex,
+            "labelled_at": SystemClock().now(),
+            "comment": self._comment,
+            "annotator": self._annotator,
+            "strategy": self._strategy,
+            "probability": drawn.probability,
+            "evaluator_digest": self._digest,
+            "output_digest": drawn.output.output_digest,
+        }
+        self._history.add_labels([HumanLabel(**fields)])
+        self._comment = ""
+
+    def _show(self, drawn: DrawnOutput, index: int, total: int) -> None:
+        item = drawn.output.item
+        results = self._history.results(item.run_id).for_sample(item.sample_id)
+        result = next(r for r in results if (r.trial.configuration, r.trial.epoch) == (item.configuration, item.epoch))
+        click.echo(f"\n{index + 1} of {total} · sample {cli.display_name(item.sample_id)}")
+        for title, value in self._list_texts(result):
+            click.secho(f"{title}:", bold=True)
+            click.echo(_render(value))
+
+    def _list_texts(self, result: EvalResult) -> list[tuple[str, Any]]:
+        sample = result.trial.sample
+        specs = [spec for spec in self._run.evaluators if spec.name == self._evaluator]
+        questions = [spec.parameters[key] for spec in specs for key in CRITERIA if key in spec.parameters]
+        texts = [("question", questions[0] if questions else None), ("input", sample.input)]
+        texts += [("context", sample.context), ("expected", sample.expected)]
+        return [*((title, value) for title, value in texts if value is not None), ("output", result.trial.output)]
+
+    def _read_key(self) -> str:
+        while True:
+            click.echo(f"[{KEYS}] ", nl=False)
+            if _is_terminal():
+                key = click.getchar().lower()
+            else:
+                line = sys.stdin.readline()
+                key = line.strip().lower()[:1] if line else "q"
+            click.echo(key)
+            if key and key in "pfsucq":
+                return key
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _ask_comment() -> str:
+    return str(click.prompt("comment", default="", show_default=False)).strip()
+
+
+def _render(value: Any) -> str:
+    from proctor.reports.format import shorten_lines
+
+    lines = shorten_lines(value, MAX_CHARACTERS, MAX_LINES).splitlines() or ["(empty)"]
+    return "\n".join(f"  {line}" for line in lines)

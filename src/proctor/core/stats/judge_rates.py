@@ -1,0 +1,212 @@
+"""How good a judge is, from a table of its verdicts against people's, and the pass rate that it leads to.
+
+Half an item is added to cells of the table for intervals: without it, a judge without errors in 30 labels would have an
+interval of no width. `benchmarks/simulations/judging.py` measures the coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from proctor.core.stats.distributions import normal_quantile, student_t_quantile
+from proctor.core.stats.intervals import Interval, wilson_interval
+
+# The part of an item that is added to a cell.
+SMOOTHING = 0.5
+
+
+class Confusion(NamedTuple):
+    """The number of items by verdict: of people first, then of the judge. Weighted items are not integers."""
+
+    both_passed: float
+    only_people: float
+    only_judge: float
+    both_failed: float
+
+    @property
+    def n(self) -> float:
+        return math.fsum(self)
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of items with the same verdict."""
+        return (self.both_passed + self.both_failed) / self.n if self.n else None
+
+    @property
+    def correlation(self) -> float | None:
+        """The correlation of the verdicts (phi); None if one side always says the same."""
+        people, judge = self.people_passed, self.both_passed + self.only_judge
+        spread = people * (self.n - people) * judge * (self.n - judge)
+        return (self.both_passed * self.n - people * judge) / math.sqrt(spread) if spread > 0 else None
+
+    @property
+    def people_passed(self) -> float:
+        return self.both_passed + self.only_people
+
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa: 1 is perfect agreement, 0 the agreement of chance; None if both always say the same."""
+        chance = _chance_agreement(self)
+        return None if chance is None else ((self.agreement or 0.0) - chance) / (1 - chance)
+
+    def add(self, both_passed: float, only_people: float, only_judge: float, both_failed: float) -> Confusion:
+        """Return the table with more items in its cells."""
+        more = (both_passed, only_people, only_judge, both_failed)
+        return Confusion(*(count + extra for count, extra in zip(self, more, strict=True)))
+
+    def scale(self, factor: float) -> Confusion:
+        """Return the table for `factor` times as many items."""
+        return Confusion(*(count * factor for count in self))
+
+
+def tabulate(pairs: Iterable[tuple[bool, bool, float]]) -> Confusion:
+    """Count verdicts: (people, judge, weight) of each item."""
+    cells = {(True, True): 0.0, (True, False): 0.0, (False, True): 0.0, (False, False): 0.0}
+    for person, judge, weight in pairs:
+        cells[person, judge] += weight
+    return Confusion(*cells.values())
+
+
+def _chance_agreement(table: Confusion) -> float | None:
+    if not table.n:
+        return None
+    people, judge = table.people_passed / table.n, (table.both_passed + table.only_judge) / table.n
+    chance = people * judge + (1 - people) * (1 - judge)
+    return None if chance >= 1 else chance
+
+
+def kappa_interval(table: Confusion, confidence: float = 0.95) -> Interval | None:
+    """Return the interval of kappa; None for fewer than two items.
+
+    The large-sample error of Fleiss, Cohen and Everitt (1969), with half an item added to each cell.
+    """
+    if table.n < 2:
+        return None
+    smooth = table.add(SMOOTHING, SMOOTHING, SMOOTHING, SMOOTHING)
+    kappa, error = smooth.kappa, kappa_error(smooth)
+    if kappa is None or error is None:
+        return None
+    half = student_t_quantile((1 + confidence) / 2, table.n - 1) * error
+    return max(-1.0, kappa - half), min(1.0, kappa + half)
+
+
+def kappa_error(table: Confusion) -> float | None:
+    """Return the large-sample standard error of kappa (Fleiss, Cohen and Everitt 1969); None if it is undefined."""
+    chance = _chance_agreement(table)
+    if chance is None:
+        return None
+    a, b, c, d = (count / table.n for count in table)
+    people, judge, observed = a + b, a + c, a + d
+    same = a * (1 - chance - (people + judge) * (1 - observed)) ** 2
+    same += d * (1 - chance - (2 - people - judge) * (1 - observed)) ** 2
+    different = (1 - observed) ** 2 * (b * (judge + 1 - people) ** 2 + c * (1 - judge + people) ** 2)
+    variance = same + different - (observed * chance - 2 * chance + observed) ** 2
+    return math.sqrt(max(0.0, variance) / table.n) / (1 - chance) ** 2
+
+
+class CorrectedRate(NamedTuple):
+    """The pass rate that people would give, from labels of some items and a judge's verdicts on all.
+
+    `helps` is False if the judge adds nothing: `value` and `interval` are then those of the labels alone, which are
+    also `labels_value` and `labels_interval`. `effective_labels` is the number of labels that would give the same
+    precision without the judge.
+    """
+
+    value: float
+    interval: Interval
+    helps: bool
+    labels_value: float
+    labels_interval: Interval
+    effective_labels: float
+    n: float
+
+
+def corrected_rate(table: Confusion, judge_passed: float, others: float, confidence: float = 0.95) -> CorrectedRate:
+    """Correct a judge's pass rate with the labels of items that were drawn at random (PPI++).
+
+    `judge_passed` of the `others` items, those without a label, passed according to the judge. The rule of when the
+    judge helps is fixed in advance: if the interval of kappa is above 0. The interval has half an item added to each
+    kind of disagreement.
+    """
+    n, labels_value = table.n, table.people_passed / table.n
+    labels_interval = wilson_interval(table.people_passed, n, confidence) or (0.0, 1.0)
+    kappa = kappa_interval(table, confidence)
+    correlation = table.correlation
+    if others < 2 or kappa is None or kappa[0] <= 0 or correlation is None:
+        return CorrectedRate(labels_value, labels_interval, False, labels_value, labels_interval, n, n)
+    value, _ = _prediction_powered(table, judge_passed, others)
+    center, error = _prediction_powered(table.add(0, SMOOTHING, SMOOTHING, 0), judge_passed, others)
+    half = student_t_quantile((1 + confidence) / 2, n) * error
+    effective = n / max(1e-9, 1 - correlation**2 * others / (n + others))
+    return CorrectedRate(
+        _clip(value), (_clip(center - half), _clip(center + half)), True, labels_value, labels_interval, effective, n
+    )
+
+
+def _prediction_powered(table: Confusion, judge_passed: float, others: float) -> tuple[float, float]:
+    """Return the PPI++ estimate and its standard error from counts."""
+    n = table.n
+    people, judge, other = table.people_passed / n, (table.both_passed + table.only_judge) / n, judge_passed / others
+    unbiased = n / (n - 1)
+    people_variance, judge_variance = people * (1 - people) * unbiased, judge * (1 - judge) * unbiased
+    covariance = (table.both_passed / n - people * judge) * unbiased
+    weight = covariance / ((1 + n / others) * judge_variance) if judge_variance else 0.0
+    weight = min(1.0, max(0.0, weight))
+    residual = people_variance - 2 * weight * covariance + weight**2 * judge_variance
+    variance = weight**2 * other * (1 - other) / (others - 1) + max(0.0, residual) / n
+    return weight * other + people - weight * judge, math.sqrt(variance)
+
+
+def stratified_rate(table: Confusion, judge_passed: float, total: float, confidence: float = 0.95) -> CorrectedRate:
+    """Estimate the pass rate from labels that were drawn separately among the items that the judge passed and failed.
+
+    `judge_passed` of all `total` items passed. Stratified PPI with the judge's verdict as stratum: its verdicts are
+    equal within a stratum, so each stratum's estimate is the mean of its labels.
+    """
+    n = table.n
+    strata = [(table.both_passed, table.only_judge, judge_passed / total)]
+    strata.append((table.only_people, table.both_failed, 1 - judge_passed / total))
+    rates, center, variance = [], 0.0, 0.0
+    for good, bad, share in strata:
+        size = good + bad
+        rates.append(good / size if size else 0.5)
+        smooth = (good + SMOOTHING) / (size + 2 * SMOOTHING)
+        center += share * smooth
+        variance += share**2 * smooth * (1 - smooth) / (size + 2 * SMOOTHING)
+    value = math.fsum(share * rate for rate, (_, _, share) in zip(rates, strata, strict=True))
+    variance += strata[0][2] * strata[1][2] * (rates[0] - rates[1]) ** 2 / total
+    half = student_t_quantile((1 + confidence) / 2, max(1.0, n - 1)) * math.sqrt(variance)
+    interval = _clip(center - half), _clip(center + half)
+    smooth_value = min(1 - SMOOTHING / n, max(SMOOTHING / n, value))
+    effective = smooth_value * (1 - smooth_value) / variance if variance else n
+    return CorrectedRate(value, interval, True, value, interval, effective, n)
+
+
+def _clip(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+class Correlation(NamedTuple):
+    """A correlation of n pairs with its interval."""
+
+    value: float
+    interval: Interval
+    n: int
+
+
+def correlate(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> Correlation | None:
+    """Return Pearson's correlation with Fisher's interval; None for fewer than four pairs or a constant side."""
+    n = len(first)
+    if n < 4:
+        return None
+    a, b = math.fsum(first) / n, math.fsum(second) / n
+    pairs = [(x - a, y - b) for x, y in zip(first, second, strict=True)]
+    spread = math.sqrt(math.fsum(x * x for x, _ in pairs) * math.fsum(y * y for _, y in pairs))
+    if not spread:
+        return None
+    value = min(1.0, max(-1.0, math.fsum(x * y for x, y in pairs) / spread))
+    inner = math.atanh(min(1 - 1e-12, max(-1 + 1e-12, value)))
+    half = normal_quantile((1 + confidence) / 2) / math.sqrt(n - 3)
+    return Correlation(value, (math.tanh(inner - half), math.tanh(inner + half)), n)

@@ -1,0 +1,393 @@
+"""Judge cards: how far an evaluator agrees with people, and the pass rate corrected by their labels."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from proctor.comparison.slices import slice_samples
+from proctor.core.stats import judge_rates
+from proctor.core.stats.intervals import Interval, clustered_standard_error, wilson_interval
+from proctor.core.stats.judge_rates import Confusion, CorrectedRate, Correlation
+from proctor.ports import History
+from proctor.records.label import HumanLabel, LabelledItem
+from proctor.records.run import RunMetadata
+from proctor.records.sample import Sample
+from proctor.records.trial import EvalResult
+from proctor.validity.drawing import JudgedOutput, digest_evaluator, list_judged_outputs
+
+CardState = Literal["none", "stale", "weak", "ok"]
+# With fewer labels the intervals have not been checked by simulation.
+MIN_LABELS = 30
+MIN_KAPPA = 0.6
+# Labels that were drawn with a known probability; only these say how good the judge is.
+KNOWN_DRAWS = ("random", "stratified")
+# How many runs are searched for repeated verdicts.
+RUNS_SEARCHED = 200
+
+
+class Proportion(msgspec.Struct, frozen=True):
+    """A share of n items with its 95% interval; n may be smaller than the count if items are weighted or clustered."""
+
+    value: float
+    interval: Interval
+    n: float
+
+
+class Agreement(msgspec.Struct, frozen=True):
+    """How far two raters agree on n items: the share with equal verdicts, and kappa."""
+
+    n: int
+    share: Proportion | None
+    kappa: float | None
+    kappa_interval: Interval | None
+    name: str = ""
+
+
+class CardRate(msgspec.Struct, frozen=True):
+    """The pass rate of a run: by the judge alone (raw), by the labels alone, and corrected.
+
+    `helps` is False if the judge adds nothing beyond the labels; the corrected rate is then that of the labels. `n` is
+    the number of labels in this run, `total` the number of outputs with a verdict.
+    """
+
+    raw: Proportion
+    labels: Proportion
+    value: float
+    interval: Interval
+    helps: bool
+    effective_labels: float
+    n: int
+    total: int
+
+
+class JudgeCard(msgspec.Struct, frozen=True):
+    """What is known about a judge from labels of its exact version (`digest`).
+
+    `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why) or "ok". `n`
+    counts the labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by
+    strategy. `disputed` outputs have as many labels for as against.
+    """
+
+    evaluator: str
+    digest: str
+    run_id: str
+    state: CardState
+    reason: str = ""
+    fix: str = ""
+    models: tuple[str, ...] = ()
+    n: int = 0
+    runs: int = 0
+    labels: dict[str, int] = {}
+    skipped: int = 0
+    disputed: int = 0
+    agreement: Agreement | None = None
+    sensitivity: Proportion | None = None
+    specificity: Proportion | None = None
+    confusion: dict[str, int] = {}
+    by: str = ""
+    slices: tuple[Agreement, ...] = ()
+    annotators: Agreement | None = None
+    length_bias: Correlation | None = None
+    position_bias: Proportion | None = None
+    stability: Proportion | None = None
+    cost_per_verdict: float | None = None
+    rate: CardRate | None = None
+
+
+class LabelledOutput(NamedTuple):
+    """An output with people's verdict, the judge's, and the weight of its draw."""
+
+    output: JudgedOutput
+    people: bool
+    weight: float
+
+
+def build_card(
+    history: History,
+    run: RunMetadata,
+    evaluator: str,
+    *,
+    by: str | None = None,
+    configuration: str | None = None,
+    min_kappa: float | None = None,
+) -> JudgeCard:
+    """Build the card of an evaluator as it is in a run; `by` is a metadata key for slices.
+
+    Agreement uses the labels of all runs with this version of the judge, the corrected rate those of this run (and
+    `configuration`). Labels of disagreements enter neither. `min_kappa` is what a card needs to be "ok".
+    """
+    digest = digest_evaluator(run, evaluator)
+    every = history.labels(evaluator=evaluator)
+    evidence = _collect_evidence(history, run, evaluator, [x for x in every if x.evaluator_digest == digest])
+    labels, items = evidence.labels, evidence.items
+    own = [output for output in evidence.own if configuration in (None, output.item.configuration)]
+    own_items = weigh_labels(own, evidence.gold, evidence.stratified)
+    results = history.results(run.run_id)
+    if configuration is not None:
+        results = results.for_configuration(configuration)
+    card = JudgeCard(
+        evaluator,
+        digest,
+        run.run_id,
+        "none",
+        models=_list_models(run, evaluator),
+        n=len(items),
+        runs=len({item.output.item.run_id for item in items}),
+        labels=dict(Counter(label.strategy for label in labels if not label.skipped)),
+        skipped=sum(label.skipped for label in labels),
+        disputed=evidence.disputed,
+        annotators=_compare_annotators(labels),
+        rate=_correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
+        stability=_measure_stability(history, run, evaluator, digest, own),
+        cost_per_verdict=_mean_cost(results, evaluator),
+        position_bias=_measure_position_bias(results, evaluator),
+        **_measure_agreement(items),
+        **_slice_agreement(history, items, by),
+    )
+    other_versions = sum(label.evaluator_digest != digest for label in every)
+    return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa)
+
+
+class _Evidence(NamedTuple):
+    """The labels of one version of a judge, the outputs of the run, and the labelled outputs of all runs."""
+
+    labels: list[HumanLabel]
+    own: list[JudgedOutput]
+    items: list[LabelledOutput]
+    gold: dict[LabelledItem, bool]
+    stratified: set[LabelledItem]
+    disputed: int
+
+
+def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels: Sequence[HumanLabel]) -> _Evidence:
+    outputs = {
+        run_id: _read_outputs(history, run_id, evaluator) for run_id in {run.run_id, *(x.run_id for x in labels)}
+    }
+    digests = {output.item: output.output_digest for judged in outputs.values() for output in judged}
+    # A resumed run may have replaced an output since it was labelled.
+    current = [x for x in labels if not x.output_digest or digests.get(x.item) == x.output_digest]
+    gold, disputed = decide_labels(current)
+    drawn = {label.item for label in current if label.strategy in KNOWN_DRAWS and not label.skipped}
+    gold = {item: passed for item, passed in gold.items() if item in drawn}
+    stratified = {label.item for label in current if label.strategy == "stratified"}
+    items = [item for judged in outputs.values() for item in weigh_labels(judged, gold, stratified)]
+    return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed)
+
+
+def read_state(history: History, run: RunMetadata, evaluator: str, min_kappa: float | None = None) -> JudgeCard:
+    """Return the card of an evaluator; without labels of this version, only its state, which is read quickly."""
+    digest = digest_evaluator(run, evaluator)
+    labels = history.labels(evaluator=evaluator)
+    if any(label.evaluator_digest == digest for label in labels):
+        return build_card(history, run, evaluator, min_kappa=min_kappa)
+    return _judge_state(JudgeCard(evaluator, digest, run.run_id, "none"), len(labels), 0.0)
+
+
+def decide_labels(labels: Iterable[HumanLabel]) -> tuple[dict[LabelledItem, bool], int]:
+    """Return the majority of the annotators on each item, and the number of ties, which have no verdict."""
+    votes: dict[LabelledItem, int] = {}
+    for label in labels:
+        if label.passed is not None:
+            votes[label.item] = votes.get(label.item, 0) + (1 if label.passed else -1)
+    return {item: vote > 0 for item, vote in votes.items() if vote}, sum(vote == 0 for vote in votes.values())
+
+
+def weigh_labels(
+    outputs: Sequence[JudgedOutput], gold: Mapping[LabelledItem, bool], stratified: Iterable[LabelledItem] = ()
+) -> list[LabelledOutput]:
+    """Return the labelled outputs of a run, with weights if some were drawn by verdict.
+
+    Verdicts then count as often as they occur in the run, because the draw is at random
+    within each verdict, whatever part of it was labelled.
+    """
+    labelled = [output for output in outputs if output.item in gold]
+    weights = {True: 1.0, False: 1.0}
+    if {output.item for output in labelled}.intersection(stratified):
+        for verdict in weights:
+            drawn = sum(output.passed is verdict for output in labelled)
+            share = sum(output.passed is verdict for output in outputs) / len(outputs)
+            weights[verdict] = share * len(labelled) / drawn if drawn else 0.0
+    return [LabelledOutput(output, gold[output.item], weights[output.passed]) for output in labelled]
+
+
+def measure_design_effect(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+    """Return how many times the variance of a mean grows because values of one cluster are alike; at least 1."""
+    n, groups = len(values), len(set(clusters))
+    if groups == n or n < 2:
+        return 1.0
+    estimate, rate = clustered_standard_error(values, clusters), math.fsum(values) / n
+    simple = rate * (1 - rate) / (n - 1)
+    return n / groups if estimate is None or not simple else max(1.0, estimate[1] ** 2 / simple)
+
+
+def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
+    """Count verdicts, with the number of items reduced to the independent and equally weighted ones."""
+    table = judge_rates.tabulate((item.people, item.output.passed, item.weight) for item in items)
+    if not items or not table.n:
+        return table
+    kish = len(items) * math.fsum(item.weight**2 for item in items) / math.fsum(item.weight for item in items) ** 2
+    effect = measure_design_effect([item.people for item in items], [item.output.cluster for item in items])
+    return table.scale(1 / (kish * effect))
+
+
+def make_proportion(count: float, n: float) -> Proportion | None:
+    """Return a share of n items with its interval; None without items."""
+    interval = wilson_interval(count, n) if n else None
+    return None if interval is None else Proportion(count / n, interval, n)
+
+
+def _agree(table: Confusion, n: int, name: str = "") -> Agreement:
+    share = make_proportion(table.both_passed + table.both_failed, table.n)
+    return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name)
+
+
+def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
+    if not items:
+        return {}
+    table = _tabulate(items)
+    counts = Counter((item.people, item.output.passed) for item in items)
+    names = {"both_passed": (True, True), "only_people": (True, False), "only_judge": (False, True)}
+    errors = [float(item.output.passed) - float(item.people) for item in items]
+    lengths = [math.log1p(item.output.length) for item in items]
+    return {
+        "agreement": _agree(table, len(items)),
+        "sensitivity": make_proportion(table.both_passed, table.both_passed + table.only_people),
+        "specificity": make_proportion(table.both_failed, table.both_failed + table.only_judge),
+        "confusion": {name: counts[key] for name, key in {**names, "both_failed": (False, False)}.items()},
+        "length_bias": judge_rates.correlate(errors, lengths),
+    }
+
+
+def _slice_agreement(history: History, items: Sequence[LabelledOutput], by: str | None) -> dict[str, Any]:
+    if by is None or not items:
+        return {}
+    samples: list[Sample[Any, Any]] = []
+    for run_id in sorted({item.output.item.run_id for item in items}):
+        samples += history.results(run_id).samples()
+    groups = slice_samples(samples, by).groups
+    slices = []
+    for name, ids in groups.items():
+        chosen = [item for item in items if item.output.item.sample_id in ids]
+        if chosen:
+            slices.append(_agree(_tabulate(chosen), len(chosen), name))
+    return {"by": by, "slices": tuple(slices)}
+
+
+def _correct_rate(
+    outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput], stratified: bool
+) -> CardRate | None:
+    if len(items) < 2:
+        return None
+    effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
+    raw = make_proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect)
+    labelled = {item.output.item for item in items}
+    others = [output.passed for output in outputs if output.item not in labelled]
+    table, judged = _tabulate(items), sum(output.passed for output in outputs)
+    if stratified:
+        unweighted = judge_rates.tabulate((item.people, item.output.passed, 1.0) for item in items)
+        clusters = measure_design_effect([i.people for i in items], [i.output.cluster for i in items])
+        estimate = judge_rates.stratified_rate(unweighted.scale(1 / clusters), judged, len(outputs))
+        kappa = judge_rates.kappa_interval(table)
+        estimate = estimate._replace(helps=kappa is not None and kappa[0] > 0)
+    else:
+        estimate = judge_rates.corrected_rate(table, sum(others) / effect, len(others) / effect)
+    return None if raw is None else _make_rate(raw, estimate, len(items), len(outputs))
+
+
+def _make_rate(raw: Proportion, estimate: CorrectedRate, n: int, total: int) -> CardRate:
+    labels = Proportion(estimate.labels_value, estimate.labels_interval, estimate.n)
+    effective = estimate.effective_labels * n / estimate.n
+    return CardRate(raw, labels, estimate.value, estimate.interval, estimate.helps, effective, n, total)
+
+
+def _compare_annotators(labels: Sequence[HumanLabel]) -> Agreement | None:
+    """Compare the two annotators with the most items in common."""
+    votes: dict[str, dict[LabelledItem, bool]] = {}
+    for label in labels:
+        if label.passed is not None:
+            votes.setdefault(label.annotator, {})[label.item] = label.passed
+    names = sorted(votes)
+    pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
+    if not pairs:
+        return None
+    first, second = max(pairs, key=lambda pair: len(votes[pair[0]].keys() & votes[pair[1]].keys()))
+    shared = votes[first].keys() & votes[second].keys()
+    table = judge_rates.tabulate((votes[first][item], votes[second][item], 1.0) for item in shared)
+    return _agree(table, len(shared), f"{first} and {second}") if shared else None
+
+
+def _measure_stability(
+    history: History, run: RunMetadata, evaluator: str, digest: str, outputs: Sequence[JudgedOutput]
+) -> Proportion | None:
+    """Return how often the judge gave the same verdict again, in the latest run that scored the same outputs."""
+    if not evaluator or run.options.cache:
+        return None
+    root = run.rescored_from or run.run_id
+    for other in history.runs(evaluator=evaluator, limit=RUNS_SEARCHED):
+        is_related = root in (other.run_id, other.rescored_from) and other.run_id != run.run_id
+        has_judge = evaluator in {spec.name for spec in other.evaluators}
+        if not is_related or not has_judge or other.options.cache or digest_evaluator(other, evaluator) != digest:
+            continue
+        verdicts = {o.item[1:]: (o.output_digest, o.passed) for o in _read_outputs(history, other.run_id, evaluator)}
+        repeated = [
+            verdicts[output.item[1:]][1] is output.passed
+            for output in outputs
+            if verdicts.get(output.item[1:], ("",))[0] == output.output_digest
+        ]
+        if repeated:
+            return make_proportion(sum(repeated), len(repeated))
+    return None
+
+
+def _measure_position_bias(results: Iterable[EvalResult], evaluator: str) -> Proportion | None:
+    """Return how often a comparing judge chose the same position in both orders."""
+    from proctor.evaluators.judges.pairwise import position_bias, preferences_in
+
+    bias = position_bias(preferences_in(results, evaluator))
+    return make_proportion(bias.flips, bias.pairs)
+
+
+def _mean_cost(results: Iterable[EvalResult], evaluator: str) -> float | None:
+    sessions = (result.sessions.get(evaluator) for result in results)
+    costs = [session.usage.cost for session in sessions if session is not None and session.usage.cost is not None]
+    return math.fsum(costs) / len(costs) if costs else None
+
+
+def _list_models(run: RunMetadata, evaluator: str) -> tuple[str, ...]:
+    specs = [spec for spec in run.evaluators if evaluator in ("", spec.name)]
+    return tuple(dict.fromkeys(model for spec in specs for model in spec.judges_inside))
+
+
+def _read_outputs(history: History, run_id: str, evaluator: str) -> list[JudgedOutput]:
+    return list(list_judged_outputs(run_id, history.results(run_id), evaluator))
+
+
+def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> JudgeCard:
+    """Set the state of a card, its reason, and what to do."""
+    ask = f"proctor label {card.run_id}" + (f" --evaluator {card.evaluator}" if card.evaluator else "")
+    state: CardState = "weak"
+    kappa, interval = (None, None) if card.agreement is None else (card.agreement.kappa, card.agreement.kappa_interval)
+    reason, fix = "", f"{ask} --sample-size {max(2 * card.n, MIN_LABELS)}"
+    if not card.n and other_versions:
+        state, reason = "stale", f"its {other_versions} labels belong to another version of the judge"
+    elif not card.n:
+        state, reason = "none", "no output that was drawn at random has a label"
+    elif card.n < MIN_LABELS:
+        reason = f"{card.n} labels, and a card needs {MIN_LABELS}"
+    elif kappa is None or interval is None:
+        reason = f"people or the judge gave all {card.n} outputs the same verdict, so kappa is undefined"
+    elif interval[0] <= 0:
+        reason = (
+            f"kappa {kappa:.2f} may be chance: its interval is {interval[0]:.2f} to {interval[1]:.2f} (n = {card.n})"
+        )
+    elif kappa < min_kappa:
+        reason = f"kappa {kappa:.2f} ({interval[0]:.2f} to {interval[1]:.2f}, n = {card.n}) is below {min_kappa:g}"
+        fix = f"improve the judge: proctor judge next {card.run_id} lists outputs that show its mistakes"
+    else:
+        state, fix = "ok", ""
+    return msgspec.structs.replace(card, state=state, reason=reason, fix=fix)

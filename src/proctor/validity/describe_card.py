@@ -1,0 +1,203 @@
+"""Judge cards in words: one line for reports, and the whole card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from proctor.comparison.describe import describe_gate
+from proctor.core.stats.intervals import Interval
+from proctor.errors import ConfigError
+from proctor.ports import History
+from proctor.records.formatting import format_cost, format_count
+from proctor.records.gate import Check, GateResult
+from proctor.records.run import RunMetadata
+from proctor.reports.format import format_percent
+from proctor.validity.cards import Agreement, JudgeCard, Proportion, make_proportion, read_state
+from proctor.validity.panels import Panel
+
+
+def list_judges(history: History, run: RunMetadata) -> list[str]:
+    """Return the evaluators of a run that need a card: those that ask a model, and those with human labels."""
+    labelled = {label.evaluator for label in history.labels()} if run.evaluators else set()
+    return [spec.name for spec in run.evaluators if spec.judges_inside or spec.name in labelled]
+
+
+def describe_states(history: History, run: RunMetadata) -> list[str]:
+    """Return one line for each judge of a run: the state of its card."""
+    return [describe_state(read_state(history, run, name)) for name in list_judges(history, run)]
+
+
+def describe_state(card: JudgeCard) -> str:
+    """Describe the state of a card in one line."""
+    name = card.evaluator or "overall verdict"
+    if card.state == "ok" and card.agreement is not None:
+        return f"judge {name}: card ok, {_describe_kappa(card.agreement)}"
+    return f"judge {name}: card {card.state}: {card.reason}. Fix: {card.fix}"
+
+
+def require_cards(result: GateResult, history: History, run: RunMetadata, min_kappa: float) -> GateResult:
+    """Add a check of each judge's card to a gate; a gate that passed is inconclusive without a good card."""
+    names = list_judges(history, run)
+    if not names:
+        raise ConfigError(
+            f"run {run.run_id} has no evaluator that asks a model, and none with human labels",
+            where="--require-card",
+            fix=f"leave it out, or label outputs: proctor label {run.run_id} --evaluator NAME",
+        )
+    cards = [read_state(history, run, name, min_kappa) for name in names]
+    checks = [
+        Check(
+            f"card.{card.evaluator}",
+            "pass" if card.state == "ok" else "inconclusive",
+            describe_state(card),
+            value=None if card.agreement is None else card.agreement.kappa,
+            n=card.n,
+        )
+        for card in cards
+    ]
+    is_undecided = result.verdict == "pass" and any(check.verdict != "pass" for check in checks)
+    verdict = "inconclusive" if is_undecided else result.verdict
+    checks = [*result.checks, *checks]
+    answer = describe_gate(verdict, checks, result.early) if is_undecided else result.answer
+    return msgspec.structs.replace(result, verdict=verdict, checks=tuple(checks), answer=answer)
+
+
+def describe_worth(card: JudgeCard) -> str:
+    """Say in one or two sentences what the judge is worth."""
+    rate, agreement = card.rate, card.agreement
+    if agreement is None or agreement.kappa is None:
+        return f"Nothing is known about this judge: {card.reason}."
+    first = f"This judge agrees with people: {_describe_kappa(agreement)}."
+    if rate is None:
+        return f"{first} No output of this run is labelled, so its pass rate is not corrected."
+    if not rate.helps:
+        return (
+            f"This judge adds nothing beyond the labels: {_describe_kappa(agreement)}. "
+            f"Pass rate by the labels {format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n})."
+        )
+    return (
+        f"{first} Corrected pass rate {format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} labels "
+        f"and {rate.total - rate.n} verdicts); without the judge you would need about {rate.effective_labels:.0f} "
+        "labels for the same precision."
+    )
+
+
+def describe_card(card: JudgeCard) -> Iterator[str]:
+    """Yield the lines of a card."""
+    models = f" ({', '.join(card.models)})" if card.models else ""
+    yield f"Judge {card.evaluator or 'overall verdict'}{models}, version {card.digest}: card {card.state}"
+    if card.reason:
+        yield f"  {card.reason}"
+        yield f"  Fix: {card.fix}"
+    if card.n:
+        yield ""
+        yield describe_worth(card)
+        yield ""
+        yield from _describe_numbers(card)
+    elif card.labels:
+        yield f"  {_describe_draws(card)}"
+
+
+def _describe_numbers(card: JudgeCard) -> Iterator[str]:
+    yield _row("labels", _describe_draws(card))
+    if card.agreement is not None:
+        yield _row("agreement", _describe_share(card.agreement.share))
+        yield _row("kappa", _describe_kappa(card.agreement).removeprefix("kappa "))
+    yield _row("sensitivity", _describe_share(card.sensitivity, "outputs that people pass"))
+    yield _row("specificity", _describe_share(card.specificity, "outputs that people fail"))
+    cells = card.confusion
+    yield _row("people pass", f"judge passes {cells['both_passed']}, fails {cells['only_people']}")
+    yield _row("people fail", f"judge passes {cells['only_judge']}, fails {cells['both_failed']}")
+    if (rate := card.rate) is not None:
+        yield _row("raw pass rate", _describe_share(rate.raw))
+        labels = rate.labels
+        # Labels drawn by verdict are the corrected rate themselves.
+        if labels.interval != rate.interval:
+            yield _row("labels alone", f"{format_percent(labels.value)} ({_percents(labels.interval)}, n = {rate.n})")
+        yield _row(
+            "corrected", f"{format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} of {rate.total})"
+        )
+    bias = card.length_bias
+    text = "not measured: all errors, or all lengths, are equal" if bias is None else _describe_bias(bias)
+    yield _row("length bias", text)
+    if card.position_bias is not None:
+        yield _row("position bias", f"same place chosen in both orders: {_describe_share(card.position_bias, 'pairs')}")
+    text = "not measured: no other run judged the same outputs" if card.stability is None else ""
+    yield _row("asked again", text or f"same verdict {_describe_share(card.stability)}")
+    if card.cost_per_verdict is not None:
+        yield _row("cost", f"{format_cost(card.cost_per_verdict)} per verdict")
+    if card.annotators is not None:
+        yield _row("annotators", f"{card.annotators.name}: {_describe_kappa(card.annotators)}")
+    for part in card.slices:
+        yield _row(f"{card.by} {part.name}", f"agreement {_describe_share(part.share)}; {_describe_kappa(part)}")
+
+
+def _describe_bias(bias: tuple[float, Interval, int]) -> str:
+    value, (low, high), n = bias
+    verdict = (
+        "no evidence of one"
+        if low <= 0 <= high
+        else "longer outputs pass more"
+        if low > 0
+        else "shorter outputs pass more"
+    )
+    return f"correlation of error and length {value:+.2f} ({low:+.2f} to {high:+.2f}, n = {n}): {verdict}"
+
+
+def _describe_draws(card: JudgeCard) -> str:
+    draws = ", ".join(f"{count} {name}" for name, count in sorted(card.labels.items()))
+    facts = [f"{card.n} outputs in {format_count(card.runs, 'run')} ({draws})"]
+    if card.labels.get("disagreement"):
+        facts.append("labels of disagreements are not counted in the figures")
+    if card.skipped:
+        facts.append(f"{card.skipped} skipped")
+    if card.disputed:
+        facts.append(f"{card.disputed} disputed by the annotators")
+    return "; ".join(facts)
+
+
+def _describe_kappa(agreement: Agreement) -> str:
+    if agreement.kappa is None or agreement.kappa_interval is None:
+        return f"kappa undefined: one side always says the same (n = {agreement.n})"
+    low, high = agreement.kappa_interval
+    return f"kappa {agreement.kappa:.2f} (95% interval {low:.2f} to {high:.2f}, n = {agreement.n})"
+
+
+def _describe_share(share: Proportion | None, noun: str = "") -> str:
+    if share is None:
+        return f"not measured: no {noun or 'outputs'}"
+    return f"{format_percent(share.value)} ({_percents(share.interval)}, n = {share.n:.0f}{f' {noun}' if noun else ''})"
+
+
+def _percents(interval: Interval) -> str:
+    return f"{format_percent(interval[0])} to {format_percent(interval[1])}"
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<14} {text}"
+
+
+def describe_panel(panel: Panel) -> Iterator[str]:
+    """Yield the lines of a panel."""
+    if panel.effective is None or panel.error_correlation is None:
+        yield f"The errors of these judges cannot be compared: at most one of them makes any (n = {panel.n})."
+    else:
+        yield (
+            f"{len(panel.judges)} judges are worth {panel.effective:.2f} independent ones: the mean correlation of "
+            f"their errors is {panel.error_correlation:.2f} (n = {panel.n} labels)."
+        )
+    for judge in panel.judges:
+        share = make_proportion(judge.errors, panel.n)
+        yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(share)}")
+    yield _row(
+        "majority",
+        f"wrong on {panel.majority_errors}: {_describe_share(make_proportion(panel.majority_errors, panel.n))}",
+    )
+    if panel.drop is not None:
+        yield f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}."
+    yield (
+        f"Dawid and Skene's accuracies, from the verdicts alone, differ from the labels' by up to "
+        f"{format_percent(panel.accuracy_gap)} (n = {panel.n})."
+    )

@@ -1,0 +1,41 @@
+"""What a call of the target and a verdict of a judge cost, measured on a stored run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from proctor.core.stats.descriptive import mean
+from proctor.records.results import Results
+from proctor.validity.verdicts import Measure, list_verdicts
+
+
+class CallPrices(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean price of a call in US dollars, None if unknown; `judges` is the number of judges asked per verdict."""
+
+    target: float | None = None
+    judge: float | None = None
+    judges: int = 0
+
+    def price(self, target_calls: int, judge_calls: int) -> float | None:
+        """Return the price of some calls; None if a price is unknown."""
+        parts = (self.target, target_calls), (self.judge, judge_calls)
+        if any(price is None and calls for price, calls in parts):
+            return None
+        return sum((price or 0.0) * calls for price, calls in parts)
+
+
+def measure_prices(results: Results, has_judge: bool, measure: Measure) -> CallPrices:
+    """Measure the prices of a run's calls: the mean over the trials whose cost is known."""
+    spent = [usage for usage in results.model_usage() or () if usage is not None]
+    target = mean([usage.cost for usage in spent if usage.cost is not None])
+    if not has_judge:
+        return CallPrices(target=target)
+    judges, verdicts, costs = 0, 0, []
+    for result in results:
+        asked = len(result.sessions)
+        judges = max(judges, asked)
+        verdicts += max(1, len(list_verdicts(result, measure))) * asked
+        if asked and result.judging is not None and result.judging.cost is not None:
+            costs.append(result.judging.cost)
+    judge = sum(costs) / verdicts if costs and verdicts else None
+    return CallPrices(target=target, judge=judge, judges=max(1, judges))

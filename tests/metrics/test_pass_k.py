@@ -1,0 +1,103 @@
+"""pass^k and pass@k of runs with epochs, and the samples that are flaky."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from proctor import compare, evaluate, exact_match
+from proctor.comparison.report import EvalReport
+from proctor.metrics.builtin import PassKMetric, list_pass_sizes
+from proctor.records.results import ResultList
+from proctor.reports.markdown import MarkdownReporter
+from proctor.reports.pages.runs import run_page
+from proctor.reports.summary import find_flaky_samples
+from tests.statistics.published import tau_bench
+
+
+def run(outcomes: dict[str, str], **options: Any) -> EvalReport:
+    """Evaluate samples whose epochs pass ("1"), fail ("0") or raise an error ("x"), in this order."""
+    epochs = len(next(iter(outcomes.values())))
+    calls = {sample: count() for sample in outcomes}
+
+    def answer(sample: str) -> str:
+        mark = outcomes[sample][next(calls[sample])]
+        if mark == "x":
+            raise ValueError("no answer")
+        return mark
+
+    data = [{"id": sample, "input": sample, "expected": "1"} for sample in outcomes]
+    return evaluate(answer, data, exact_match, epochs=epochs, concurrency=1, **options)
+
+
+def test_pass_k_by_hand() -> None:
+    """Of 4 epochs a passes 4, b 2, c 0: pass^2 is (1 + 1/6 + 0) / 3, pass@2 is (1 + 5/6 + 0) / 3."""
+    report = run({"a": "1111", "b": "0110", "c": "0000"})
+    metrics = report.metrics
+    assert metrics["pass_hat_k.2"].value == pytest.approx(7 / 18)
+    assert metrics["pass_at_k.2"].value == pytest.approx(11 / 18)
+    assert (metrics["pass_hat_k.4"].value, metrics["pass_at_k.4"].value) == pytest.approx((1 / 3, 2 / 3))
+    assert {metrics[name].n for name in metrics if "_k." in name} == {3}
+    assert "pass_hat_k.2" in str(report)
+
+
+def test_a_sample_with_fewer_than_k_verdicts_has_no_value() -> None:
+    """It is counted as skipped, not as 0; without any value there is no number."""
+    metrics = run({"a": "111", "b": "1x1"}).metrics
+    assert (metrics["pass_hat_k.3"].value, metrics["pass_hat_k.3"].n, metrics["pass_hat_k.3"].skipped) == (1.0, 1, 1)
+    assert (metrics["pass_hat_k.2"].value, metrics["pass_hat_k.2"].n) == (1.0, 2)
+    undefined = run({"a": "1x"}).metrics["pass_at_k.2"]
+    assert (undefined.value, undefined.n, undefined.skipped, undefined.interval) == (None, 0, 1, None)
+
+
+def test_one_epoch_has_no_pass_k() -> None:
+    """There is nothing to repeat; and no sample is flaky."""
+    report = run({"a": "1", "b": "0"})
+    assert not [name for name in report.metrics if "_k." in name]
+    assert find_flaky_samples(report) == []
+
+
+def test_flaky_samples_are_listed_everywhere() -> None:
+    """The least reliable first, in the terminal, in Markdown and on the page of the run."""
+    report = run({"a": "1111", "b": "0111", "c": "0100", "d": "0000"})
+    assert [(flaky.sample_id, flaky.passed, flaky.trials) for flaky in find_flaky_samples(report)] == [
+        ("c", 1, 4),
+        ("b", 3, 4),
+    ]
+    assert "2 of 4 repeated samples passed some epochs but not all\n  c 1/4, b 3/4" in str(report)
+    assert "| c | default | 1 of 4 |" in MarkdownReporter().generate(report)
+    assert [flaky.sample_id for flaky in run_page(report)["flaky"]] == ["c", "b"]
+
+
+def test_pass_k_is_compared_by_sample() -> None:
+    """Each sample has one value on each side, so the difference is paired."""
+    old = run({str(n): "10" if n % 2 else "11" for n in range(20)}, name="old")
+    new = run({str(n): "11" for n in range(20)}, name="new")
+    delta = compare(new, old, metrics=["pass_hat_k.2"]).metrics["pass_hat_k.2"]
+    assert (delta.a, delta.b, delta.verdict) == (1.0, 0.5, "better")
+    assert delta.n == 20
+
+
+def test_several_configurations_are_not_repeats_of_each_other() -> None:
+    """Each configuration has its own pass^k; all together have none."""
+    data = [{"id": "a", "input": "a", "expected": "1"}]
+    report = evaluate(lambda _: "1", data, exact_match, configurations={"x": {}, "y": {}}, epochs=2)
+    assert "pass_hat_k.2" not in report.metrics
+    assert report.by_configuration["x"]["pass_hat_k.2"].n == 1
+
+
+def test_tau_bench_is_reproduced_by_the_metric() -> None:
+    """gpt-4o on 50 airline tasks x 4 trials: pass^1..4 = .420 .273 .220 .200."""
+    tasks = tau_bench()
+    report = run({str(task): "".join(str(int(reward)) for reward in rewards) for task, rewards in tasks.items()})
+    values = [report.metrics[name].value for name in ("pass_rate", *(f"pass_hat_k.{k}" for k in (2, 3, 4)))]
+    assert [round(value or 0.0, 3) for value in values] == [0.42, 0.273, 0.22, 0.2]
+
+
+def test_the_sizes_stay_few() -> None:
+    """2, 3, 4, further powers of two, and all epochs; an empty run has no values."""
+    assert list_pass_sizes(1) == []
+    assert list_pass_sizes(100) == [2, 3, 4, 8, 16, 32, 64, 100]
+    assert PassKMetric("all", 2).compute(ResultList(())) == {"2": PassKMetric("any", 2).compute(ResultList(()))["2"]}

@@ -1,0 +1,117 @@
+"""Agreement of a judge with people, and pass rates corrected by labels."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.core.stats.judge_rates import (
+    Confusion,
+    _prediction_powered,
+    corrected_rate,
+    correlate,
+    kappa_error,
+    kappa_interval,
+    stratified_rate,
+    tabulate,
+)
+from proctor.core.stats.reliability import prediction_powered
+
+counts = st.integers(0, 60)
+tables = st.builds(Confusion, counts, counts, counts, counts).filter(lambda table: table.n >= 4)
+
+
+def test_kappa_of_a_textbook_table() -> None:
+    """20 and 15 equal verdicts, 5 and 10 different ones: agreement .7, by chance .5, kappa .4."""
+    table = Confusion(20, 5, 10, 15)
+    assert table.agreement == pytest.approx(0.7)
+    assert table.kappa == pytest.approx(0.4)
+
+
+def test_error_of_kappa_of_independent_halves() -> None:
+    """For four equal cells kappa is 0 and its variance is po(1 - po) / (n (1 - pe)²) = 1 / n."""
+    assert kappa_error(Confusion(25, 25, 25, 25)) == pytest.approx(0.1)
+
+
+def test_ppi_matches_published_precision() -> None:
+    """4,000 labels, 20,000 verdicts: half width .01087, worth 5,752 labels; 2,000 labels: .01626 and 2,196."""
+    for table, passed, labels_half, half, effective in (
+        (Confusion(2777, 306, 263, 654), 15_200, 0.01303, 0.01087, 5_752),
+        (Confusion(1400, 228, 200, 172), 16_000, 0.01704, 0.01626, 2_196),
+    ):
+        rate = corrected_rate(table, passed, 20_000)
+        assert (rate.labels_interval[1] - rate.labels_interval[0]) / 2 == pytest.approx(labels_half, rel=0.005)
+        assert (rate.interval[1] - rate.interval[0]) / 2 == pytest.approx(half, rel=0.005)
+        assert rate.effective_labels == pytest.approx(effective, rel=0.005)
+
+
+@given(tables, st.integers(0, 200))
+def test_counts_give_the_same_ppi_as_values(table: Confusion, passed: int) -> None:
+    """PPI++ of the table is that of the verdicts one by one."""
+    cells = [(1, 1), (1, 0), (0, 1), (0, 0)]
+    pairs = [pair for pair, count in zip(cells, table, strict=True) for _ in range(int(count))]
+    others = [1.0] * passed + [0.0] * (200 - passed)
+    exact = prediction_powered([y for y, _ in pairs], [f for _, f in pairs], others)
+    assert exact is not None
+    value, error = _prediction_powered(table, passed, 200)
+    assert value == pytest.approx(exact.value, abs=1e-9)
+    assert error == pytest.approx(exact.error, abs=1e-6)
+
+
+@given(tables, st.integers(0, 100))
+def test_intervals_lie_within_their_range(table: Confusion, passed: int) -> None:
+    """Every interval is ordered and within its range, and contains the estimate of the labels' kappa."""
+    interval = kappa_interval(table)
+    assert interval is not None
+    assert -1 <= interval[0] <= interval[1] <= 1
+    for rate in (corrected_rate(table, passed, 100), stratified_rate(table, passed, 100)):
+        assert 0 <= rate.interval[0] <= rate.interval[1] <= 1
+        assert 0 <= rate.value <= 1
+
+
+def test_a_judge_at_chance_adds_nothing() -> None:
+    """With equal cells the interval of kappa includes 0, and the labels' interval is shown."""
+    rate = corrected_rate(Confusion(15, 15, 15, 15), 100, 200)
+    assert not rate.helps
+    assert rate.interval == rate.labels_interval
+    assert rate.effective_labels == 60
+
+
+def test_a_judge_without_errors_keeps_an_interval() -> None:
+    """30 labels without an error do not make the judge perfect: kappa's interval goes below 0.9."""
+    table = Confusion(20, 0, 0, 10)
+    interval = kappa_interval(table)
+    assert interval is not None
+    assert interval[0] < 0.9
+    rate = corrected_rate(table, 100, 170)
+    assert rate.interval[1] - rate.interval[0] > 0.1
+
+
+def test_stratified_labels_are_weighted_by_verdict() -> None:
+    """Of 80 passed outputs 9 in 10 are good, of 20 failed ones 2 in 10: .8 × .9 + .2 × .2 = .76."""
+    assert stratified_rate(Confusion(9, 2, 1, 8), 80, 100).value == pytest.approx(0.76)
+
+
+def test_correlation_needs_four_pairs_and_spread() -> None:
+    """A line has the correlation 1; a constant side has none."""
+    line = correlate([1, 2, 3, 4], [2, 4, 6, 8])
+    assert line is not None
+    assert line.value == pytest.approx(1)
+    assert correlate([1, 2, 3], [1, 2, 3]) is None
+    assert correlate([1, 2, 3, 4], [5, 5, 5, 5]) is None
+
+
+def test_corrected_rates_cover_the_true_rate() -> None:
+    """In 400 draws of 50 labels and 150 verdicts, a judge of kappa .6 covers a rate of .7 in 92 to 99 of 100."""
+    rng, covered = random.Random(3), 0
+    for _ in range(400):
+        people = [rng.random() < 0.7 for _ in range(200)]
+        # Sensitivity and specificity of .88 and .72 give the same pass rate and kappa .6.
+        judge = [rng.random() < (0.88 if y else 0.28) for y in people]
+        table = tabulate((y, f, 1.0) for y, f in zip(people[:50], judge[:50], strict=True))
+        low, high = corrected_rate(table, sum(judge[50:]), 150).interval
+        covered += low <= 0.7 <= high
+    assert 0.92 <= covered / 400 <= 0.99

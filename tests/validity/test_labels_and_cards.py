@@ -1,0 +1,262 @@
+"""Human labels and judge cards, from the command line to the gate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from proctor import Sample, Score, evaluate
+from proctor.errors import InvalidRecord
+from proctor.history.sqlite import SQLiteHistory
+from proctor.records.label import HumanLabel, current_labels
+from proctor.validity.cards import build_card
+from proctor.validity.drawing import draw, list_judged_outputs
+from tests.support import run_command
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def is_good(number: int) -> bool:
+    """The verdict of people: two in three outputs are good."""
+    return number % 3 != 0
+
+
+def judge(output: str) -> Score:
+    """A recorded judge that is wrong on every tenth output."""
+    number = int(output)
+    passed = is_good(number) != (number % 10 == 0)
+    return Score(float(passed), passed)
+
+
+def rule(output: str) -> Score:
+    """A second opinion that passes everything."""
+    return Score(1.0, bool(output))
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> SQLiteHistory:
+    """A run of 120 outputs with two evaluators."""
+    store = SQLiteHistory(tmp_path / ".proctor" / "history.db")
+    samples: list[Sample[str, str]] = [
+        Sample(f"s{i:03}", str(i), metadata={"half": "first" if i < 60 else "second"}) for i in range(120)
+    ]
+    evaluate(lambda text: text, samples, [judge, rule], history=store)
+    return store
+
+
+def label(store: SQLiteHistory, sample: str, passed: bool | None, **fields: object) -> HumanLabel:
+    """A label of the judge's question."""
+    run = store.find("latest")
+    values = {"evaluator": "judge", "annotator": "ann", "labelled_at": NOW, **fields}
+    return HumanLabel(f"id-{sample}-{values}", run.run_id, sample, passed=passed, **values)  # type: ignore[arg-type]
+
+
+def import_drawn(folder: Path, size: int, strategy: str = "random") -> None:
+    """Label what a session would ask, with people's verdicts, by way of a file."""
+    arguments = ("label", "latest", "--evaluator", "judge", "--strategy", strategy)
+    drawn = json.loads(run_command(*arguments, "--sample-size", str(size), "--json", cwd=folder).stdout)["drawn"]
+    rows = [{"sample": item["sample_id"], "passed": is_good(int(item["sample_id"][1:]))} for item in drawn]
+    path = folder / "labels.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run_command(*arguments, "--import", path, "--annotator", "ann", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_label_has_exactly_one_verdict() -> None:
+    """Neither, or both, of a verdict and a skip are refused; so is a time without a zone."""
+    with pytest.raises(InvalidRecord, match="exactly one"):
+        HumanLabel("1", "r", "s", NOW)
+    with pytest.raises(InvalidRecord, match="exactly one"):
+        HumanLabel("1", "r", "s", NOW, passed=True, skipped=True)
+    with pytest.raises(InvalidRecord, match="time zone"):
+        HumanLabel("1", "r", "s", NOW.replace(tzinfo=None), passed=True)
+
+
+def test_the_latest_label_of_an_annotator_counts(history: SQLiteHistory) -> None:
+    """A second label replaces the first, a withdrawn one removes it, and another annotator's stays."""
+    first, second = label(history, "s001", True), label(history, "s001", False, labelled_at=NOW + timedelta(1))
+    other = label(history, "s001", True, annotator="bob")
+    assert history.add_labels([first, other, second]) == 3
+    assert history.add_labels([first]) == 0
+    assert {(each.annotator, each.passed) for each in history.labels()} == {("ann", False), ("bob", True)}
+    gone = label(history, "s001", None, withdrawn=True, labelled_at=NOW + timedelta(2))
+    assert current_labels([first, second, gone]) == []
+
+
+def test_labels_travel_with_their_run_and_are_deleted_with_it(history: SQLiteHistory, tmp_path: Path) -> None:
+    """An export holds the labels, an import restores them, and deleting the run deletes them."""
+    history.add_labels([label(history, "s001", True)])
+    run_command("history", "export", "runs.jsonl", cwd=tmp_path)
+    done = run_command("history", "import", "runs.jsonl", "--history", "copy.db", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    copy = SQLiteHistory(tmp_path / "copy.db")
+    assert copy.labels() == history.labels()
+    copy.delete(copy.find("latest").run_id)
+    assert copy.labels() == []
+
+
+def test_a_draw_is_repeatable_and_extends(history: SQLiteHistory) -> None:
+    """The same seed gives the same outputs, a larger draw begins with the smaller one, strata have their share."""
+    run = history.find("latest")
+    outputs = list(list_judged_outputs(run.run_id, history.results(run.run_id), "judge"))
+    small, large = draw(outputs, "random", 10), draw(outputs, "random", 30)
+    assert [each.output for each in large[:10]] == [each.output for each in small]
+    assert {each.probability for each in large} == {0.25}
+    assert draw(outputs, "random", 10, seed=1) != small
+    stratified = draw(outputs, "stratified", 20)
+    assert len(stratified) == 20
+    assert sum(not each.output.passed for each in stratified) >= 5
+    disputed = draw(outputs, "disagreement", 10)
+    assert all(each.output.disagreements and each.probability is None for each in disputed)
+
+
+def test_a_session_is_blind_and_can_be_resumed(history: SQLiteHistory, tmp_path: Path) -> None:
+    """Keys label, undo, skip and comment; the verdict is not shown; the next session continues."""
+    arguments = ("label", "latest", "--evaluator", "judge", "--sample-size", "4", "--annotator", "ann")
+    with mock.patch("sys.stdin", io.StringIO("p\nu\nf\nc\nunclear\ns\nq\n")):
+        shown = run_command(*arguments, cwd=tmp_path).stdout
+    assert "2 of 4 drawn outputs labelled by ann" in shown
+    assert "score" not in shown
+    assert "judge" not in shown.replace("judge card", "")
+    assert [(each.passed, each.skipped, each.comment) for each in history.labels()] == [
+        (False, False, ""),
+        (None, True, "unclear"),
+    ]
+    with mock.patch("sys.stdin", io.StringIO("p\np\n")):
+        shown = run_command(*arguments, cwd=tmp_path).stdout
+    assert "1 of 4" not in shown
+    assert "4 of 4 drawn outputs labelled" in shown
+
+
+def test_an_import_reports_all_mistakes_at_once(history: SQLiteHistory, tmp_path: Path) -> None:
+    """Unknown samples, unreadable verdicts and unknown columns are listed together, and nothing is stored."""
+    path = tmp_path / "labels.csv"
+    path.write_text("sample_id,passed,mood\nnobody,true,\ns001,maybe,\ns002,true,good\n")
+    done = run_command(
+        "label", "latest", "--evaluator", "judge", "--import", path, "--strategy", "random", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    for text in ("no verdict on sample 'nobody'", "got 'maybe'", "unknown column 'mood'", "labels.csv:3"):
+        assert text in done.stderr
+    path.write_text("sample_id,passed\ns001,true\n")
+    done = run_command("label", "latest", "--evaluator", "judge", "--import", path, cwd=tmp_path)
+    assert "strategy is missing" in done.stderr
+    assert history.labels() == []
+
+
+def test_exported_labels_import_again_without_change(history: SQLiteHistory, tmp_path: Path) -> None:
+    """A CSV export has every field and adds nothing when it is imported again."""
+    import_drawn(tmp_path, 5)
+    run_command("label", "latest", "--evaluator", "judge", "--export", "out.csv", cwd=tmp_path)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
+    assert len(rows) == 5
+    assert rows[0]["probability"] == str(5 / 120)
+    before = history.labels()
+    done = run_command("label", "latest", "--evaluator", "judge", "--import", "out.csv", cwd=tmp_path)
+    assert done.stdout == "imported 0 labels; 5 were already stored\n"
+    assert history.labels() == before
+
+
+def test_a_card_measures_the_judge(history: SQLiteHistory, tmp_path: Path) -> None:
+    """With all 120 outputs labelled: 108 equal verdicts, 12 wrong ones, and the rate of the labels, 80 of 120."""
+    import_drawn(tmp_path, 120)
+    card = build_card(history, history.find("latest"), "judge", by="half")
+    assert (card.state, card.n) == ("ok", 120)
+    # Of the multiples of ten, 0, 30, 60 and 90 are multiples of three too.
+    assert card.confusion == {"both_passed": 72, "only_people": 8, "only_judge": 4, "both_failed": 36}
+    assert card.agreement
+    assert card.agreement.share
+    assert card.agreement.share.value == pytest.approx(0.9)
+    assert card.sensitivity
+    assert card.sensitivity.value == pytest.approx(72 / 80)
+    assert card.specificity
+    assert card.specificity.value == pytest.approx(36 / 40)
+    assert card.rate
+    assert card.rate.value == pytest.approx(80 / 120)
+    assert [(part.name, part.n) for part in card.slices] == [("first", 60), ("second", 60)]
+
+
+def test_disagreements_do_not_enter_the_figures(history: SQLiteHistory, tmp_path: Path) -> None:
+    """Labels of disagreements alone make no card; with random labels they change no figure."""
+    import_drawn(tmp_path, 20, "disagreement")
+    assert build_card(history, history.find("latest"), "judge").state == "none"
+    import_drawn(tmp_path, 40)
+    card = build_card(history, history.find("latest"), "judge")
+    assert card.labels["disagreement"] >= 1
+    assert card.n <= 40
+
+
+def test_stratified_labels_are_weighted(history: SQLiteHistory, tmp_path: Path) -> None:
+    """A stratified draw of 60 covers the true rate of 2 in 3, and counts verdicts as they occur."""
+    import_drawn(tmp_path, 60, "stratified")
+    card = build_card(history, history.find("latest"), "judge")
+    assert card.rate is not None
+    low, high = card.rate.interval
+    assert low < 2 / 3 < high
+
+
+def test_a_changed_judge_has_a_stale_card(history: SQLiteHistory, tmp_path: Path) -> None:
+    """Another version of the judge does not inherit the card."""
+    import_drawn(tmp_path, 40)
+    samples: list[Sample[str, str]] = [Sample(f"s{i:03}", str(i)) for i in range(120)]
+
+    def changed(output: str) -> Score:
+        return Score(1.0, bool(output))
+
+    changed.__name__ = "judge"
+    evaluate(lambda text: text, samples, {"judge": changed}, history=history)
+    card = build_card(history, history.find("latest"), "judge")
+    assert (card.state, card.n, card.rate) == ("stale", 0, None)
+
+
+def test_a_gate_requires_a_card(history: SQLiteHistory, tmp_path: Path) -> None:
+    """Without labels, or below the kappa asked for, the gate is inconclusive; a good card lets it pass."""
+    arguments = ("gate", "latest", "--fail-under", "judge.pass_rate=0.5", "--require-card")
+    refused = run_command(*arguments, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "no evaluator that asks a model" in refused.stderr
+    import_drawn(tmp_path, 20)
+    few = run_command(*arguments, cwd=tmp_path)
+    assert few.returncode == 4
+    assert "a card needs 30" in " ".join(few.stdout.split())
+    import_drawn(tmp_path, 60)
+    assert run_command(*arguments, cwd=tmp_path).returncode == 0
+    assert run_command(*arguments, "0.99", cwd=tmp_path).returncode == 4
+    assert "card ok" in run_command("show", "latest", cwd=tmp_path).stdout
+
+
+def test_next_lists_are_for_the_number_and_for_mistakes(history: SQLiteHistory, tmp_path: Path) -> None:
+    """One list is random, the other holds outputs on which the evaluators disagree."""
+    shown = json.loads(
+        run_command("judge", "next", "latest", "--evaluator", "judge", "--limit", "5", "--json", cwd=tmp_path).stdout
+    )
+    assert len(shown["random"]) == 5
+    # The rule passes everything, so a disagreement is an output that the judge fails.
+    assert all(judge(str(int(item["sample_id"][1:]))).passed is False for item in shown["disagreement"])
+
+
+def test_two_annotators_have_their_own_agreement(history: SQLiteHistory) -> None:
+    """Equal votes decide an output, opposite votes leave it disputed."""
+    history.add_labels([label(history, f"s{i:03}", is_good(i)) for i in range(8)])
+    history.add_labels([label(history, f"s{i:03}", is_good(i) != (i == 0), annotator="bob") for i in range(8)])
+    run = history.find("latest")
+    from proctor.validity.drawing import digest_evaluator
+
+    digest = digest_evaluator(run, "judge")
+    history.add_labels(
+        [label(history, f"s{i:03}", is_good(i), evaluator_digest=digest, labelled_at=NOW) for i in range(8)]
+        + [
+            label(history, f"s{i:03}", is_good(i) != (i == 0), annotator="bob", evaluator_digest=digest)
+            for i in range(8)
+        ]
+    )
+    card = build_card(history, run, "judge")
+    assert (card.n, card.disputed) == (7, 1)
+    assert card.annotators is not None
+    assert (card.annotators.name, card.annotators.n) == ("ann and bob", 8)

@@ -1,0 +1,219 @@
+"""A mutation test counts the planted faults that an evaluator notices and the harmless changes that it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from proctor.records.results import ResultList
+from proctor.records.run import EvaluatorSpec
+from proctor.records.sample import Sample
+from proctor.records.score import Score
+from proctor.records.session import ModelCall, Session
+from proctor.records.trial import EvalResult, Trial
+from proctor.validity.mutation_report import render_markdown, render_text
+from proctor.validity.mutation_test import MutationReport, limit_calls, plan_mutants, run_mutation_test
+from proctor.validity.mutations import MUTATIONS
+from tests.support import run_command
+
+PASSED, FAILED = Score(1.0, True), Score(0.0, False)
+RULE = EvaluatorSpec("rule", "rule")
+JUDGE = EvaluatorSpec("judge", "judge", {"model": "test:judge"})
+
+
+def results(count: int, score: Score = PASSED, *, calls: int = 0, name: str = "rule", epochs: int = 1) -> ResultList:
+    sessions = {name: Session([ModelCall("test:judge")] * calls)} if calls else {}
+    return ResultList(
+        EvalResult(Trial(Sample(f"s{i}", "?", "5 km"), f"It is {i + 2} km long.", epoch=epoch), {name: score}, sessions)
+        for i in range(count)
+        for epoch in range(epochs)
+    )
+
+
+def constant(score: Score | None) -> Callable[[str, Sequence[Trial]], list[Score | None]]:
+    return lambda _name, trials: [score] * len(trials)
+
+
+def measure(stored: ResultList, score: Any, *names: str, spec: EvaluatorSpec = RULE) -> MutationReport:
+    plan = plan_mutants(spec, stored, is_scored=True, mutations=[MUTATIONS[name] for name in names])
+    return run_mutation_test([plan], score)
+
+
+def test_only_passed_outputs_are_changed() -> None:
+    """An output that fails already says nothing about a fault: it gets no mutant."""
+    stored = ResultList([*results(3), *results(5, FAILED), *results(4, Score.skipped("no"))])
+    plan = plan_mutants(RULE, stored, is_scored=True, mutations=[MUTATIONS["changed_number"]])
+    assert (plan.passed, len(plan.mutants)) == (3, 3)
+    failed = ResultList([EvalResult(Trial(Sample("1", "?"), "x"), {"rule": FAILED})])
+    assert run_mutation_test([plan_mutants(RULE, failed, is_scored=True)], constant(PASSED)).answer.startswith("Cannot")
+
+
+def test_the_rate_counts_verdicts_and_nothing_else() -> None:
+    """Errors and skips are counted beside the rate; mutations that do not apply are no mutants."""
+    scores = iter([FAILED, PASSED, Score.error("down"), Score.skipped("no claims"), FAILED])
+    [tested] = measure(results(5), lambda _n, t: [next(scores) for _ in t], "changed_number", "changed_date").evaluators
+    [row] = tested.rows
+    assert (row.rate.value, row.rate.n, row.rate.errors, row.rate.skipped) == (2 / 3, 3, 1, 1)
+    assert row.rate.interval == pytest.approx((0.2077, 0.9385), abs=5e-5)
+    assert [verdict.sample_id for verdict in tested.survivors] == [tested.survivors[0].sample_id]
+
+
+def test_mutants_of_one_sample_are_one_cluster() -> None:
+    """Ten epochs of six samples are not sixty independent mutants: six clusters that agree count as six."""
+    [tested] = measure(results(6, epochs=10), constant(FAILED), "changed_number").evaluators
+    assert tested.kills["output"].n == 50
+    low, high = tested.kills["output"].interval or (0, 0)
+    assert (low, high) == (pytest.approx(0.60, abs=0.02), 1.0)
+
+
+def test_a_seed_draws_the_same_outputs_for_every_evaluator() -> None:
+    """Evaluators with the same passed outputs are tested with the same mutants; another seed draws others."""
+    options: dict[str, Any] = {"is_scored": True, "sample_size": 5}
+    first, second = (plan_mutants(EvaluatorSpec("rule", use), results(90), **options) for use in ("a", "b"))
+    other = plan_mutants(RULE, results(90), seed=1, **options)
+    assert first.mutants == second.mutants
+    assert {trial.sample.id for trial in first.trials} != {trial.sample.id for trial in other.trials}
+
+
+def test_an_evaluator_without_verdicts_is_scored_first() -> None:
+    """Mutants are made only of the outputs that the evaluator passes now."""
+    plan = plan_mutants(RULE, results(4, FAILED), is_scored=False, mutations=[MUTATIONS["changed_number"]])
+
+    def score(_name: str, trials: Sequence[Trial]) -> list[Score | None]:
+        return [PASSED if trial.output.startswith(("It is 2", "It is 3 km")) else FAILED for trial in trials]
+
+    [tested] = run_mutation_test([plan], score).evaluators
+    assert (tested.trials, tested.passed) == (2, None)
+    assert sum(row.rate.n for row in tested.rows) == 2
+
+
+def test_a_judge_is_also_asked_about_unchanged_outputs() -> None:
+    """The control shows how often a judge fails an output that it has passed before."""
+    report = measure(results(3, name="judge"), constant(FAILED), "changed_number", spec=JUDGE)
+    [tested] = report.evaluators
+    assert tested.instability is not None
+    assert (tested.instability.value, tested.instability.n) == (1.0, 3)
+    assert "failed when asked again" in render_text(report)
+
+
+def test_the_calls_of_judges_are_expected_and_limited() -> None:
+    """Stored sessions tell the calls per verdict; a limit leaves mutants out and says so."""
+    plan = plan_mutants(JUDGE, results(4, calls=3, name="judge"), is_scored=True)
+    assert plan.calls == 3 * len(plan.mutants) > 60
+    limit_calls([plan], 30)
+    assert (len(plan.mutants), plan.calls) == (10, 30)
+    assert len({mutant.mutation.name for mutant in plan.mutants}) > 3
+    unscored = plan_mutants(JUDGE, results(20, name="judge"), is_scored=False)
+    limit_calls([unscored], 20)
+    assert (len(unscored.trials), len(unscored.mutants)) == (10, 10)
+    report = run_mutation_test([plan], lambda _n, trials: [None, *[FAILED] * (len(trials) - 1)])
+    assert report.evaluators[0].left_out == plan.left_out > 1
+    assert "were left out (--max-calls)" in " ".join(render_text(report).split())
+
+
+def test_the_weakest_evaluator_is_named_by_what_it_reads() -> None:
+    """An evaluator that notices no change of the output is weak, unless it notices changes of the session."""
+    plans = [plan_mutants(EvaluatorSpec(name, name), results(40, name=name), is_scored=True) for name in ("a", "b")]
+    report = run_mutation_test(plans, lambda name, trials: [FAILED if name == "a" else PASSED] * len(trials))
+    assert report.weakest == "b"
+    assert "Weakest: b, which notices 0% (0 of " in report.answer
+    assert "overlap" not in report.answer
+    assert report.any_evaluator is not None
+    assert report.any_evaluator.value == 1.0
+
+
+def test_names_and_texts_are_escaped_in_markdown() -> None:
+    """Outputs cannot add links or formatting to a comment."""
+    stored = ResultList([EvalResult(Trial(Sample("[x](y)", "?"), "See <b>5</b> www.x.org now"), {"rule": PASSED})])
+    page = render_markdown(measure(stored, constant(PASSED), "changed_number", "leaked_secret"))
+    assert "[-<b>" not in page
+    assert r"\<b>" in page
+    assert "[x](y)" not in page
+    assert "| changed_number | 0/1 0% |" in page
+
+
+QUESTIONS = {"How long is it?": "5 km", "Where?": "Madrid", "When?": "May 1999", "Free?": "No", "Cost?": "$12"}
+APP = """
+ANSWERS = {answers}
+
+def answer(question):
+    return ANSWERS[question]
+
+def strict(output, expected, *, model=""):
+    return output == expected
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "app.py").write_text(APP.format(answers=QUESTIONS))
+    rows = [{"id": str(i), "input": q, "expected": a} for i, (q, a) in enumerate(QUESTIONS.items())]
+    (folder / "qa.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    evaluators = ["-e", "exact_match", "-e", "contains"]
+    ran = run_command("run", "--dataset", "qa.jsonl", "--target", "app.py:answer", *evaluators, "-q", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+def command(folder: Path, *args: str) -> CompletedProcess[str]:
+    return run_command("mutate", "latest", *args, cwd=folder)
+
+
+def test_exact_match_notices_every_fault_and_contains_misses_appended_text(folder: Path) -> None:
+    """The known answers: exact_match kills all mutants; contains passes what is only appended to the answer."""
+    done = command(folder, "--json")
+    assert done.returncode == 0, done.stderr
+    exact, contains = json.loads(done.stdout)["evaluators"]
+    assert exact["kills"]["output"]["value"] == 1.0
+    assert exact["survivors"] == []
+    rates = {row["mutation"]: row["rate"] for row in contains["rows"] if row["kind"] == "fault"}
+    assert {name: rate["value"] for name, rate in rates.items()} == {
+        "changed_number": 1.0, "changed_date": 1.0, "changed_name": 1.0, "changed_unit": 1.0, "negation": 1.0,
+        "contradiction": 0.0, "leaked_secret": 0.0, "truncation": 1.0,
+    }  # fmt: skip
+    assert rates["contradiction"]["n"] == rates["leaked_secret"]["n"] == len(QUESTIONS)
+    assert json.loads(done.stdout)["weakest"] == "contains"
+
+
+def test_nothing_is_stored_and_the_survivors_are_shown(folder: Path) -> None:
+    """The history has the same runs afterwards; the page shows the changed words."""
+    before = run_command("runs", cwd=folder).stdout
+    done = command(folder, "-e", "contains", "--survivors", "1", "--mutation", "contradiction")
+    assert "contradiction                         0/5 0%       0% to 43%" in done.stdout
+    assert "Faults that it still passes (1 of 5; --survivors N shows more):" in done.stdout
+    assert "On the contrary" in done.stdout
+    assert run_command("runs", cwd=folder).stdout == before
+
+
+def test_the_verdicts_of_another_evaluator_are_computed(folder: Path) -> None:
+    """An evaluator that the run does not have, or with other parameters, scores the originals first."""
+    done = command(folder, "-e", "contains", "--set", "contains.case_sensitive=false", "--mutation", "casing", "--json")
+    [tested] = json.loads(done.stdout)["evaluators"]
+    assert "passed" not in tested or tested["passed"] is None
+    assert tested["false_alarms"]["value"] == 0.0
+
+
+def test_judges_are_asked_only_after_confirmation(folder: Path) -> None:
+    """The number of calls is printed first; --json needs --yes."""
+    judge = ["-e", "app.py:strict", "--set", "app.py:strict.model=test:x", "--mutation", "negation"]
+    asked = command(folder, *judge, "--yes")
+    assert "Expected calls of judges: 11 (strict 11)" in asked.stderr
+    assert "negation                            1/1 100%" in asked.stdout
+    refused = command(folder, *judge, "--json")
+    assert refused.returncode == 2
+    assert "add --yes" in refused.stderr
+    limited = command(folder, *judge, "--yes", "--max-calls", "4")
+    assert "Expected calls of judges: 4" in limited.stderr
+
+
+def test_a_misspelled_mutation_is_refused(folder: Path) -> None:
+    """The error suggests the nearest name."""
+    done = command(folder, "--mutation", "changed_numbers")
+    assert done.returncode == 2
+    assert "did you mean 'changed_number'" in done.stderr

@@ -1,0 +1,133 @@
+"""Cards of recorded judges on public data with human labels; skipped if the data is not there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+from benchmarks.simulations.claim import simulate
+from benchmarks.simulations.judging import judged
+
+from proctor.core.stats.judge_rates import corrected_rate, kappa_interval, tabulate
+from proctor.validity.panels import effective_judges, estimate_accuracies, measure_panel
+from tests.statistics.published import DATA
+
+
+def read_rows(*path: str, delimiter: str = ",") -> list[dict[str, str]]:
+    """The rows of a table, or a skip."""
+    file = DATA.joinpath(*path)
+    if not file.exists():
+        pytest.skip(f"there is no {file} (set PROCTOR_DATA)")
+    with file.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter=delimiter))
+
+
+def read_answers() -> list[tuple[bool, ...]]:
+    """The verdicts of people, GPT-4 and BEM on the answers of NQ301."""
+    verdicts = []
+    for judge in ("human", "gpt-4", "BEM"):
+        rows = read_rows("01_qa_reference", "openqa_nq301", f"NQ301_{judge}.tsv", delimiter="\t")
+        verdicts.append({(row["Question"].strip(), row["Model answer"].strip()): row["Acceptable?"] for row in rows})
+    shared = [answer for answer in verdicts[0] if all(answer in column for column in verdicts[1:])]
+    return [tuple(column[answer].strip() == "Yes" for column in verdicts) for answer in shared]
+
+
+def test_card_of_gpt4_on_open_questions() -> None:
+    """On NQ301 GPT-4 agrees with people with kappa .70, and with BEM it is worth 1.31 judges, not 2."""
+    rows = read_answers()
+    table = tabulate((people, gpt4, 1.0) for people, gpt4, _ in rows)
+    assert table.kappa == pytest.approx(0.696, abs=0.001)
+    assert kappa_interval(table) == pytest.approx((0.659, 0.732), abs=0.001)
+    panel = measure_panel([row[0] for row in rows], {"gpt-4": [r[1] for r in rows], "bem": [r[2] for r in rows]})
+    assert panel.error_correlation == pytest.approx(0.524, abs=0.001)
+    assert panel.effective == pytest.approx(1.312, abs=0.001)
+
+
+def test_fifty_labels_correct_the_rate_of_gpt4() -> None:
+    """Of 300 draws of 50 labels of NQ301, at least 92 in 100 intervals contain people's rate; PPI++ is narrower."""
+    rows, rng = read_answers(), random.Random(1)
+    rate = sum(row[0] for row in rows) / len(rows)
+    covered, widths = 0, [0.0, 0.0]
+    for _ in range(300):
+        rng.shuffle(rows)
+        table = tabulate((people, judge, 1.0) for people, judge, _ in rows[:50])
+        found = corrected_rate(table, sum(row[1] for row in rows[50:]), len(rows) - 50)
+        covered += found.interval[0] <= rate <= found.interval[1]
+        for index, (low, high) in enumerate((found.interval, found.labels_interval)):
+            widths[index] += high - low
+    assert covered >= 0.92 * 300
+    assert widths[0] < 0.85 * widths[1]
+
+
+def test_card_of_gpt4_on_refusals() -> None:
+    """On XSTest, people agree with each other (kappa .93) more than GPT-4 agrees with them on full compliance."""
+    rows = read_rows("05_compliance_xstest", "xstest_v2_completions_gpt4_gpteval.csv")
+    full = "1_full_compliance"
+    people = tabulate((row["annotation_1"] == full, row["annotation_2"] == full, 1.0) for row in rows)
+    judge = tabulate((row["final_label"] == full, row["gpt4_label"] == full, 1.0) for row in rows)
+    # 230 complied by all; 2 outputs divide the annotators; GPT-4 takes 28 refusals for compliance.
+    assert people.both_passed == 230
+    assert people.only_people + people.only_judge == 2
+    assert (judge.both_passed, judge.only_people, judge.only_judge) == (230, 0, 28)
+    assert judge.kappa is not None
+    assert people.kappa is not None
+    assert judge.kappa < people.kappa
+
+
+def test_position_bias_of_recorded_judges() -> None:
+    """LLMBar records both orders: GPT-4 gives the same answer in 95 of 100 natural pairs, ChatGPT in fewer."""
+    file = Path(DATA, "06_judge_llmbar", "Natural.recorded_judges.json")
+    if not file.exists():
+        pytest.skip(f"there is no {file} (set PROCTOR_DATA)")
+    judges = json.loads(file.read_text(encoding="utf-8"))
+
+    def count_stable(name: str) -> int:
+        pairs = [[result["winner"] for result in pair.values()] for pair in judges[name]["results"]]
+        return sum(first == second for first, second in pairs)
+
+    assert count_stable("GPT-4|Vanilla") == 95
+    assert count_stable("ChatGPT|Vanilla") < 95
+
+
+def test_effective_number_of_judges() -> None:
+    """Independent errors count in full, equal errors once, and .524 makes 1.31 of 2."""
+    assert effective_judges(3, 0.0) == 3
+    assert effective_judges(3, 1.0) == 1
+    assert effective_judges(2, 0.524) == pytest.approx(1.312, abs=0.001)
+
+
+def test_a_panel_names_the_judge_to_drop() -> None:
+    """Two coins outvote a good judge; without one of them, ties fail and the majority errs less."""
+    people = [i % 2 == 0 for i in range(40)]
+    always = [True] * 40
+    panel = measure_panel(people, {"good": people, "yes": always, "also yes": always})
+    assert panel.majority_errors == 20
+    assert panel.drop in ("yes", "also yes")
+    assert panel.drop_errors == 0
+
+
+def test_dawid_and_skene_finds_planted_accuracies() -> None:
+    """Five independent judges of accuracy .9, .8, .7, .8 and .9, counted exactly in a full table, are found."""
+    accuracies = [0.9, 0.8, 0.7, 0.8, 0.9]
+    verdicts: dict[str, list[bool]] = {f"j{i}": [] for i in range(5)}
+    for truth in (True, False):
+        for row in range(32):
+            rights = [bool(row >> i & 1) for i in range(5)]
+            weight = 1.0
+            for right, accuracy in zip(rights, accuracies, strict=True):
+                weight *= accuracy if right else 1 - accuracy
+            for i, right in enumerate(rights):
+                verdicts[f"j{i}"] += [right is truth] * round(weight * 5_000)
+    for (sensitivity, specificity), accuracy in zip(estimate_accuracies(verdicts).values(), accuracies, strict=True):
+        assert sensitivity == pytest.approx(accuracy, abs=0.01)
+        assert specificity == pytest.approx(accuracy, abs=0.01)
+
+
+@pytest.mark.parametrize("words", ["corrected rate, 50 labels, kappa 0.4", "kappa interval, 50 labels, kappa 0.6"])
+def test_quick_simulations(words: str) -> None:
+    """One case of each claim of `make simulations`, with 300 replicates."""
+    [claim] = [claim for claim in judged() if claim.name == words]
+    assert simulate(claim, 300).share >= 0.92
