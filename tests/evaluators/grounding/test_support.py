@@ -112,12 +112,39 @@ def test_one_changed_fact_is_enough(text: str, changes: tuple[str, ...]) -> None
     assert (result.value < DEFAULT_THRESHOLD) is bool(changes)
 
 
-def test_in_a_long_context_another_passage_may_state_the_fact() -> None:
-    filler = [f"Nothing of importance happened on day {number}." for number in range(20, 40)]
-    claim, passage = "The bridge fell in 1879.", "The bridge fell in 1897."
-    assert grounded(claim, passage).weakest.changes == ("1879",)
-    (sentence,) = grounded(claim, passage, *filler).sentences
-    assert (sentence.changes, sentence.unsupported, sentence.features.number) == ((), ("1879",), 1.0)
+FILLER = [f"Nothing of importance happened on day {number}." for number in range(20, 40)]
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("The old bridge at Tay fell in December 1897.", "1897"),
+        ("The old bridge at Tay fell in May 1879.", "May (not December)"),
+        ("The old bridge at Leith fell in December 1879.", "Leith"),
+        ("It was 3 miles long.", "miles (not km)"),
+        ("The old bridge at Tay did not fall in December 1879.", "not fall"),
+    ],
+)
+def test_a_changed_fact_fails_in_a_context_of_any_length(claim: str, change: str) -> None:
+    """The fact is compared with the passage that matches the claim and with its neighbors."""
+    passages = ["The old bridge at Tay fell in December 1879.", "It was 3 km long."]
+    for context in (passages, [*FILLER[:10], *passages, *FILLER[10:]]):
+        result = grounded(claim, *context)
+        assert change in result.weakest.changes
+        assert result.value < DEFAULT_THRESHOLD
+
+
+def test_a_number_that_another_passage_states_is_not_changed() -> None:
+    passages = ["The bridge fell in 1879.", *FILLER, "Work on the bridge began in 1871."]
+    assert grounded("The bridge fell in 1871.", *passages[:-1]).weakest.changes == ("1871",)
+    assert grounded("Work on the bridge began in 1871.", *passages).weakest.changes == ()
+
+
+def test_a_changed_fact_counts_although_another_sentence_is_weaker() -> None:
+    result = grounded("The ferry leaves at 9 in the morning. Wonderful elephants yawn loudly.")
+    assert (result.weakest.changes, result.sentences[0].changes) == ((), ("9",))
+    assert result.value < CHANGED_FACTOR
+    assert result.sentences[0].describe()["unsupported"] == ["9"]
 
 
 def test_acronyms_and_names_of_peoples_match_their_long_forms() -> None:

@@ -8,6 +8,7 @@ has most words of a passage, but another number, name, unit, polarity or roles, 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -69,8 +70,10 @@ MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
 MIN_CREDIT = 0.5
 # From this share of common content words on, a sentence and its passages are about the same fact.
 MIN_OVERLAP = 0.6
-# In a context of more passages another one may state the fact as the sentence does, so none counts as changed.
+# In a context of more passages another one may state the fact as the sentence does: facts are compared only with the
+# passage that matches best and its neighbors, and names only if it has this share of the content words.
 SHORT_CONTEXT = 6
+MIN_NAME_OVERLAP = 0.75
 # Keeps a sentence with a changed fact below the default threshold.
 CHANGED_FACTOR = 0.49
 
@@ -140,7 +143,7 @@ class Sentence(NamedTuple):
             "text": self.text,
             "support": round(self.support, 4),
             "wrong": bool(self.changes),
-            "unsupported": [*self.unsupported, *self.changes],
+            "unsupported": list(dict.fromkeys((*self.unsupported, *self.changes))),
             "passages": list(self.passages),
         }
 
@@ -166,13 +169,13 @@ class Grounding(NamedTuple):
     def value(self) -> float:
         """The mean of the weakest sentence and of the complete text, reduced if a fact is changed."""
         value = (to_value(min(compute_logit(item.features) for item in self.sentences)) + self.overall) / 2
-        return value * CHANGED_FACTOR if self.weakest.changes else value
+        return value * CHANGED_FACTOR if any(item.changes for item in self.sentences) else value
 
     def explain(self) -> str:
         """Return the reason for the score."""
         weakest = self.weakest
         reason = f"support {self.value:.2f}"
-        words = [*weakest.unsupported, *weakest.changes]
+        words = dict.fromkeys((*weakest.unsupported, *weakest.changes))
         if words:
             reason += f", least in {preview(weakest.text)}: not in the context: {', '.join(words)}"
         if self.left_out:
@@ -288,6 +291,15 @@ class ContextIndex:
             missing = {word: weight for word, weight in missing.items() if best not in self.find_passages(word)}
         return selected
 
+    def find_window(self, words: Iterable[Word]) -> Sequence[Passage]:
+        """Return the passage that shares the rarest words with a sentence, and its neighbors."""
+        counts = {word: len(self.find_passages(word)) for word in words if word.kind in ("content", "name", "number")}
+        gains = self._compute_gains({word: math.log1p(len(self.passages) / n) for word, n in counts.items() if n})
+        if not gains:
+            return []
+        best = max(gains, key=lambda index: (gains[index], -len(self.passages[index].words), -index))
+        return [self.passages[best], *self.passages[max(0, best - 1) : best], *self.passages[best + 1 : best + 2]]
+
     def _compute_gains(self, missing: Mapping[Word, float]) -> Mapping[int, float]:
         """Return the weight of the words in each passage with a distinguishing word."""
         gains: dict[int, float] = defaultdict(float)
@@ -390,13 +402,8 @@ async def _embed_words(lookups: Sequence[_Lookup], embedder: TextEmbedder, size:
 
 def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sentence:
     words, missing = lookup.words, lookup.missing
-    near = select_near(words, [passage.words for passage in lookup.passages])
-    near_words = [word for passage in near for word in passage]
-    is_short = len(lookup.index.passages) <= SHORT_CONTEXT
-    is_near = is_short and measure_overlap(words, near_words) >= MIN_OVERLAP
-    # The changed word may be the only one that differs.
-    is_nearly_same = is_short and sum(word.kind == "content" for word in missing) <= 1
-    clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
+    near_words = [word for part in select_near(words, [item.words for item in lookup.passages]) for word in part]
+    clashes, changed_entities = _compare_facts(lookup)
     credit = _credit_synonyms(lookup, similarity)
     weight = sum(WEIGHTS[word.kind] for word in words)
     unsupported = [word for word in missing if credit.get(word, 0.0) < MIN_CREDIT]
@@ -410,12 +417,29 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
         name=measure_names(words, missing),
         clash=float(bool(clashes)),
     )
-    changes = clashes + (
-        find_changed_entities(words, missing, near) if is_near or (is_short and _is_bare(words)) else []
-    )
     listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
+    changes = tuple(dict.fromkeys(clashes + changed_entities))
     passages = tuple(passage.text for passage in lookup.passages)
-    return Sentence(lookup.text, features, len(words), listed, tuple(dict.fromkeys(changes)), passages)
+    return Sentence(lookup.text, features, len(words), listed, changes, passages)
+
+
+def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
+    """Describe the contradictions, and list the changed numbers and names, of a sentence and its passages."""
+    words, missing = lookup.words, lookup.missing
+    if len(lookup.index.passages) <= SHORT_CONTEXT:
+        near = select_near(words, [passage.words for passage in lookup.passages])
+        is_near = measure_overlap(words, [word for part in near for word in part]) >= MIN_OVERLAP
+        # The changed word may be the only one that differs.
+        is_nearly_same = sum(word.kind == "content" for word in missing) <= 1
+        clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
+        return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
+    near = [passage.words for passage in lookup.index.find_window(words)]
+    overlap = measure_overlap(words, near[0]) if near else 0.0
+    if overlap < MIN_OVERLAP:
+        return [], []
+    kinds = ("number", "name") if overlap >= MIN_NAME_OVERLAP else ("number",)
+    absent = [word for word in missing if word.kind in kinds and not lookup.index.find_passages(word)]
+    return _find_clashes(words, near), find_changed_entities(words, absent, near)
 
 
 def _is_bare(words: Sequence[Word]) -> bool:

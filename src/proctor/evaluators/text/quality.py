@@ -210,8 +210,8 @@ def hallucination_detection(
     less than half of its value and fails. Citation marks, list numbers and courtesies are ignored. The details list
     the sentences with their unsupported words and changed facts.
 
-    At the default threshold most supported claims pass, but also many unsupported ones that share their words with
-    the context: it does not reason. Languages other than English are skipped. With `embedder`, words close in meaning
+    The default threshold gives supported and unsupported claims the same weight. Claims written to mislead with the
+    words of the context cannot be told apart by words: use `model` or `nli` for them. Languages other than English are skipped. With `embedder`, words close in meaning
     count as supported. With `nli="hf:…"`, a model for textual entailment scores each sentence (`pip install
     "proctor[hf]"`). With `model`, a model splits the output into claims and checks each one; all must be supported by
     evidence in the context.
