@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import proctor.evaluators.grounding
+from benchmarks.quality.grounding import EVERY
 from benchmarks.quality.grounding_sets import Reply, near_misses, read_sets, token_precision
 from benchmarks.quality.intervals import auroc
 from proctor.evaluators.grounding.features import Features
@@ -99,7 +100,7 @@ def _share_passing(item: Texts, model: Any, *, grounded: bool) -> float:
 
 def main(arguments: list[str]) -> None:
     sets = {
-        name: Texts(replies)
+        name: Texts(replies[::EVERY])
         for name, replies in read_sets(Path(os.environ.get("PROCTOR_DATA") or "../shared/data")).items()
     }
     model = fit(list(sets.values()))

@@ -32,7 +32,6 @@ GOALS = {
     "Fool Me Twice dev": 0.7,
     "WiCE dev": 0.975,
 }
-MIN_PASSING = 0.8
 EVERY = int(os.environ.get("PROCTOR_QUALITY_EVERY", "1"))
 
 
@@ -41,6 +40,7 @@ def measure(data: Path) -> Iterator[Figure]:
     for name, replies in read_sets(data).items():
         yield from measure_set(name, replies[::EVERY])
     yield from measure_near_misses()
+    yield from measure_near_misses(others=7)
 
 
 def measure_set(name: str, replies: Sequence[Reply]) -> Iterator[Figure]:
@@ -60,23 +60,23 @@ def measure_set(name: str, replies: Sequence[Reply]) -> Iterator[Figure]:
     yield Figure("AUROC", name, area, reference, f">= {goal:.3f}", area >= goal, note, EVALUATOR, interval)
     for what, grounded in (("supported claims that pass", True), ("unsupported claims that pass", False)):
         share, interval = rate([passed is True for reply, _, passed in known if reply.grounded is grounded])
-        asked = (f">= {MIN_PASSING}", share >= MIN_PASSING) if grounded else ("", None)
-        yield Figure(what, name, share, "", *asked, "", EVALUATOR, interval)
+        yield Figure(what, name, share, evaluator=EVALUATOR, interval=interval)
 
 
-def measure_near_misses() -> Iterator[Figure]:
+def measure_near_misses(others: int = 0) -> Iterator[Figure]:
     """Return the share of changed facts that fail, in total and by kind, and of claims and paraphrases that pass."""
-    grounded, changed = near_misses()
+    grounded, changed = near_misses(others)
     share, interval = rate([score.passed is True for score in asyncio.run(score_replies(grounded))])
-    data = "own claims and paraphrases"
+    place = f" among {others} other contexts" if others else ""
+    data = f"own claims and paraphrases{place}"
     yield Figure("supported claims that pass", data, share, "", ">= 0.8", share >= 0.8, "", EVALUATOR, interval)
     failed = [score.passed is False for score in asyncio.run(score_replies([reply for _, reply in changed]))]
     share, interval = rate(failed)
-    data = "own claims, one fact changed"
+    data = f"own claims, one fact changed{place}"
     yield Figure("changed facts that fail", data, share, "", ">= 0.8", share >= 0.8, "", EVALUATOR, interval)
     for kind in dict.fromkeys(kind for kind, _ in changed):
         share, interval = rate([fails for (other, _), fails in zip(changed, failed, strict=True) if other == kind])
-        yield Figure("changed facts that fail", f"own claims, {kind}", share, note=str(interval))
+        yield Figure("changed facts that fail", f"own claims, {kind}{place}", share, note=str(interval))
 
 
 async def score_replies(replies: Sequence[Reply], **options: Any) -> list[Score]:

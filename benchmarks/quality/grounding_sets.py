@@ -73,13 +73,23 @@ def token_precision(reply: Reply) -> float:
     return sum(word in there for word in text) / max(1, len(text))
 
 
-def near_misses() -> tuple[list[Reply], list[tuple[str, Reply]]]:
-    """Return grounded claims and paraphrases, and the claims with one changed fact, by the kind of change."""
+def near_misses(others: int = 0) -> tuple[list[Reply], list[tuple[str, Reply]]]:
+    """Return grounded claims and paraphrases, and the claims with one changed fact, by the kind of change.
+
+    Each context is put among this many contexts of the other claims.
+    """
     rows = yaml.safe_load(NEAR_MISSES.read_text(encoding="utf-8"))
-    grounded = [Reply(row["context"], row[key], True) for row in rows for key in ("claim", "paraphrase")]
+    contexts = [row["context"] for row in rows]
+    around = [[contexts[(place + step) % len(rows)] for step in range(1, others + 1)] for place in range(len(rows))]
+    before = (others + 1) // 2
+    contexts = [
+        "\n".join((*near[:before], context, *near[before:])) for near, context in zip(around, contexts, strict=True)
+    ]
+    pairs = list(zip(rows, contexts, strict=True))
+    grounded = [Reply(context, row[key], True) for row, context in pairs for key in ("claim", "paraphrase")]
     changed = [
-        (kind, Reply(row["context"], row["claim"].replace(*change.split(" > "), 1), False))
-        for row in rows
+        (kind, Reply(context, row["claim"].replace(*change.split(" > "), 1), False))
+        for row, context in pairs
         for kind, change in row["changes"].items()
     ]
     return grounded, changed

@@ -122,7 +122,7 @@ FILLER = [f"Nothing of importance happened on day {number}." for number in range
         ("The old bridge at Tay fell in May 1879.", "May (not December)"),
         ("The old bridge at Leith fell in December 1879.", "Leith"),
         ("It was 3 miles long.", "miles (not km)"),
-        ("The old bridge at Tay did not fall in December 1879.", "not fall"),
+        ("The old bridge at Tay did not fall in December 1879.", "not"),
     ],
 )
 def test_a_changed_fact_fails_in_a_context_of_any_length(claim: str, change: str) -> None:

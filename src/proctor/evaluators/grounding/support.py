@@ -71,15 +71,16 @@ MIN_CREDIT = 0.5
 # From this share of common content words on, a sentence and its passages are about the same fact.
 MIN_OVERLAP = 0.6
 # In a context of more passages another one may state the fact as the sentence does: facts are compared only with the
-# passage that matches best and its neighbors, and names only if it has this share of the content words.
+# passage that matches best and its neighbors, and only if it has these shares of the content words.
 SHORT_CONTEXT = 6
-MIN_NAME_OVERLAP = 0.75
+MIN_LONG_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.9
 # Keeps a sentence with a changed fact below the default threshold.
 CHANGED_FACTOR = 0.49
 
 # [1], [2, 3], [4-6], [^1], 【1】, and superscript digits.
 _CITATION = re.compile(r"\[\^?[0-9]{1,3}(?:\s*[,;–-]\s*[0-9]{1,3})*\]|【[^】]*】|[⁰¹²³⁴-⁹]+")
 _LIST_NUMBER = re.compile(r"^\W*\(?[0-9]{1,2}[.)]\s+(?=\S)")
+_RANGE_END = re.compile(r"(?<=[0-9]{4}[–/-])[0-9]{2}(?![0-9])")
 _HEADING = re.compile(r"^\s*#")
 _MAX_COURTESY_WORDS = 14
 # Sentences that consist only of these words ("Yes, it is", "I do") state nothing.
@@ -435,10 +436,19 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
     near = [passage.words for passage in lookup.index.find_window(words)]
     overlap = measure_overlap(words, near[0]) if near else 0.0
-    if overlap < MIN_OVERLAP:
+    if overlap < MIN_LONG_OVERLAP:
         return [], []
     kinds = ("number", "name") if overlap >= MIN_NAME_OVERLAP else ("number",)
-    absent = [word for word in missing if word.kind in kinds and not lookup.index.find_passages(word)]
+    # Initials, and the second year of "2018–19", are not facts of their own.
+    parts = set(_RANGE_END.findall(lookup.text))
+    absent = [
+        word
+        for word in missing
+        if word.kind in kinds
+        and not lookup.index.find_passages(word)
+        and not (word.kind == "name" and len(word.text) == 1)
+        and word.original not in parts
+    ]
     return _find_clashes(words, near), find_changed_entities(words, absent, near)
 
 
