@@ -67,7 +67,9 @@ def load_model() -> _Model:
 def compute_logit(features: Features) -> float:
     """Return the weighted sum of the features; 0 is the default threshold."""
     model = load_model()
-    return model.bias + sum(model.weights[name] * value for name, value in features._asdict().items())
+    return model.bias + math.fsum(
+        model.weights[name] * value for name, value in zip(features._fields, features, strict=True)
+    )
 
 
 def to_value(logit: float) -> float:

@@ -211,10 +211,10 @@ def hallucination_detection(
     the sentences with their unsupported words and changed facts.
 
     The default threshold gives supported and unsupported claims the same weight. Claims written to mislead with the
-    words of the context cannot be told apart by words: use `model` or `nli` for them. Languages other than English are skipped. With `embedder`, words close in meaning
-    count as supported. With `nli="hf:…"`, a model for textual entailment scores each sentence (`pip install
-    "proctor[hf]"`). With `model`, a model splits the output into claims and checks each one; all must be supported by
-    evidence in the context.
+    words of the context cannot be told apart by words: use `model` or `nli` for them. Languages other than English
+    are skipped. With `embedder`, words close in meaning count as supported. With `nli="hf:…"`, a model for textual
+    entailment scores each sentence (`pip install "proctor[hf]"`). With `model`, a model splits the output into
+    claims and checks each one; all must be supported by evidence in the context.
 
     >>> result = {"context": "Oslo is the capital of Norway."}
     >>> check = hallucination_detection()
