@@ -102,7 +102,7 @@ class GroundingScorer:
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score the support of the weakest sentence; skip an output without statements."""
         text = "\n\n".join(collect_texts(output))
-        details = {"method": METHOD, "model": self._embedder.embedder.name if self._embedder else WORDS}
+        details: dict[str, Any] = {"method": METHOD, "model": self._embedder.embedder.name if self._embedder else WORDS}
         if not text:
             return Score.skipped("there is no text to check", details)
         texts = [text, "\n".join(reference)]
@@ -329,7 +329,7 @@ class _Lookup(NamedTuple):
     words: list[Word]
     passages: Sequence[Passage]
     missing: list[Word]
-    index: ContextIndex
+    context_index: ContextIndex
 
     @property
     def replaceable(self) -> list[Word]:
@@ -411,7 +411,7 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
     features = Features(
         coverage=1.0 - sum(WEIGHTS[word.kind] * (1.0 - credit.get(word, 0.0)) for word in missing) / weight,
         ending=measure_ending(words, unsupported),
-        precision=sum(bool(lookup.index.find_passages(word)) for word in words) / len(words),
+        precision=sum(bool(lookup.context_index.find_passages(word)) for word in words) / len(words),
         pairs=measure_pairs(words, [passage.words for passage in lookup.passages]),
         speaker=float(any(word.kind == "speaker" for word in missing)),
         number=measure_numbers(missing, near_words),
@@ -427,14 +427,14 @@ def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sen
 def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
     """Describe the contradictions, and list the changed numbers and names, of a sentence and its passages."""
     words, missing = lookup.words, lookup.missing
-    if len(lookup.index.passages) <= SHORT_CONTEXT:
+    if len(lookup.context_index.passages) <= SHORT_CONTEXT:
         near = select_near(words, [passage.words for passage in lookup.passages])
         is_near = measure_overlap(words, [word for part in near for word in part]) >= MIN_OVERLAP
         # The changed word may be the only one that differs.
         is_nearly_same = sum(word.kind == "content" for word in missing) <= 1
         clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
         return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
-    near = [passage.words for passage in lookup.index.find_window(words)]
+    near = [passage.words for passage in lookup.context_index.find_window(words)]
     overlap = measure_overlap(words, near[0]) if near else 0.0
     if overlap < MIN_LONG_OVERLAP:
         return [], []
@@ -445,7 +445,7 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         word
         for word in missing
         if word.kind in kinds
-        and not lookup.index.find_passages(word)
+        and not lookup.context_index.find_passages(word)
         and not (word.kind == "name" and len(word.text) == 1)
         and word.original not in parts
     ]
