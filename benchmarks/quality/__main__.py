@@ -25,7 +25,7 @@ from benchmarks.quality.figure import Figure
 from benchmarks.quality.write_figures import FILE, write_figures
 
 WRITE = "--write"
-NOT_SUBJECTS = {"__main__", "figure", "intervals", "write_figures"}
+NOT_SUBJECTS = {"__main__", "figure", "fit_grounding", "grounding_sets", "intervals", "write_figures"}
 
 
 def main(arguments: list[str]) -> int:

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.quality.figure import Figure
-from benchmarks.quality.grounding import auroc
-from benchmarks.quality.intervals import bootstrap, rate
+from benchmarks.quality.intervals import auroc, bootstrap, rate
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.text.quality import coherence
 from proctor.evaluators.tokenizer import is_complete_sentence, split_sentences

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,14 @@ def rate(outcomes: Sequence[bool]) -> tuple[float, Interval]:
     """Return the share of true outcomes, with its Wilson interval."""
     low, high = wilson_interval(sum(outcomes), len(outcomes)) or (0.0, 1.0)
     return sum(outcomes) / len(outcomes), Interval(low, high, len(outcomes))
+
+
+def auroc(values: Sequence[float], labels: Sequence[float]) -> float:
+    """Return the probability that a positive has the higher value; ties count half."""
+    negative = sorted(value for value, label in zip(values, labels, strict=True) if not label)
+    positive = [value for value, label in zip(values, labels, strict=True) if label]
+    wins = sum(bisect_left(negative, item) + bisect_right(negative, item) for item in positive)
+    return wins / (2 * len(positive) * len(negative)) if positive and negative else 0.5
 
 
 def _rank(values: Sequence[float]) -> list[float]:

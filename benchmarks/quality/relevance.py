@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.quality.figure import Figure
-from benchmarks.quality.grounding import auroc
-from benchmarks.quality.intervals import rate
+from benchmarks.quality.intervals import auroc, rate
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.text.quality import relevance
 from proctor.evaluators.tokenizer import split_words

@@ -161,6 +161,7 @@ quality/hallucination_detection
     threshold: float | None = None
     embedder: embedder = None
     model: model = None
+    nli: str | None = None
     needs nothing
 quality/relevance
     Passes if the output addresses the input.

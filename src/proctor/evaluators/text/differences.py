@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from proctor.evaluators.data_files import load_data
 from proctor.evaluators.grounding.contradictions import find_opposites, find_replaced_words
+from proctor.evaluators.grounding.features import load_antonyms
 from proctor.evaluators.language import is_english_word
 from proctor.evaluators.tokenizer import Word, are_related, load_english, split_sentences, split_words
 
@@ -300,9 +300,7 @@ def _find_antonyms(output: Sequence[Word], reference: Sequence[Word]) -> list[tu
     ours, theirs = ({word.text.lower(): word for word in side} for side in (output, reference))
     for text, word in ours.items():
         if text not in theirs:
-            others = [
-                theirs[other] for other in _load_antonyms().get(text, ()) if other in theirs and other not in ours
-            ]
+            others = [theirs[other] for other in load_antonyms().get(text, ()) if other in theirs and other not in ours]
             # "Nobody" and "refuses" are already counted as negations.
             pairs += [(word, other) for other in others if not any(map(_is_negative, (word, other)))]
     periods, other_periods = _find_periods(output), _find_periods(reference)
@@ -323,16 +321,6 @@ def _find_periods(sentence: Sequence[Word]) -> dict[str, Word]:
     """Return the periods after an article or the like: "a week", "every year", "last month"."""
     following = pairwise(sentence)
     return {word.text: word for before, word in following if before.text in _BEFORE_PERIODS and word.text in _PERIODS}
-
-
-@functools.cache
-def _load_antonyms() -> dict[str, frozenset[str]]:
-    antonyms: dict[str, frozenset[str]] = {}
-    for line in load_data("text", "antonyms.yaml"):
-        pair = line.split()
-        for word, other in (pair, reversed(pair)):
-            antonyms[word] = antonyms.get(word, frozenset()) | {other}
-    return antonyms
 
 
 def _find_exchanged_roles(output: Sequence[Word], reference: Sequence[Word]) -> Difference | None:

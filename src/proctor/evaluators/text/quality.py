@@ -196,27 +196,28 @@ def hallucination_detection(
     threshold: float | None = None,
     embedder: Embedding = None,
     model: Model = None,
+    nli: str | None = None,
 ) -> Evaluate:
     """Passes if the sample's context supports everything that the output says.
 
     `context` is the path of the supporting texts, documents or lists of them in the sample's
     metadata. `with_input` adds the input to them. A sample without context is skipped.
 
-    Each sentence is compared with the three passages of the context that match it best. A word is supported if the
-    passages contain it, another form of it, or a word close to it in meaning. Numbers, names, negations and
-    first-person words count double and need an exact match; words like "the" count half. The value is the support of
-    the weakest sentence, with short sentences weighted together with the rest; it passes at 0.75 (`threshold`) or
-    higher. A sentence scores at most 0.7 if it has a number or a name that is not in those passages, denies what they
-    state, states what they deny, or has a different month, unit or opposite (left, right). Citation marks, list numbers
-    and courtesies are ignored. The details list the sentences and their unsupported words.
+    Each sentence is compared with the three passages of the context that match it best. Its value is a fixed
+    combination of the words, word pairs, numbers and names that the passages have; 0.5 is the default `threshold`.
+    The value of the output is the mean of its weakest sentence and of all sentences. If a sentence has most words of
+    a passage but another number, date, name, unit, bound or opposite, a negation, or exchanged roles, the output gets
+    less than half of its value and fails. Citation marks, list numbers and courtesies are ignored. The details list
+    the sentences with their unsupported words and changed facts.
 
-    It finds additions and changes, not wrong combinations of words that are all in the context. Names are recognized by
-    their capitals; at the start of a sentence, a word that is not ordinary English counts as a name. A rounded number
-    counts as changed; languages other than English are skipped. With `model`, a model splits the output into claims and
-    checks each one; all must be supported by evidence in the context.
+    The default threshold gives supported and unsupported claims the same weight. Claims written to mislead with the
+    words of the context cannot be told apart by words: use `model` or `nli` for them. Languages other than English
+    are skipped. With `embedder`, words close in meaning count as supported. With `nli="hf:…"`, a model for textual
+    entailment scores each sentence (`pip install "proctor[hf]"`). With `model`, a model splits the output into
+    claims and checks each one; all must be supported by evidence in the context.
 
     >>> result = {"context": "Oslo is the capital of Norway."}
-    >>> check = hallucination_detection(embedder="lexical")
+    >>> check = hallucination_detection()
     >>> def evaluate(output):
     ...     return check(output, None, FieldContext("output", result))
     >>> evaluate("Norway's capital is Oslo.").passed, evaluate("Its capital was Bergen in 1299.").passed
@@ -226,15 +227,14 @@ def hallucination_detection(
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if model is None else ALL_CLAIMS
     check_fraction(where, "threshold", threshold)
+    if nli is not None and model is not None:
+        raise EvaluatorError("nli and model are two methods", where=where, fix="leave out nli= or model=")
     try:
         path = parse_path(context).text
     except UsageError as error:
         what = f"context must be a path: {error.what}"
         raise EvaluatorError(what, where="hallucination_detection", fix=error.fix) from None
-    if model is None:
-        method: Any = GroundingScorer(TextEmbedder(embedder, where), threshold)
-    else:
-        method = ClaimsJudge(model, threshold)
+    method = _choose_grounding(embedder, model, nli, threshold)
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
@@ -295,6 +295,17 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Mode
         return await method.score(output, question)  # type: ignore[no-any-return]
 
     return tag_evaluator(evaluate, factory=relevance, threshold=threshold, **method.options)
+
+
+def _choose_grounding(embedder: Any, model: Any, nli: str | None, threshold: float) -> Any:
+    where = "hallucination_detection"
+    if nli is not None:
+        from proctor.evaluators.hf_scorers import EntailmentScorer
+
+        return EntailmentScorer(nli, threshold, where)
+    if model is not None:
+        return ClaimsJudge(model, threshold)
+    return GroundingScorer(None if embedder is None else TextEmbedder(embedder, where), threshold)
 
 
 def _choose_reference(expected: Any, field_context: FieldContext | None) -> Against:

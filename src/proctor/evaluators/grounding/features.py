@@ -1,0 +1,256 @@
+"""Describe how well passages support a sentence, as a few numbers, and combine them into one value.
+
+The weights are in `weights.json`; `python -m benchmarks.quality.fit_grounding` fits them on several data sets.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from proctor.core import resources
+from proctor.evaluators.data_files import load_data
+from proctor.evaluators.tokenizer import Word, are_related
+
+_MEANINGFUL = ("content", "name", "number")
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_AUXILIARIES = frozenset({"is", "are", "was", "were", "be", "been", "being", "got", "has", "have", "had"})
+# A passage with this share of the content words is about the same.
+_MIN_NEAR = 0.3
+_STEM_ENDINGS = ("ing", "ed", "es", "s", "ly", "e")
+_MIN_STEM = 3
+# Numbers as tokenizers and some corpora write them: "735 , 000", "3 . 5 million", "-LRB-".
+_SPLIT_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?: , \d{3})+(?!\d)|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d.,]*\d)")
+_SPLIT_DECIMAL = re.compile(r"(?<=\d) \. (?=\d+ (?:%|percent|million|billion|km\b|m\b))")
+_DECADE = re.compile(r"(?<=\d{3}0) ?['’]s\b")
+_BRACKET = re.compile(r"-[LR][RSC]B-")
+
+
+class Features(NamedTuple):
+    """The numbers that the value of a sentence is computed from, each from 0 to 1."""
+
+    # The share of the weight of its words that the best passages contain.
+    coverage: float
+    # The same for content words, counting later words more: what is said rather than of what.
+    ending: float
+    # The share of its words that the complete context contains.
+    precision: float
+    # The share of its pairs of adjacent words that the best passages contain.
+    pairs: float
+    # 1 if the speaker talks of themselves.
+    speaker: float
+    # 1 if a number is missing; half if the passages have no other one of its kind.
+    number: float
+    # The share of names that are missing, after the first name.
+    name: float
+    # 1 if the passage has an opposite, another unit, month or bound, a negation, or exchanged roles.
+    clash: float
+
+
+class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    weights: dict[str, float]
+    bias: float
+
+
+@functools.cache
+def load_model() -> _Model:
+    """Load the weights once."""
+    return msgspec.json.decode(resources.text("evaluators", "grounding", "weights.json"), type=_Model)
+
+
+def compute_logit(features: Features) -> float:
+    """Return the weighted sum of the features; 0 is the default threshold."""
+    model = load_model()
+    return model.bias + math.fsum(
+        model.weights[name] * value for name, value in zip(features._fields, features, strict=True)
+    )
+
+
+def to_value(logit: float) -> float:
+    """Return the logistic function.
+
+    >>> to_value(0.0)
+    0.5
+    """
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+def join_split_numbers(text: str) -> str:
+    """Remove the spaces that tokenizers put into numbers, and their names of brackets.
+
+    >>> join_split_numbers("about 735 , 000 people -LRB- 3 . 5 % -RRB-")
+    'about 735,000 people   3.5 %  '
+    """
+    text = _SPLIT_THOUSANDS.sub(lambda match: match[0].replace(" , ", ",").replace(" ", ","), text)
+    return _DECADE.sub("s", _SPLIT_DECIMAL.sub(".", _BRACKET.sub(" ", text)))
+
+
+def get_stem(word: Word) -> str:
+    """Return a word without its most common endings."""
+    if word.kind != "number":
+        for ending in _STEM_ENDINGS:
+            if word.text.endswith(ending) and len(word.text) >= len(ending) + _MIN_STEM:
+                return word.text[: -len(ending)]
+    return word.text
+
+
+def measure_pairs(words: Sequence[Word], passages: Sequence[Sequence[Word]]) -> float:
+    """Return the share of pairs of adjacent words that the passages contain; 1 for a single word."""
+    stems = [get_stem(word) for word in words]
+    pairs = {pair for passage in passages for pair in pairwise(map(get_stem, passage))}
+    return sum(pair in pairs for pair in pairwise(stems)) / (len(stems) - 1) if len(stems) > 1 else 1.0
+
+
+def measure_ending(words: Sequence[Word], missing: Collection[Word]) -> float:
+    """Return the share of content words that are not missing; the last word counts most."""
+    content = [word for word in words if word.kind in _MEANINGFUL]
+    total = len(content) * (len(content) + 1) / 2
+    return sum(place for place, word in enumerate(content, 1) if word not in missing) / total if total else 1.0
+
+
+def measure_names(words: Sequence[Word], missing: Collection[Word]) -> float:
+    """Return the share of missing names, without those at the start: a passage may call them by a pronoun."""
+    names = [word in missing for place, word in enumerate(words) if word.kind == "name" and place > 2]
+    return sum(names) / len(names) if names else 0.0
+
+
+def measure_numbers(missing: Collection[Word], passage: Sequence[Word]) -> float:
+    """Return 0 if no number is missing, 1 if the passage has another one of its kind, else 0.5."""
+    numbers = [word for word in missing if word.kind == "number"]
+    years = {_YEAR.fullmatch(word.text) is not None for word in passage if word.kind == "number"}
+    if any((_YEAR.fullmatch(word.text) is not None) in years for word in numbers):
+        return 1.0
+    return 0.5 if numbers else 0.0
+
+
+def measure_overlap(words: Sequence[Word], passage: Sequence[Word]) -> float:
+    """Return the share of content words that one passage has; names and numbers may differ."""
+    shares = []
+    for kinds in (("content",), _MEANINGFUL):
+        content = [word for word in words if word.kind in kinds]
+        shares.append(sum(has_word(word, passage) for word in content) / len(content) if content else 0.0)
+    return max(shares)
+
+
+def has_word(word: Word, passage: Sequence[Word]) -> bool:
+    """Return True if a passage has a word or another form of it."""
+    return any(word.text == other.text or are_related(word.text, other.text) for other in passage)
+
+
+def find_antonyms(words: Sequence[Word], passage: Sequence[Word]) -> list[tuple[Word, Word]]:
+    """Return words of a sentence that a passage lacks, each with its antonym that only the passage has."""
+    antonyms, texts = load_antonyms(), {word.text for word in words}
+    passage_words = {word.text: word for word in passage}
+    return [
+        (word, passage_words[other])
+        for word in words
+        if word.text not in passage_words
+        for other in antonyms.get(word.text, ())
+        if other in passage_words and other not in texts
+    ]
+
+
+def select_near(words: Sequence[Word], passages: Sequence[Sequence[Word]]) -> list[Sequence[Word]]:
+    """Return the passages that contain a good part of the content words."""
+    return [passage for passage in passages if measure_overlap(words, passage) >= _MIN_NEAR]
+
+
+def find_changed_entities(
+    words: Sequence[Word], missing: Collection[Word], near: Sequence[Sequence[Word]]
+) -> list[str]:
+    """Return the numbers and names for which the passages have others."""
+    passage = [word for part in near for word in part]
+    changes = []
+    if measure_numbers(missing, passage) == 1.0:
+        changes = [word.original for word in missing if word.kind == "number"]
+    others = [word for word in passage if word.kind == "name" and not has_word(word, words)]
+    is_named = any(word.kind == "name" and not has_word(word, words) for part in near for word in part[:3])
+    for start, group in _group_names(words):
+        # "Steve Ditko" may be called "Ditko"; a person or thing at the start may be called "she" or "it".
+        is_missing = group[-1] in missing and not any(_is_short_form(group[-1], word) for word in others)
+        if is_missing and others and (start > 1 or is_named):
+            changes.append(group[-1].original)
+    return changes
+
+
+def _group_names(words: Sequence[Word]) -> list[tuple[int, list[Word]]]:
+    groups: list[tuple[int, list[Word]]] = []
+    for index, word in enumerate(words):
+        if word.kind != "name":
+            continue
+        if groups and groups[-1][0] + len(groups[-1][1]) == index:
+            groups[-1][1].append(word)
+        else:
+            groups.append((index, [word]))
+    return groups
+
+
+def _is_short_form(word: Word, other: Word) -> bool:
+    short, long = sorted((word.text, other.text), key=len)
+    return len(short) >= _MIN_STEM and long.startswith(short)
+
+
+def find_exchanged_roles(words: Sequence[Word], passage: Sequence[Word]) -> tuple[Word, Word] | None:
+    """Return two names that have changed places around a verb ("A paid B", "B paid A") or around "from … to"."""
+    exchange = _find_exchanged_ends(words, passage)
+    if exchange:
+        return exchange
+    for verb, word in enumerate(words):
+        centers = _find_places(word, passage) if word.kind == "content" else []
+        if len(centers) != 1 or not (_follows_name(words, verb) and _follows_name(passage, centers[0])):
+            continue
+        left = [item for item in words[:verb] if item.kind == "name"][-1:]
+        right = [item for item in words[verb:] if item.kind == "name"][:1]
+        ends = [_find_places(item, passage) for item in left + right]
+        if len(ends) != 2 or any(len(places) != 1 for places in ends):
+            continue
+        (first,), (second,), center = *ends, centers[0]
+        is_other_voice = _is_passive(words, verb) is not _is_passive(passage, center)
+        if (second < center < first and not is_other_voice) or (first < center < second and is_other_voice):
+            return left[0], right[0]
+    return None
+
+
+def _follows_name(words: Sequence[Word], index: int) -> bool:
+    before = next((word for word in reversed(words[:index]) if word.text not in _AUXILIARIES), None)
+    return before is not None and before.kind == "name"
+
+
+def _is_passive(words: Sequence[Word], verb: int) -> bool:
+    return any(word.text == "by" for word in words[verb + 1 : verb + 3])
+
+
+def _find_exchanged_ends(words: Sequence[Word], passage: Sequence[Word]) -> tuple[Word, Word] | None:
+    (start, end), (other_start, other_end) = _find_ends(words), _find_ends(passage)
+    if start and end and other_start and other_end and start.text == other_end.text and end.text == other_start.text:
+        return start, end
+    return None
+
+
+def _find_ends(words: Sequence[Word]) -> tuple[Word | None, Word | None]:
+    after = {before.text: word for before, word in pairwise(words) if word.kind in ("name", "number")}
+    return after.get("from"), after.get("to")
+
+
+def _find_places(word: Word, passage: Sequence[Word]) -> list[int]:
+    if word.kind not in ("content", "name"):
+        return []
+    exact = [index for index, other in enumerate(passage) if other.text == word.text]
+    return exact or [index for index, other in enumerate(passage) if are_related(word.text, other.text)]
+
+
+@functools.cache
+def load_antonyms() -> Mapping[str, frozenset[str]]:
+    """Load the antonyms of each word."""
+    antonyms: dict[str, frozenset[str]] = {}
+    for line in load_data("text", "antonyms.yaml"):
+        pair = line.split()
+        for word, other in (pair, reversed(pair)):
+            antonyms[word] = antonyms.get(word, frozenset()) | {other}
+    return antonyms
