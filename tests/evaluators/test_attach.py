@@ -378,7 +378,7 @@ def test_the_usual_call_makes_few_other_calls() -> None:
         attached.score(sample_trial)
     finally:
         sys.setprofile(None)
-    assert called == ["score", "constant", "as_score"]
+    assert called == ["score", "constant"]
 
 
 def test_an_attached_evaluator_satisfies_the_port() -> None:

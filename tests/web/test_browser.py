@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from proctor import evaluate
 from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
 from tests.web.browser import Window, open_browser, serving
@@ -154,6 +155,32 @@ def test_the_one_file_report_opens_from_disk(browser: Any, report_file: str) -> 
     page.get_by_text("50 of 200 samples").first.wait_for()
     page = window.open(PAGES["compare"].removeprefix("/"))
     assert "medium" in page.locator("h1").first.inner_text()
+    assert window.problems == []
+
+
+def test_a_comparison_of_runs_with_epochs_lists_its_samples(browser: Any, tmp_path: Path) -> None:
+    """More than half of the epochs must pass; the pages of both configurations share one grid."""
+    answers = {"good": ["yes"], "bad": ["no", "no", "yes"]}
+
+    def answer(text: str, kind: str) -> str:
+        return answers[kind][int(text) % len(answers[kind])]
+
+    data = [{"id": f"s{n}", "input": str(n), "expected": "yes"} for n in range(12)]
+    history = SQLiteHistory(tmp_path / "h.db")
+    evaluate(
+        answer,
+        data,
+        "exact_match",
+        configurations={kind: {"kind": kind} for kind in answers},
+        epochs=2,
+        history=history,
+    )
+    path = tmp_path / "report.html"
+    run = history.report("latest")
+    HTMLReporter().save(run, path)
+    window = Window(browser, path.as_uri())
+    page = window.open(f"#/compare?a={run.run_id}%40good&b={run.run_id}%40bad")
+    page.get_by_text("s11").first.wait_for()
     assert window.problems == []
 
 

@@ -61,7 +61,7 @@ def confirm(question: str) -> bool:
         # click raises Abort for Ctrl-C and for the end of the input.
         if isinstance(abort.__context__, EOFError):
             click.echo()
-            raise UsageError("no confirmation was given: nothing was deleted", fix="add --yes") from None
+            raise UsageError("no confirmation was given, so nothing was done", fix="add --yes") from None
         raise
 
 

@@ -14,6 +14,7 @@ from proctor.core.stats import judge_rates
 from proctor.core.stats.intervals import Interval, clustered_standard_error, wilson_interval
 from proctor.core.stats.judge_rates import Confusion, CorrectedRate, Correlation
 from proctor.ports import History
+from proctor.records.formatting import format_count
 from proctor.records.label import HumanLabel, LabelledItem
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
@@ -31,11 +32,15 @@ RUNS_SEARCHED = 200
 
 
 class Proportion(msgspec.Struct, frozen=True):
-    """A share of n items with its 95% interval; n may be smaller than the count if items are weighted or clustered."""
+    """A share of n items with its 95% interval.
+
+    `effective_n` is how many independent and equally weighted items they are worth; the interval uses it.
+    """
 
     value: float
     interval: Interval
-    n: float
+    n: int
+    effective_n: float
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -235,14 +240,16 @@ def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
     return table.scale(1 / (kish * effect))
 
 
-def make_proportion(count: float, n: float) -> Proportion | None:
-    """Return a share of n items with its interval; None without items."""
-    interval = wilson_interval(count, n) if n else None
-    return None if interval is None else Proportion(count / n, interval, n)
+def make_proportion(count: float, effective_n: float, n: int | None = None) -> Proportion | None:
+    """Return a share of n items, worth `effective_n` independent ones, with its interval; None without items."""
+    interval = wilson_interval(count, effective_n) if effective_n else None
+    if interval is None:
+        return None
+    return Proportion(count / effective_n, interval, round(effective_n) if n is None else n, effective_n)
 
 
 def _agree(table: Confusion, n: int, name: str = "") -> Agreement:
-    share = make_proportion(table.both_passed + table.both_failed, table.n)
+    share = make_proportion(table.both_passed + table.both_failed, table.n, n)
     return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name)
 
 
@@ -252,12 +259,13 @@ def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
     table = _tabulate(items)
     counts = Counter((item.people, item.output.passed) for item in items)
     names = {"both_passed": (True, True), "only_people": (True, False), "only_judge": (False, True)}
+    passed = sum(item.people for item in items)
     errors = [float(item.output.passed) - float(item.people) for item in items]
     lengths = [math.log1p(item.output.length) for item in items]
     return {
         "agreement": _agree(table, len(items)),
-        "sensitivity": make_proportion(table.both_passed, table.both_passed + table.only_people),
-        "specificity": make_proportion(table.both_failed, table.both_failed + table.only_judge),
+        "sensitivity": make_proportion(table.both_passed, table.both_passed + table.only_people, passed),
+        "specificity": make_proportion(table.both_failed, table.both_failed + table.only_judge, len(items) - passed),
         "confusion": {name: counts[key] for name, key in {**names, "both_failed": (False, False)}.items()},
         "length_bias": judge_rates.correlate(errors, lengths),
     }
@@ -284,7 +292,7 @@ def _correct_rate(
     if len(items) < 2:
         return None
     effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
-    raw = make_proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect)
+    raw = make_proportion(sum(output.passed for output in outputs) / effect, len(outputs) / effect, len(outputs))
     labelled = {item.output.item for item in items}
     others = [output.passed for output in outputs if output.item not in labelled]
     table, judged = _tabulate(items), sum(output.passed for output in outputs)
@@ -300,7 +308,7 @@ def _correct_rate(
 
 
 def _make_rate(raw: Proportion, estimate: CorrectedRate, n: int, total: int) -> CardRate:
-    labels = Proportion(estimate.labels_value, estimate.labels_interval, estimate.n)
+    labels = Proportion(estimate.labels_value, estimate.labels_interval, n, estimate.n)
     effective = estimate.effective_labels * n / estimate.n
     return CardRate(raw, labels, estimate.value, estimate.interval, estimate.helps, effective, n, total)
 
@@ -378,7 +386,7 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> Judg
     elif not card.n:
         state, reason = "none", "no output that was drawn at random has a label"
     elif card.n < MIN_LABELS:
-        reason = f"{card.n} labels, and a card needs {MIN_LABELS}"
+        reason = f"{format_count(card.n, 'label')}, and a card needs {MIN_LABELS}"
     elif kappa is None or interval is None:
         reason = f"people or the judge gave all {card.n} outputs the same verdict, so kappa is undefined"
     elif interval[0] <= 0:

@@ -69,13 +69,14 @@ def describe_worth(card: JudgeCard) -> str:
     rate, agreement = card.rate, card.agreement
     if agreement is None or agreement.kappa is None:
         return f"Nothing is known about this judge: {card.reason}."
-    first = f"This judge agrees with people: {_describe_kappa(agreement)}."
+    first = f"Agreement of this judge with people: {_describe_kappa(agreement)}."
     if rate is None:
         return f"{first} No output of this run is labelled, so its pass rate is not corrected."
     if not rate.helps:
         return (
-            f"This judge adds nothing beyond the labels: {_describe_kappa(agreement)}. "
-            f"Pass rate by the labels {format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n})."
+            f"{first} In this run it adds nothing beyond the labels: the interval of kappa on its labels includes 0, "
+            f"or the labels are all alike. Pass rate by the labels {format_percent(rate.value)} "
+            f"({_percents(rate.interval)}, n = {rate.n})."
         )
     return (
         f"{first} Corrected pass rate {format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} labels "
@@ -137,7 +138,7 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
 def _describe_bias(bias: tuple[float, Interval, int]) -> str:
     value, (low, high), n = bias
     verdict = (
-        "no evidence of one"
+        "no evidence of a bias"
         if low <= 0 <= high
         else "longer outputs pass more"
         if low > 0
@@ -148,7 +149,7 @@ def _describe_bias(bias: tuple[float, Interval, int]) -> str:
 
 def _describe_draws(card: JudgeCard) -> str:
     draws = ", ".join(f"{count} {name}" for name, count in sorted(card.labels.items()))
-    facts = [f"{card.n} outputs in {format_count(card.runs, 'run')} ({draws})"]
+    facts = [f"{format_count(card.n, 'output')} in {format_count(card.runs, 'run')} ({draws})"]
     if card.labels.get("disagreement"):
         facts.append("labels of disagreements are not counted in the figures")
     if card.skipped:
@@ -160,7 +161,7 @@ def _describe_draws(card: JudgeCard) -> str:
 
 def _describe_kappa(agreement: Agreement) -> str:
     if agreement.kappa is None or agreement.kappa_interval is None:
-        return f"kappa undefined: one side always says the same (n = {agreement.n})"
+        return f"kappa undefined: both sides always give the same verdict (n = {agreement.n})"
     low, high = agreement.kappa_interval
     return f"kappa {agreement.kappa:.2f} (95% interval {low:.2f} to {high:.2f}, n = {agreement.n})"
 
@@ -168,7 +169,9 @@ def _describe_kappa(agreement: Agreement) -> str:
 def _describe_share(share: Proportion | None, noun: str = "") -> str:
     if share is None:
         return f"not measured: no {noun or 'outputs'}"
-    return f"{format_percent(share.value)} ({_percents(share.interval)}, n = {share.n:.0f}{f' {noun}' if noun else ''})"
+    worth = "" if round(share.effective_n) == share.n else f", worth {share.effective_n:.0f} independent ones"
+    count = f"n = {share.n}{f' {noun}' if noun else ''}{worth}"
+    return f"{format_percent(share.value)} ({_percents(share.interval)}, {count})"
 
 
 def _percents(interval: Interval) -> str:
@@ -184,9 +187,11 @@ def describe_panel(panel: Panel) -> Iterator[str]:
     if panel.effective is None or panel.error_correlation is None:
         yield f"The errors of these judges cannot be compared: at most one of them makes any (n = {panel.n})."
     else:
+        silent = [judge.name for judge in panel.judges if judge.errors in (0, panel.n)]
+        limit = f", without {', '.join(silent)}, whose errors do not vary" if silent else ""
         yield (
-            f"{len(panel.judges)} judges are worth {panel.effective:.2f} independent ones: the mean correlation of "
-            f"their errors is {panel.error_correlation:.2f} (n = {panel.n} labels)."
+            f"{len(panel.judges)} judges are worth about {panel.effective:.2f} independent ones: the mean correlation "
+            f"of their errors is {panel.error_correlation:.2f}{limit} (n = {panel.n} labels; no interval is computed)."
         )
     for judge in panel.judges:
         share = make_proportion(judge.errors, panel.n)
@@ -198,6 +203,6 @@ def describe_panel(panel: Panel) -> Iterator[str]:
     if panel.drop is not None:
         yield f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}."
     yield (
-        f"Dawid and Skene's accuracies, from the verdicts alone, differ from the labels' by up to "
-        f"{format_percent(panel.accuracy_gap)} (n = {panel.n})."
+        f"Accuracies estimated from the verdicts alone (Dawid and Skene) differ from those by the labels by up to "
+        f"{100 * panel.accuracy_gap:.1f} points (n = {panel.n})."
     )

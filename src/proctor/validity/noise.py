@@ -252,6 +252,8 @@ def _price_step(more: str, levels: _Levels, design: Design, prices: CallPrices, 
 def _find_size(more: str, levels: _Levels, design: Design, variance: float) -> float | None:
     """Return the smallest number of samples, epochs or verdicts with this variance of the mean; None if none has."""
     between, agent, judge = levels.parts(design)
+    if variance <= 0:
+        return None if between + agent + judge > 0 else {SAMPLES: design.samples}.get(more, 1)
     if more == SAMPLES:
         return math.ceil(design.samples * (between + agent + judge) / variance - 1e-9)
     now, fixed, divided = {

@@ -302,7 +302,7 @@ def _choose_grounding(embedder: Any, model: Any, nli: str | None, threshold: flo
     if nli is not None:
         from proctor.evaluators.hf_scorers import EntailmentScorer
 
-        return EntailmentScorer(nli, threshold, where)
+        return EntailmentScorer(nli, threshold, f"{where}: nli")
     if model is not None:
         return ClaimsJudge(model, threshold)
     return GroundingScorer(None if embedder is None else TextEmbedder(embedder, where), threshold)

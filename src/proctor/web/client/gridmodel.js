@@ -88,23 +88,8 @@ export class GridModel {
     const marks = this.marksOf(evaluator);
     if (this.epochs === 1) return marks;
     const states = new Uint8Array(this.rows * this.width);
-    for (let index = 0; index < states.length; index += 1) states[index] = this.#summarize(marks, index * this.epochs);
+    for (let index = 0; index < states.length; index += 1) states[index] = summarizeEpochs(marks, index * this.epochs, this.epochs);
     return states;
-  }
-
-  #summarize(marks, first) {
-    const counts = [0, 0, 0, 0, 0];
-    let present = 0;
-    for (let epoch = 0; epoch < this.epochs; epoch += 1) {
-      const mark = marks[first + epoch];
-      if (mark === NO_RESULT) continue;
-      counts[mark] += 1;
-      present += 1;
-    }
-    if (!present) return NO_RESULT;
-    if (2 * counts[0] > present) return 0;
-    if (counts[0] + counts[1]) return 1;
-    return [2, 3, 4].find((mark) => counts[mark]);
   }
 
   /** Average a column over epochs, without missing numbers. */
@@ -304,4 +289,20 @@ export function selectedPair(params, a, b) {
       Object.entries(pairFilter(key, a, b)).every(([name, value]) => params.get(name) === value),
     ) ?? ""
   );
+}
+
+/** Return the outcome of several epochs: more than half must pass. */
+function summarizeEpochs(marks, first, epochs) {
+  const counts = [0, 0, 0, 0, 0];
+  let present = 0;
+  for (let epoch = 0; epoch < epochs; epoch += 1) {
+    const mark = marks[first + epoch];
+    if (mark === NO_RESULT) continue;
+    counts[mark] += 1;
+    present += 1;
+  }
+  if (!present) return NO_RESULT;
+  if (2 * counts[0] > present) return 0;
+  if (counts[0] + counts[1]) return 1;
+  return [2, 3, 4].find((mark) => counts[mark]);
 }
