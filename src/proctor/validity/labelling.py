@@ -67,7 +67,7 @@ class LabelSession:
             if label.annotator == annotator and label.output_digest in digests.get(label.item, ())
         }
 
-    def store(self, drawn: DrawnOutput, annotator: str, *, comment: str = "", **verdict: bool) -> None:
+    def store(self, drawn: DrawnOutput, annotator: str, *, comment: str = "", **verdict: Any) -> None:
         """Store a label: `passed`, `skipped`, or `withdrawn`, which takes the annotator's last label back."""
         label = HumanLabel(
             **drawn.output.item._asdict(),

@@ -15,7 +15,7 @@ from proctor.records.label import Strategy
 from proctor.records.run import RunMetadata
 from proctor.validity.cards import read_state
 from proctor.validity.describe_card import describe_worth, list_judges
-from proctor.validity.drawing import DrawnOutput, digest_output, find_evaluator
+from proctor.validity.drawing import DrawnOutput, digest_output
 from proctor.validity.labelling import LabelSession
 from proctor.wiring.compare_runs import open_report
 
@@ -89,14 +89,12 @@ class LabelPages:
                 fix = "make the file writable, or copy it to a writable folder and view the copy: --history FILE"
                 raise HistoryError(f"the label was not stored: {error.what}", where=error.where, fix=fix) from error
 
-    def list_cards(self, reference: str, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return the cards of a run's judges and of its labelled evaluators, or that of one evaluator."""
+    def list_cards(self, reference: str) -> dict[str, Any]:
+        """Return the cards of a run's judges and of its labelled evaluators."""
         run = self._find_run(reference)
         names = list_judges(self._history, run)
         if any(not label.evaluator for label in self._history.labels(run_id=run.run_id)):
             names.append("")
-        if "evaluator" in query:
-            names = [query["evaluator"] and find_evaluator(run, query["evaluator"]).name]
         cards = [read_state(self._history, run, name) for name in names]
         fields = ("evaluator", "state", "reason", "fix", "n", "agreement", "rate")
         return {"cards": [{**{f: getattr(card, f) for f in fields}, "worth": describe_worth(card)} for card in cards]}

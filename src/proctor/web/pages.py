@@ -54,7 +54,7 @@ class Pages:
                     return self._compare(query)
             case ["runs", run_id, "cards"]:
                 with self._slow_lock:
-                    return self._labels.list_cards(run_id, query)
+                    return self._labels.list_cards(run_id)
             case ["runs", run_id, "label"]:
                 return self._labels.list_choices(run_id)
             case ["runs", run_id, "label", "next"]:
