@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
 from proctor.validity.drawing import draw, list_judged_outputs
 from tests.web.browser import Window, open_browser, serving
-from tests.web.rich_history import HEBREW, PLANS, make_history
+from tests.web.rich_history import HEBREW, PLANS, make_history, store
 
 SAMPLES = "/#/runs/run-03?tab=samples"
 CONTROLS = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "tab"}
@@ -236,7 +237,8 @@ def test_the_marks_of_a_plot_work_by_keyboard(window: Window) -> None:
 
 def test_outputs_are_labelled_by_keyboard(browser: Any, tmp_path: Path) -> None:
     """Three labels, one taken back, a reload, a comment, a skip, and the card; the draw is that of the terminal."""
-    history = make_history(tmp_path / "h.db", PLANS[3:4])
+    history = SQLiteHistory(tmp_path / "h.db")
+    store(history, PLANS[0], "run-00", Random(0))
     with serving(history) as address:
         window = Window(browser, address)
         page = window.open("/#/runs/run-00")

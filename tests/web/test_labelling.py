@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,19 +59,33 @@ class Client:
         return state
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    history = SQLiteHistory(tmp_path / "h.db")
+@contextmanager
+def labelling(path: Path) -> Iterator[Client]:
+    """A viewer of a run of 20 numbers with two evaluators."""
+    history = SQLiteHistory(path)
     samples = [{"id": f"s{i:02}", "input": str(i), "expected": "odd"} for i in range(20)]
     evaluate(lambda text: text, samples, [judge, strict], history=history, name="numbers", progress=False)
     with serving(history) as port:
         yield Client(port, history)
 
 
-def test_an_output_comes_without_any_verdict(client: Client) -> None:
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    with labelling(tmp_path / "h.db") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def shared_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """For tests that store nothing, or do not mind the labels of others."""
+    with labelling(tmp_path_factory.mktemp("labelling") / "h.db") as client:
+        yield client
+
+
+def test_an_output_comes_without_any_verdict(shared_client: Client) -> None:
     """The answer has an id, the sample, its texts and the progress, and nothing else; whatever the strategy."""
     for strategy in ("random", "stratified", "disagreement"):
-        state = client.get(f"{NEXT}&strategy={strategy}")
+        state = shared_client.get(f"{NEXT}&strategy={strategy}")
         output = state.pop("output")
         assert state == {"total": 6, "labelled": 0, "comment": ""}
         number = str(int(output["sample_id"][1:]))
@@ -139,13 +154,13 @@ def test_the_last_label_leads_to_the_card(client: Client) -> None:
     ],
 )
 def test_only_the_served_page_stores_a_label(
-    client: Client, token: str | None, headers: dict[str, str], status: int
+    shared_client: Client, token: str | None, headers: dict[str, str], status: int
 ) -> None:
     """It alone knows the token; a form or a page of another host cannot send it."""
-    item = client.get(NEXT)["output"]["id"]
-    body = {"evaluator": "judge", "annotator": "ana", "size": 6, "action": "pass", "item": item}
-    assert client.post(body, token, **headers)[0] == status
-    assert len(client.history.labels()) == (status == 200)
+    item = shared_client.get(NEXT)["output"]["id"]
+    body = {"evaluator": "judge", "annotator": "zoe", "size": 6, "action": "pass", "item": item}
+    assert shared_client.post(body, token, **headers)[0] == status
+    assert len(shared_client.history.labels()) == (status == 200)
 
 
 @pytest.mark.parametrize(
@@ -161,38 +176,42 @@ def test_only_the_served_page_stores_a_label(
         (b"x" * 64_001, 413),
     ],
 )
-def test_wrong_requests_store_nothing(client: Client, body: bytes, status: int) -> None:
+def test_wrong_requests_store_nothing(shared_client: Client, body: bytes, status: int) -> None:
     """The answer says what is wrong, and what to do."""
-    code, answer = client.post(body)
+    code, answer = shared_client.post(body)
     assert code == status
     assert answer["error"]
     assert answer["fix"]
-    assert client.history.labels() == []
+    assert [x for x in shared_client.history.labels() if x.annotator == "ana"] == []
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"])
-def test_labels_are_stored_by_post_only(client: Client, method: str) -> None:
+def test_labels_are_stored_by_post_only(shared_client: Client, method: str) -> None:
     """Also with the token."""
-    status, headers, _ = ask(client.port, f"{client.path}/labels", method, **{"X-Proctor-Token": client.token})
+    status, headers, _ = ask(
+        shared_client.port, f"{shared_client.path}/labels", method, **{"X-Proctor-Token": shared_client.token}
+    )
     assert (status, headers["allow"]) == (405, "POST")
 
 
-def test_a_history_that_cannot_be_written_says_so(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_that_cannot_be_written_says_so(shared_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """The label is not lost silently."""
 
     def refuse(labels: object) -> int:
         raise HistoryError("attempt to write a readonly database", where="h.db")
 
-    monkeypatch.setattr(client.history, "add_labels", refuse)
-    item = client.get(NEXT)["output"]["id"]
-    status, answer = client.post({"evaluator": "judge", "annotator": "ana", "size": 6, "action": "pass", "item": item})
+    monkeypatch.setattr(shared_client.history, "add_labels", refuse)
+    item = shared_client.get(NEXT)["output"]["id"]
+    status, answer = shared_client.post(
+        {"evaluator": "judge", "annotator": "ana", "size": 6, "action": "pass", "item": item}
+    )
     assert (status, answer["error"]) == (500, "the label was not stored: attempt to write a readonly database")
     assert "--history" in answer["fix"]
 
 
-def test_a_shared_viewer_proposes_no_annotator(client: Client) -> None:
+def test_a_shared_viewer_proposes_no_annotator(shared_client: Client) -> None:
     """Several people would otherwise label under the name of whoever started it."""
-    with serving(client.history, token="secret") as port:
-        _, _, body = ask(port, f"{client.path}/label", Cookie="proctor_token=secret")
+    with serving(shared_client.history, token="secret") as port:
+        _, _, body = ask(port, f"{shared_client.path}/label", Cookie="proctor_token=secret")
     assert json.loads(body)["annotator"] == ""
-    assert client.get("/label")["annotator"] != ""
+    assert shared_client.get("/label")["annotator"] != ""
