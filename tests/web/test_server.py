@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def port(history: History) -> Iterator[int]:
 
 
 def ask(
-    port: int, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    port: int, path: str, method: str = "GET", body: Any = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
