@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ import pytest
 from proctor import evaluate
 from proctor.history.sqlite import SQLiteHistory
 from proctor.reports.html import HTMLReporter
+from proctor.validity.drawing import draw, list_judged_outputs
 from tests.web.browser import Window, open_browser, serving
-from tests.web.rich_history import HEBREW, make_history
+from tests.web.rich_history import HEBREW, PLANS, make_history, store
 
 SAMPLES = "/#/runs/run-03?tab=samples"
 CONTROLS = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "tab"}
@@ -28,6 +30,8 @@ PAGES = {
     "epochs": "/#/runs/run-04?tab=samples",
     "rubrics": "/#/runs/run-05/rubrics",
     "judges": "/#/runs/run-03/judges",
+    "label": "/#/label/run-03?evaluator=judge",
+    "labelled output": "/#/label/run-03?evaluator=judge&annotator=ana&size=10",
     "only errors": "/#/runs/run-06",
     "interrupted": "/#/runs/run-07",
     "compare": "/#/compare?a=run-03%40medium&b=run-03%40small",
@@ -256,6 +260,58 @@ def test_the_marks_of_a_plot_work_by_keyboard(window: Window) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("grid").wait_for()
     assert "range=contains" in page.url
+
+
+def test_outputs_are_labelled_by_keyboard(browser: Any, tmp_path: Path) -> None:
+    """Three labels, one taken back, a reload, a comment, a skip, and the card; the draw is that of the terminal."""
+    history = SQLiteHistory(tmp_path / "h.db")
+    store(history, PLANS[0], "run-00", Random(0))
+    with serving(history) as address:
+        window = Window(browser, address)
+        page = window.open("/#/runs/run-00")
+        page.get_by_role("link", name="Label").press("Enter")
+        page.get_by_label("Outputs").fill("5")
+        page.get_by_label("Annotator").fill("ana")
+        page.get_by_label("Annotator").press("Enter")
+        wait_for_heading(page, "1 of 5")
+        press(page, {"p": "2 of 5", "f": "3 of 5"})
+        press(page, {"p": "4 of 5", "u": "3 of 5"})
+        page.reload()
+        wait_for_heading(page, "3 of 5")
+        press(page, {"f": "4 of 5"})
+        page.keyboard.press("c")
+        page.keyboard.type("pfsu: unclear")
+        page.keyboard.press("Enter")
+        press(page, {"p": "5 of 5", "s": "5 of 5 labelled by ana"})
+        page.get_by_text("card weak").wait_for()
+        assert "4 labels, and a card needs 30" in page.locator("main").inner_text()
+        assert find_barriers(page) == []
+        assert window.problems == []
+    labels = history.labels(run_id="run-00")
+    outputs = list(list_judged_outputs("run-00", history.results("run-00"), "judge"))
+    assert [label.item for label in labels] == [each.output.item for each in draw(outputs, "random", 5)]
+    assert [label.passed for label in labels] == [True, False, False, True, None]
+    assert [label.comment for label in labels] == ["", "", "", "pfsu: unclear", ""]
+
+
+def press(page: Any, headings: dict[str, str]) -> None:
+    """Press keys one after the other, each when the heading after the one before is there."""
+    for key, heading in headings.items():
+        page.keyboard.press(key)
+        wait_for_heading(page, heading)
+
+
+def wait_for_heading(page: Any, text: str) -> None:
+    page.get_by_role("heading", name=text, level=1, exact=True).wait_for()
+
+
+def test_flaky_samples_are_listed_with_links(window: Window) -> None:
+    """Of a run with five epochs, the least reliable first."""
+    page = window.open("/#/runs/run-04")
+    entry = page.get_by_role("region", name="Flaky samples").get_by_role("listitem").first
+    assert "of 5 passed" in entry.inner_text()
+    entry.get_by_role("link").click()
+    page.get_by_role("complementary").wait_for()
 
 
 def test_an_empty_history_says_what_to_type(browser: Any, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,10 +46,12 @@ def port(history: History) -> Iterator[int]:
         yield port
 
 
-def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+def ask(
+    port: int, path: str, method: str = "GET", body: Any = None, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
-        connection.request(method, path, headers=headers)
+        connection.request(method, path, body, headers)
         response = connection.getresponse()
         return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
     finally:
@@ -98,7 +101,7 @@ def test_other_hosts_and_origins_are_rejected(port: int, headers: dict[str, str]
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_nothing_can_be_changed(port: int, method: str) -> None:
-    """The viewer only reads."""
+    """The viewer only reads, except for labels."""
     assert ask(port, "/api/runs", method)[0] == 405
 
 

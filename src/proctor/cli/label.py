@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -12,20 +10,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from proctor.cli import options as cli
-from proctor.errors import ConfigError, UsageError
+from proctor.errors import ConfigError
 from proctor.records.label import HumanLabel, Strategy
 
 if TYPE_CHECKING:
     from proctor.ports import History
-    from proctor.records.run import RunMetadata
-    from proctor.records.trial import EvalResult
-    from proctor.validity.drawing import DrawnOutput, JudgedOutput
+    from proctor.validity.drawing import JudgedOutput
+    from proctor.validity.labelling import LabelSession
 
 KEYS = "p pass · f fail · s skip · u undo · c comment · q quit"
 # How much of a text is shown.
 MAX_CHARACTERS, MAX_LINES = 6_000, 80
-# The options of evaluators that say what is asked.
-CRITERIA = ("criterion", "criteria", "question", "rubric", "prompt")
 
 
 @click.command("label")
@@ -54,7 +49,8 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
     line. Labels drawn at random or stratified correct the pass rate (`proctor judge card`); labels of disagreements
     only find mistakes. With --json, nothing is asked and the state of the draw is printed.
     """
-    from proctor.validity.drawing import digest_evaluator, draw, list_judged_outputs
+    from proctor.validity.drawing import digest_evaluator
+    from proctor.validity.labelling import LabelSession, require_outputs, user_name
     from proctor.wiring.compare_runs import open_report
     from proctor.wiring.open_history import open_history
 
@@ -69,29 +65,17 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
     results = opened.report.results
     if opened.configuration is not None:
         results = results.for_configuration(opened.configuration)
-    outputs = list(list_judged_outputs(metadata.run_id, results, evaluator))
-    if not outputs:
-        raise UsageError(
-            f"run {metadata.run_id} has no output with a verdict of {evaluator or 'its evaluators'}",
-            fix=f"see why: proctor show {metadata.run_id}",
-        )
-    annotator = options["annotator"] or _user_name()
-    labels = [label for label in history.labels(run_id=metadata.run_id) if label.evaluator == evaluator]
+    annotator = options["annotator"] or user_name()
     if options["destination"]:
+        labels = history.labels(run_id=metadata.run_id, evaluator=evaluator)
         _export(labels, Path(options["destination"]), as_json=as_json)
     elif options["source"]:
+        outputs = require_outputs(metadata, results, evaluator)
         _import(history, outputs, Path(options["source"]), strategy, annotator, digest, as_json=as_json)
     else:
-        drawn = draw(outputs, strategy or "random", options["sample_size"], options["seed"])
-        session = LabelSession(history, metadata, evaluator, digest, annotator, strategy or "random")
-        session.run(drawn, labels, as_json=as_json)
-
-
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "annotator"
+        size, seed = options["sample_size"], options["seed"]
+        session = LabelSession(history, metadata, results, evaluator, strategy or "random", size, seed)
+        TerminalSession(session, annotator).run(as_json=as_json)
 
 
 def _export(labels: Sequence[HumanLabel], path: Path, *, as_json: bool) -> None:
@@ -129,42 +113,40 @@ def _import(
         click.echo(f"imported {format_count(new, 'label')}{known}")
 
 
-class LabelSession:
-    """One annotator's answers to the outputs drawn from a run."""
+class TerminalSession:
+    """Asks one annotator about the drawn outputs."""
 
-    def __init__(
-        self, history: History, run: RunMetadata, evaluator: str, digest: str, annotator: str, strategy: Strategy
-    ) -> None:
-        self._history, self._run, self._evaluator = history, run, evaluator
-        self._digest, self._annotator, self._strategy = digest, annotator, strategy
+    def __init__(self, session: LabelSession, annotator: str) -> None:
+        self._session, self._annotator = session, annotator
         self._undo: list[int] = []
         self._comment = ""
 
-    def run(self, drawn: Sequence[DrawnOutput], labels: Sequence[HumanLabel], *, as_json: bool) -> None:
+    def run(self, *, as_json: bool) -> None:
         """Ask about every drawn output that the annotator has not labelled yet."""
-        done = {label.item for label in labels if label.annotator == self._annotator}
+        drawn, done = self._session.drawn, set(self._session.find_labels(self._annotator))
         if as_json:
             states = [{**each.output.item._asdict(), "labelled": each.output.item in done} for each in drawn]
             remaining = sum(not state["labelled"] for state in states)
-            cli.print_json({"strategy": self._strategy, "remaining": remaining, "drawn": states})
+            cli.print_json({"strategy": self._session.strategy, "remaining": remaining, "drawn": states})
             return
         index = 0
         while index < len(drawn):
             if drawn[index].output.item in done:
                 index += 1
                 continue
-            self._show(drawn[index], index, len(drawn))
+            self._show(index)
             key = self._read_key()
             if key == "q":
                 break
-            index = self._apply(key, drawn, index, done)
+            index = self._apply(key, index, done)
         labelled = sum(each.output.item in done for each in drawn)
         click.echo(f"{labelled:,} of {len(drawn):,} drawn outputs labelled by {self._annotator}")
-        if labelled == len(drawn) and self._evaluator:
-            click.echo(f"next: proctor judge card {self._evaluator} --run {self._run.run_id}")
+        if labelled == len(drawn) and (evaluator := self._session.evaluator):
+            click.echo(f"next: proctor judge card {evaluator} --run {self._session.run.run_id}")
 
-    def _apply(self, key: str, drawn: Sequence[DrawnOutput], index: int, done: set[Any]) -> int:
+    def _apply(self, key: str, index: int, done: set[Any]) -> int:
         """Apply a key to an output and return the index of the next one."""
+        drawn = self._session.drawn
         if key == "c":
             self._comment = _ask_comment() if _is_terminal() else sys.stdin.readline().strip()
         elif key == "u":
@@ -172,49 +154,27 @@ class LabelSession:
                 click.echo("nothing to undo in this session")
                 return index
             index = self._undo.pop()
-            self._store(drawn[index], withdrawn=True)
+            self._store(index, withdrawn=True)
             done.discard(drawn[index].output.item)
         else:
-            self._store(drawn[index], **({"skipped": True} if key == "s" else {"passed": key == "p"}))
+            self._store(index, **({"skipped": True} if key == "s" else {"passed": key == "p"}))
             done.add(drawn[index].output.item)
             self._undo.append(index)
             return index + 1
         return index
 
-    def _store(self, drawn: DrawnOutput, **verdict: Any) -> None:
-        from proctor.core.clock import SystemClock
-
-        fields = {
-            **drawn.output.item._asdict(),
-            **verdict,
-            "label_id": uuid.uuid4().hex,
-            "labelled_at": SystemClock().now(),
-            "comment": self._comment,
-            "annotator": self._annotator,
-            "strategy": self._strategy,
-            "probability": drawn.probability,
-            "evaluator_digest": self._digest,
-            "output_digest": drawn.output.output_digest,
-        }
-        self._history.add_labels([HumanLabel(**fields)])
+    def _store(self, index: int, **verdict: bool) -> None:
+        self._session.store(self._session.drawn[index], self._annotator, comment=self._comment, **verdict)
         self._comment = ""
 
-    def _show(self, drawn: DrawnOutput, index: int, total: int) -> None:
-        item = drawn.output.item
-        results = self._history.results(item.run_id).for_sample(item.sample_id)
-        result = next(r for r in results if (r.trial.configuration, r.trial.epoch) == (item.configuration, item.epoch))
-        click.echo(f"\n{index + 1} of {total} · sample {cli.display_name(item.sample_id)}")
-        for title, value in self._list_texts(result):
+    def _show(self, index: int) -> None:
+        drawn = self._session.drawn[index]
+        click.echo(
+            f"\n{index + 1} of {len(self._session.drawn)} · sample {cli.display_name(drawn.output.item.sample_id)}"
+        )
+        for title, value in self._session.list_texts(drawn):
             click.secho(f"{title}:", bold=True)
             click.echo(_render(value))
-
-    def _list_texts(self, result: EvalResult) -> list[tuple[str, Any]]:
-        sample = result.trial.sample
-        specs = [spec for spec in self._run.evaluators if spec.name == self._evaluator]
-        questions = [spec.parameters[key] for spec in specs for key in CRITERIA if key in spec.parameters]
-        texts = [("question", questions[0] if questions else None), ("input", sample.input)]
-        texts += [("context", sample.context), ("expected", sample.expected)]
-        return [*((title, value) for title, value in texts if value is not None), ("output", result.trial.output)]
 
     def _read_key(self) -> str:
         while True:

@@ -28,7 +28,7 @@ def command(run: str | None, **options: Any) -> None:
     proctor view
     proctor view latest --open
 
-    The server answers only this machine, and changes nothing. Press Ctrl-C to stop it.
+    The server answers only this machine, and changes nothing but human labels. Press Ctrl-C to stop it.
     """
     from proctor.web.server import LOOPBACK, list_hosts, make_app
     from proctor.wiring.open_history import open_history

@@ -16,6 +16,7 @@ from proctor.records.grid import Grid
 from proctor.reports.pages import comparisons, runs, samples
 from proctor.reports.pages.slow import SLOW_PAGES, make_slow_page
 from proctor.version import VERSION
+from proctor.web.labelling import LabelPages
 from proctor.wiring.compare_runs import build_sides, open_report
 from proctor.wiring.open_history import current_status, load_report
 from proctor.wiring.registry import Registry
@@ -32,8 +33,9 @@ class Pages:
     Pages that read all samples or compute statistics have a lock of their own, so that the others do not wait for them.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, annotator: str = "") -> None:
         self._history = history
+        self._labels = LabelPages(history, annotator)
         self._lock = threading.Lock()
         self._slow_lock = threading.Lock()
         self._reports: OrderedDict[str, _OpenedReport] = OrderedDict()
@@ -50,9 +52,23 @@ class Pages:
             case ["compare"]:
                 with self._slow_lock:
                     return self._compare(query)
+            case ["runs", run_id, "cards"]:
+                with self._slow_lock:
+                    return self._labels.list_cards(run_id)
+            case ["runs", run_id, "label"]:
+                return self._labels.list_choices(run_id)
+            case ["runs", run_id, "label", "next"]:
+                return self._labels.show_next(run_id, query)
             case parts:
                 with self._lock:
                     return self._answer(parts, query)
+
+    def change(self, path: str, body: bytes) -> Any:
+        """Store a label, the only change that the viewer makes, and return the output to label next."""
+        match path.strip("/").split("/"):
+            case ["runs", run_id, "labels"]:
+                return self._labels.change(run_id, body)
+        raise UsageError(f"unknown page {path!r}")
 
     def _answer(self, parts: list[str], query: Mapping[str, str]) -> Any:
         match parts:

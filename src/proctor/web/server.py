@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,54 +41,78 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 TOKEN_COOKIE = "proctor_token"
+# Only the served page knows the secret of this process, so that no other page can change anything.
+CHANGE_HEADER = "x-proctor-token"
+MAX_BODY_BYTES = 64_000
 MAX_THREADS = 32
 
 
 def make_app(history: History, *, hosts: frozenset[str], token: str | None = None) -> ASGIApp:
     """Make the web application; requests must name one of the hosts, and know the token if there is one."""
-    return Guard(Viewer(history), hosts, token)
+    return Guard(Viewer(history, is_shared=token is not None), hosts, token)
 
 
 class Viewer:
-    """Answers GET requests: files of the client, and below /api the pages of a history, which load on demand."""
+    """Answers with files of the client, and below /api with the pages of a history, which load on demand.
 
-    def __init__(self, history: History) -> None:
-        self._history = history
+    POST stores labels and nothing else. A shared viewer proposes no name for the annotator.
+    """
+
+    def __init__(self, history: History, *, is_shared: bool = False) -> None:
+        self._history, self._is_shared = history, is_shared
+        self._secret = secrets.token_urlsafe(24)
         self._lock = threading.Lock()
         self._pages: Pages | None = None
         # Enough threads that pages that take seconds do not keep the others waiting.
         self._threads = ThreadPoolExecutor(MAX_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        if scope["method"] not in ("GET", "HEAD"):
-            response = Response("only GET is answered\n", 405, {"allow": "GET, HEAD"}, "text/plain")
+        path, request = scope["path"], Request(scope, receive)
+        changes = path.startswith("/api/runs/") and path.endswith("/labels")
+        allowed = ("POST",) if changes else ("GET", "HEAD")
+        if scope["method"] not in allowed:
+            text = f"only {' and '.join(allowed)} is answered\n"
+            response = Response(text, 405, {"allow": ", ".join(allowed)}, "text/plain")
+        elif changes:
+            response = await self._change(path.removeprefix("/api/"), request)
         elif path.startswith("/api/"):
-            query = dict(Request(scope).query_params)
-            loop = asyncio.get_running_loop()
-            response = await loop.run_in_executor(self._threads, self._answer, path.removeprefix("/api/"), query)
+            query = dict(request.query_params)
+            response = await self._run(lambda pages: pages.answer(path.removeprefix("/api/"), query))
         else:
-            response = serve_file(path.removeprefix("/"))
+            response = serve_file(path.removeprefix("/"), self._secret)
         await response(scope, receive, send)
 
-    def _answer(self, path: str, query: Mapping[str, str]) -> Response:
+    async def _change(self, path: str, request: Request) -> Response:
+        token = request.headers.get(CHANGE_HEADER, "")
+        if not secrets.compare_digest(token.encode(), self._secret.encode()):
+            return _json({"error": "the page does not belong to this server", "fix": "reload the page"}, 403)
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return _json({"error": "the body must be application/json", "fix": "reload the page"}, 415)
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                return _json({"error": f"the body has more than {MAX_BODY_BYTES:,} bytes", "fix": "shorten it"}, 413)
+        return await self._run(lambda pages: pages.change(path, body))
+
+    async def _run(self, act: Callable[[Pages], Any]) -> Response:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, act)
+
+    def _answer(self, act: Callable[[Pages], Any]) -> Response:
         # The statistics behind the pages take as long to import as the server.
+        from proctor.validity.labelling import user_name
         from proctor.web.pages import Pages
 
         with self._lock:
-            self._pages = self._pages or Pages(self._history)
-        return _answer(self._pages, path, query)
-
-
-def _answer(pages: Pages, path: str, query: Mapping[str, str]) -> Response:
-    try:
-        return _json(pages.answer(path, query))
-    except RunNotFound as error:
-        return _json(_describe_error(error), 404)
-    except UsageError as error:
-        return _json(_describe_error(error), 400)
-    except ProctorError as error:
-        return _json(_describe_error(error), 500)
+            self._pages = self._pages or Pages(self._history, "" if self._is_shared else user_name())
+        try:
+            return _json(act(self._pages))
+        except RunNotFound as error:
+            return _json(_describe_error(error), 404)
+        except UsageError as error:
+            return _json(_describe_error(error), 400)
+        except ProctorError as error:
+            return _json(_describe_error(error), 500)
 
 
 def _describe_error(error: ProctorError) -> dict[str, Any]:
@@ -99,12 +123,15 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(codec.encode(value), status, media_type="application/json")
 
 
-def serve_file(name: str) -> Response:
-    """Serve a file of the client, whose pages are behind the # of its address."""
+def serve_file(name: str, secret: str = "") -> Response:
+    """Serve a file of the client, whose pages are behind the # of its address; the page contains the secret."""
     path = CLIENT / (name or "index.html")
     if path.parent != CLIENT or path.suffix not in MEDIA_TYPES or not path.is_file():
         return Response("there is no such page; open the address without a path\n", 404, media_type="text/plain")
-    return Response(path.read_bytes(), headers={"content-type": MEDIA_TYPES[path.suffix]})
+    content = path.read_bytes()
+    if path.suffix == ".html":
+        content = content.replace(b"</head>", f'<meta name="proctor-token" content="{secret}">\n</head>'.encode())
+    return Response(content, headers={"content-type": MEDIA_TYPES[path.suffix]})
 
 
 class Guard:

@@ -6,6 +6,7 @@ import { append, button, emptyState, errorState, h, installTooltips, loadingStat
 import { renderEvaluatorsPage } from "./evaluators.js";
 import { renderJudgesPage } from "./judges.js";
 import { installKeys, setKeys, showKeys } from "./keys.js";
+import { renderLabelPage } from "./label.js";
 import { renderRubricsPage } from "./rubrics.js";
 import { renderRunPage } from "./run.js";
 import { renderRunsPage } from "./runs.js";
@@ -28,6 +29,7 @@ const ROUTES = [
   [(segments) => segments[0] === "runs" && segments.length === 2, renderRunPage],
   [(segments) => segments[0] === "runs" && segments[2] === "rubrics", renderRubricsPage],
   [(segments) => segments[0] === "runs" && segments[2] === "judges", renderJudgesPage],
+  [(segments) => source.home === "server" && segments[0] === "label" && segments.length === 2, renderLabelPage],
   [(segments) => segments[0] === "compare", renderComparePage],
   [(segments) => segments[0] === "trends", renderTrendsPage],
   [(segments) => segments[0] === "evaluators", renderEvaluatorsPage],
@@ -128,7 +130,7 @@ async function showPage() {
     page = next;
     replaceContent(main, next.element);
     setTitle(next.title, next.trail ?? []);
-    setKeys(next.keys);
+    setKeys(next.keys, next.keyTexts);
     next.ready?.();
   } catch (error) {
     if (current === request) showError(error);

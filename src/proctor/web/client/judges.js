@@ -1,7 +1,7 @@
 // The judges of a run: how often evaluators agree, and the results on which a judge and another evaluator disagree.
 
 import { makeLink } from "./address.js";
-import { emptyState, h, outcomeMark, section } from "./dom.js";
+import { emptyState, errorState, h, loadingState, outcomeMark, replaceContent, section } from "./dom.js";
 import { DASH, formatCount, formatInteger, formatInterval, formatPercent } from "./format.js";
 import { joinPath, source } from "./source.js";
 
@@ -14,10 +14,13 @@ export async function renderJudgesPage(address) {
   const [{ summary }, payload] = await Promise.all([source.get(path), source.get(`${path}/judges`)]);
   const trail = [{ text: summary.name, href: makeLink(["runs", runId]) }, { text: "judges" }];
   const names = Object.keys(payload.judges ?? {});
+  const cards = h("div");
+  const ready = () => source.home === "server" && loadCards(cards, runId);
   if (!names.length && !payload.pairs?.length)
     return {
       title: "Judges",
       trail,
+      ready,
       element: h(
         "div",
         { class: "page" },
@@ -27,6 +30,7 @@ export async function renderJudgesPage(address) {
           null,
           "h1",
         ),
+        cards,
       ),
     };
   const element = h(
@@ -39,10 +43,53 @@ export async function renderJudgesPage(address) {
         { class: "sentences" },
         names.map((name) => h("li", null, h("strong", null, name), ` asks ${payload.judges[name].join(", ")}`)),
       ),
+    cards,
     payload.pairs?.length > 0 && section("Agreement", renderPairs(payload.pairs, names)),
     section("Disagreements", renderDisagreements(runId, payload)),
   );
-  return { title: "Judges", trail, element };
+  return { title: "Judges", trail, element, ready };
+}
+
+/** Load the cards of the judges of a run into an element, or that of one evaluator. */
+export async function loadCards(element, runId, evaluator) {
+  replaceContent(element, loadingState("Loading cards…"));
+  try {
+    const payload = await source.get(`${joinPath("runs", runId)}/cards`);
+    const cards = payload.cards.filter((card) => evaluator === undefined || card.evaluator === evaluator);
+    const empty = h("p", { class: "quiet" }, "No evaluator of this run asks a model or has labels.");
+    const all = h("p", null, h("a", { href: makeLink(["label", runId]) }, "Label outputs of this run"));
+    const list = h("div", { class: "card-list" }, cards.map((card) => renderCard(runId, card)));
+    replaceContent(element, section("Cards", cards.length ? list : empty, evaluator === undefined && all));
+  } catch (error) {
+    replaceContent(element, errorState(error, () => loadCards(element, runId, evaluator)));
+  }
+}
+
+/** Show how far a judge agrees with people, and the pass rate that their labels correct. */
+function renderCard(runId, { evaluator, state, reason, fix, n, agreement, rate, worth }) {
+  const rated = (share) => `${formatPercent(share.value)} (95% ${formatInterval(share.interval, { kind: "rate" })})`;
+  const kappa = agreement?.kappa_interval?.map((bound) => bound.toFixed(2)).join(" to ");
+  const facts = [
+    agreement?.share && `agreement ${rated(agreement.share)}`,
+    kappa && `kappa ${agreement.kappa.toFixed(2)} (95% ${kappa})`,
+    n > 0 && `n = ${formatInteger(n)} labels`,
+    rate && `raw pass rate ${rated(rate.raw)}`,
+    rate && `corrected ${rated(rate)}, n = ${formatInteger(rate.n)} of ${formatInteger(rate.total)}`,
+  ].filter(Boolean);
+  return h(
+    "div",
+    { class: "card" },
+    h("h3", null, h("bdi", null, evaluator || "overall verdict"), " ", h("span", { class: "tag static" }, `card ${state}`)),
+    h("p", { class: "prose" }, worth),
+    facts.length > 0 && h("p", { class: "quiet" }, facts.join(" · ")),
+    reason && n > 0 && h("p", { class: "prose" }, `This card is ${state}: ${reason}.`),
+    fix && h("p", null, h("strong", null, "Fix: "), h("code", null, fix)),
+    h(
+      "p",
+      null,
+      h("a", { href: makeLink(["label", runId], { evaluator }) }, `Label outputs for ${evaluator || "the overall verdict"}`),
+    ),
+  );
 }
 
 function describeJudges({ count = 0, disagreements }, names) {

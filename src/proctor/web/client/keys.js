@@ -18,11 +18,15 @@ const KEYS = [
   ["?", "this list"],
 ];
 
-let handlers = {};
+const COMMON = KEYS.slice(-2);
 
-/** Set what the keys of the current page do: {key: function}. */
-export function setKeys(next) {
+let handlers = {};
+let listed = KEYS;
+
+/** Set what the keys of the current page do: {key: function}; `texts` describes them if they differ from the usual. */
+export function setKeys(next, texts) {
   handlers = next ?? {};
+  listed = texts ? [...texts, ...COMMON] : KEYS;
 }
 
 /** Listen to the keyboard; `common` are the keys of every page. */
@@ -55,7 +59,7 @@ export function showKeys() {
       h(
         "tbody",
         null,
-        KEYS.map(([key, text]) =>
+        listed.map(([key, text]) =>
           h(
             "tr",
             null,

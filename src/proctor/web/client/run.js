@@ -157,6 +157,7 @@ class RunPage {
     const entry = (name, text, href) =>
       h("a", { href, class: "page-tab", "aria-current": tab === name ? "page" : null }, text);
     const own = makeLink(["runs", this.runId]);
+    const judge = payload.evaluators.find((one) => one.judges?.length);
     return [
       entry("overview", "Overview", tab === "overview" ? own : linkWith({ tab: "overview", sample: "" })),
       entry(
@@ -164,12 +165,13 @@ class RunPage {
         ["Samples ", h("span", { class: "quiet" }, isNumber(count) ? formatInteger(count) : "")],
         tab === "samples" ? linkWith({}) : linkWith({ tab: "samples" }),
       ),
-      payload.evaluators.some((one) => one.judges?.length) &&
+      judge &&
         source.has(`${joinPath("runs", this.runId)}/judges`) &&
         entry("judges", "Judges", makeLink(["runs", this.runId, "judges"])),
       hasRubrics(payload) &&
         source.has(`${joinPath("runs", this.runId)}/rubrics`) &&
         entry("rubrics", "Rubrics", makeLink(["runs", this.runId, "rubrics"])),
+      source.home === "server" && summary.finished > 0 && entry("label", "Label", makeLink(["label", this.runId], { evaluator: judge?.name })),
       source.home === "server" && entry("trend", "Trend", makeLink(["trends"], { name: summary.name, run: this.runId })),
     ];
   }
@@ -239,6 +241,7 @@ class RunPage {
         ),
       summary.finished > 0 && this.#renderDistributions(),
       (this.slices = h("div")),
+      this.#renderFlaky(),
       this.#renderErrors(),
       foldout("All metrics, options and versions", [renderAllMetrics(payload), runFacts(payload)]),
     ]);
@@ -380,6 +383,23 @@ class RunPage {
     const content = h("div");
     replaceContent(this.slices, section("Slices", chooser, content));
     if (by) renderSlices(content, this.runId, by, this.#open);
+  }
+
+  #renderFlaky() {
+    const { flaky } = this.payload;
+    if (!flaky?.length) return null;
+    const link = ({ sample_id: sample, configuration: c }) =>
+      h("a", { href: makeLink(["runs", this.runId], { sample, c }), dir: "auto", class: "sample-id" }, sample);
+    const several = this.payload.summary.configurations.length > 1;
+    const items = flaky.map((one) =>
+      h("li", null, link(one), several && [" in ", h("bdi", null, one.configuration)], `: ${one.passed} of ${one.trials} passed`),
+    );
+    return section(
+      "Flaky samples",
+      h("p", { class: "quiet" }, "Passed some epochs but not all, the least reliable first."),
+      h("ul", { class: "legend" }, items),
+      button("All samples whose epochs differ", () => this.#open({ flaky: "1" }), { class: "link" }),
+    );
   }
 
   #renderErrors() {

@@ -34,13 +34,21 @@ class ServerSource {
     return true;
   }
 
-  async get(path, params, { signal } = {}) {
+  get(path, params, { signal } = {}) {
+    return this.#request(addQuery(`api/${path}`, params, encodeURIComponent), { signal });
+  }
+
+  /** Change something; only this page knows the token that the server demands. */
+  post(path, body) {
+    const token = document.querySelector('meta[name="proctor-token"]')?.content ?? "";
+    const headers = { "content-type": "application/json", "x-proctor-token": token };
+    return this.#request(`api/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  }
+
+  async #request(path, options) {
     let response;
     try {
-      response = await fetch(addQuery(`api/${path}`, params, encodeURIComponent), {
-        signal,
-        credentials: "same-origin",
-      });
+      response = await fetch(path, { ...options, credentials: "same-origin" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new SourceError("The server does not answer.", "start it again with `proctor view`");

@@ -1,0 +1,252 @@
+// Label outputs of a run by hand, one at a time. The server sends no verdict, so the page cannot show one.
+
+import { makeLink, navigate } from "./address.js";
+import { announce, button, errorState, h, quotation, replaceContent, select } from "./dom.js";
+import { formatCount, formatInteger, toText } from "./format.js";
+import { loadCards } from "./judges.js";
+import { joinPath, source } from "./source.js";
+
+const NAME_KEY = "proctor-annotator";
+const DEFAULT_SIZE = "50";
+const STRATEGIES = {
+  random: "at random: every output with the same probability",
+  stratified: "stratified: at least a quarter of each verdict",
+  disagreement: "disagreement: only to find mistakes",
+};
+const ACTIONS = [
+  ["p", "pass", "Pass"],
+  ["f", "fail", "Fail"],
+  ["s", "skip", "Skip"],
+  ["u", "undo", "Undo"],
+];
+const WORDS = { pass: "Passed.", fail: "Failed.", skip: "Skipped.", undo: "Taken back." };
+
+/** Show the labelling page of a run: the choice of a session, or its next output. */
+export async function renderLabelPage(address) {
+  const reference = address.segments[1];
+  const choices = await source.get(`${joinPath("runs", reference)}/label`);
+  const page = new LabelPage(reference, choices);
+  await page.update(address);
+  return page;
+}
+
+class LabelPage {
+  keys = {};
+  keyTexts = [...ACTIONS.map(([key, , text]) => [key, text.toLowerCase()]), ["c", "comment on the next label"]];
+  title = "Label";
+
+  constructor(reference, choices) {
+    this.reference = reference;
+    this.choices = choices;
+    this.trail = [{ text: choices.name, href: makeLink(["runs", choices.run_id]) }, { text: "label" }];
+    this.element = h("div", { class: "page" });
+    this.heading = h("h1", { tabindex: "-1" });
+    this.progress = h("progress", { "aria-label": "Labelled outputs" });
+    this.problem = h("div");
+    this.output = h("div", { class: "label-page" });
+    this.comment = h("input", {
+      type: "text",
+      placeholder: "Comment (c)",
+      "aria-label": "Comment on the next label",
+      maxlength: "10000",
+      onkeydown: (event) => event.key === "Enter" && event.target.blur(),
+    });
+    this.tools = h(
+      "div",
+      { class: "label-tools", role: "group", "aria-label": "Label" },
+      ACTIONS.map(([key, action, text]) =>
+        button([`${text} `, h("kbd", { "aria-hidden": "true" }, key)], () => this.#apply(action), {
+          "aria-keyshortcuts": key,
+          "data-action": action,
+        }),
+      ),
+      this.comment,
+    );
+    for (const [key, action] of ACTIONS) this.keys[key] = (event) => !event.repeat && this.#apply(action);
+    this.keys.c = () => (this.settings ? this.comment.focus() : false);
+  }
+
+  /** Follow the address: without an annotator the session is chosen first. */
+  async update({ params }) {
+    this.settings = null;
+    if (!params.get("annotator")) {
+      replaceContent(this.element, this.#renderForm(params));
+      return;
+    }
+    const { annotator, evaluator = "", strategy = "random", size = DEFAULT_SIZE, seed = "0" } = Object.fromEntries(params);
+    const settings = { annotator, evaluator, strategy, size, seed };
+    try {
+      const state = await source.get(`${joinPath("runs", this.reference)}/label/next`, settings);
+      this.settings = { ...settings, size: Number(size), seed: Number(seed) };
+      replaceContent(this.element, this.#renderLead(), this.problem, this.output, this.tools);
+      this.#show(state);
+      this.ready();
+    } catch (error) {
+      const choose = h("a", { href: makeLink(["label", this.reference], { evaluator }) }, "Choose again");
+      replaceContent(this.element, errorState(error, () => this.update({ params }), "h1"), choose);
+      if (!(error.status >= 0)) throw error;
+    }
+  }
+
+  ready() {
+    if (this.settings) this.heading.focus();
+  }
+
+  #renderForm(params) {
+    const { choices } = this;
+    const wanted = { evaluator: params.get("evaluator") ?? "", strategy: params.get("strategy") ?? "random" };
+    const names = choices.evaluators.map(({ name, judges }) => [
+      name,
+      !name ? "overall verdict" : judges.length ? `${name}, which asks ${judges.join(", ")}` : name,
+    ]);
+    const annotator = h("input", { type: "text", required: true, maxlength: "100", list: "annotators", autocomplete: "off" });
+    annotator.value = readName() ?? choices.annotator;
+    const size = h("input", { type: "number", min: "1", max: "100000", required: true });
+    size.value = params.get("size") ?? DEFAULT_SIZE;
+    const start = (event) => {
+      event.preventDefault();
+      const name = annotator.value.trim();
+      if (!name) return annotator.focus();
+      storeName(name);
+      navigate(makeLink(["label", this.reference], { ...wanted, annotator: name, size: size.value, seed: params.get("seed") }));
+    };
+    const known = [...new Set(choices.labelled.map((one) => one.annotator))];
+    return [
+      h(
+        "div",
+        { class: "lead" },
+        h("h1", null, `Label outputs of ${choices.name}`),
+        h(
+          "p",
+          { class: "quiet prose" },
+          "Input, expected value and output are shown, the verdict is not. Every label is stored at once, so you can stop at any time; the same choices continue, also in the terminal.",
+        ),
+      ),
+      h(
+        "form",
+        { class: "label-form", onsubmit: start },
+        select("Evaluator", names, wanted.evaluator, (value) => (wanted.evaluator = value)),
+        field("Annotator", annotator),
+        h(
+          "datalist",
+          { id: "annotators" },
+          known.map((name) => h("option", { value: name })),
+        ),
+        field("Outputs", size),
+        select(
+          "Draw",
+          choices.strategies.map((name) => [name, STRATEGIES[name] ?? name]),
+          wanted.strategy,
+          (value) => (wanted.strategy = value),
+        ),
+        h("button", { type: "submit" }, "Start"),
+      ),
+      choices.labelled.length > 0 &&
+        h(
+          "ul",
+          { class: "sentences" },
+          choices.labelled.map((one) =>
+            h(
+              "li",
+              null,
+              h("bdi", null, one.annotator),
+              ` gave ${formatCount(one.n, "label")} for ${one.evaluator || "the overall verdict"}.`,
+            ),
+          ),
+        ),
+    ];
+  }
+
+  #renderLead() {
+    const { evaluator, annotator, strategy } = this.settings;
+    return h(
+      "div",
+      { class: "lead" },
+      this.heading,
+      h(
+        "p",
+        { class: "quiet" },
+        `Does the output pass? ${evaluator || "overall verdict"} · drawn ${strategy === "random" ? "at random" : strategy} · `,
+        h("bdi", null, annotator),
+        " · ",
+        h("a", { href: makeLink(["label", this.reference], { evaluator }) }, "other choices"),
+      ),
+      this.progress,
+    );
+  }
+
+  #show(state) {
+    const { total, labelled, output, comment } = state;
+    this.item = output?.id;
+    this.comment.value = comment;
+    this.progress.max = total;
+    this.progress.value = labelled;
+    replaceContent(this.problem);
+    for (const control of this.tools.children)
+      control.disabled = control.dataset.action === "undo" ? labelled === 0 : !output;
+    if (!output) return this.#showEnd(total);
+    this.heading.textContent = `${formatInteger(output.position)} of ${formatInteger(total)}`;
+    replaceContent(
+      this.output,
+      h("p", { class: "quiet" }, "Sample ", h("bdi", { class: "sample-id" }, output.sample_id)),
+      output.texts.map(({ title, value }) =>
+        h(
+          "section",
+          { "aria-label": title },
+          h("h2", null, title[0].toUpperCase() + title.slice(1)),
+          quotation(toText(value), { label: title }),
+        ),
+      ),
+    );
+    scrollTo(0, 0);
+  }
+
+  #showEnd(total) {
+    const { evaluator, annotator } = this.settings;
+    this.heading.textContent = `${formatInteger(total)} of ${formatInteger(total)} labelled by ${annotator}`;
+    const judges = h("a", { href: makeLink(["runs", this.choices.run_id, "judges"]) }, "All judges of this run");
+    const card = h("div");
+    replaceContent(this.output, card, h("p", null, judges));
+    loadCards(card, this.choices.run_id, evaluator);
+    if (document.activeElement === document.body) this.heading.focus();
+  }
+
+  // A key that is pressed before the next output is shown would label an output that nobody has read.
+  async #apply(action) {
+    const control = this.tools.querySelector(`[data-action="${action}"]`);
+    if (!this.settings || this.isBusy || control.disabled) return;
+    this.isBusy = true;
+    try {
+      const change = { ...this.settings, action, item: this.item ?? "", comment: this.comment.value };
+      const state = await source.post(`${joinPath("runs", this.reference)}/labels`, change);
+      this.#show(state);
+      announce(`${WORDS[action]} ${this.heading.textContent}`);
+    } catch (error) {
+      const fix = error.fix && ` Fix: ${error.fix}.`;
+      replaceContent(this.problem, h("div", { class: "warnings", role: "alert" }, error.message, fix));
+      if (!(error.status >= 0)) throw error;
+    } finally {
+      this.isBusy = false;
+    }
+  }
+}
+
+function field(label, input) {
+  return h("label", { class: "control" }, h("span", { class: "control-label" }, label), input);
+}
+
+function readName() {
+  try {
+    return localStorage.getItem(NAME_KEY);
+  } catch {
+    return null;
+  }
+}
+
+function storeName(name) {
+  try {
+    localStorage.setItem(NAME_KEY, name);
+  } catch {
+    // The name is typed again next time.
+  }
+}
