@@ -51,6 +51,7 @@ gc.disable()
 REAL_TIME = ("cli", "distributed", "engine", "mailboxes", "main_loop", "models", "spec", "targets", "telemetry", "web")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """With `-n auto`, start three processes for two cores: many tests wait for processes, servers and clocks."""
     cores = os.cpu_count() or 1

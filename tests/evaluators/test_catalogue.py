@@ -360,7 +360,7 @@ structural/schema_match
     Passes if the output is valid against a JSON Schema; the details list all errors with their paths.
     schema: any
     draft: '4' | '6' | '7' | '2019-09' | '2020-12' | None = None
-    formats: bool = False
+    formats: bool = True
     parse: bool = True
     allow_fences: bool = False
     schemas: dict[str, any] | None = None

@@ -26,9 +26,9 @@ MAX_RUNS, IDS_SHOWN, ID_WIDTH = 1_000, 8, 40
 def command(
     runs: tuple[str, ...], evaluator: str | None, core: int | None, seed: int, history: str | None, as_json: bool
 ) -> None:
-    """Find the samples that no configuration tells apart, that are probably wrong, or that repeat another.
+    """Find samples that do not distinguish configurations, that are probably wrong, or that repeat another.
 
-    A NAME stands for all runs of that name. The runs must use the same dataset and evaluators; each configuration of
+    NAME selects all runs of that name. The runs must use the same dataset and evaluators; each configuration of
     each target counts once, and repeated runs of it are averaged. At least eight configurations are needed.
 
     \b

@@ -45,7 +45,7 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
     proctor label latest --evaluator helpful --strategy disagreement
     proctor label latest --evaluator helpful --import labels.csv --strategy random
 
-    Press q at any time; the same command continues. Without a terminal, keys are read from standard input, one per
+    Press q to stop; run the same command to continue. Without a terminal, keys are read from standard input, one per
     line. Labels drawn at random or stratified correct the pass rate (`proctor judge card`); labels of disagreements
     only find mistakes. With --json, nothing is asked and the state of the draw is printed.
     """

@@ -31,7 +31,7 @@ ACTIONS = {"samples": "run more samples", "epochs": "run more epochs", "verdicts
     "Split the noise of this metric: pass_rate, mean_score, an evaluator's name, or EVALUATOR.pass_rate.",
     default="pass_rate",
 )
-@cli.option("--margin PERCENT", "Find what an interval of ± this much needs. Example: --margin 3%.")
+@cli.option("--margin PERCENT", "Find what a 95% interval of ±PERCENT requires. Example: --margin 3%.")
 @cli.option("--configuration NAME", "Use this configuration. Default: the only one.")
 @cli.common_options
 def command(

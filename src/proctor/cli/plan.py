@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @cli.option("--epochs N", "Plan this many epochs. Default: compare 1, 2, 3 and 5.", type=cli.POSITIVE_INTEGER)
 @cli.option("--verdicts N", "Plan this many verdicts on each output. Default: 1.", type=cli.POSITIVE_INTEGER, default=1)
 @cli.option("--metric NAME", "Plan for this metric of the baseline. Default: pass_rate.", default="pass_rate")
-@cli.option("--power SHARE", "Let an equal run pass with this probability. Default: 80%.")
+@cli.option("--power SHARE", "Set the probability that an unchanged run passes the gate. Default: 80%.")
 @cli.common_options
 def command(**options: Any) -> None:
     """Plan how many samples, epochs and judge calls a gate needs, before anything is run.
@@ -94,7 +94,9 @@ def _plan_from_baseline(options: dict[str, Any], settings: dict[str, Any]) -> Pl
 def _parse_inner_share(text: str, where: str) -> float:
     share = cli.parse_share(text, where, "80% or 0.8")
     if not 0 < share < 1:
-        raise ConfigError(f"must be between 0 and 100%, got {text}", where=where, fix=f"write {where} 80%")
+        raise ConfigError(
+            f"must be greater than 0% and less than 100%, got {text}", where=where, fix=f"write {where} 80%"
+        )
     return share
 
 

@@ -17,7 +17,9 @@ PORTS_TRIED = 20
 
 @click.command("view")
 @click.argument("run", required=False)
-@cli.option("--host NAME", "Listen on this address; others than loopback need a token.", default="127.0.0.1")
+@cli.option(
+    "--host NAME", "Listen on this address; an address other than loopback requires a token.", default="127.0.0.1"
+)
 @cli.option("--port N", f"Listen on this port. Default: the first free one from {DEFAULT_PORT}.", type=int)
 @cli.option("--open", "Open the page in the default browser.", is_flag=True)
 @cli.option("--history FILE", "Read this history. Default: .proctor/history.db.")

@@ -12,7 +12,7 @@ from proctor.cli import options as cli
 from proctor.cli.evaluation import evaluator_option, plugin_option, set_option
 from proctor.cli.filters import parse_filters, time_options
 from proctor.core.clock import SystemClock
-from proctor.errors import ConfigError, UsageError
+from proctor.errors import ConfigError, UsageError, suggest_name
 from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ def chart_runs(
         raise UsageError(
             f"no run of {query['name']!r} has {metric}", fix="name runs that `proctor runs` lists, or another --metric"
         )
+    if configuration is not None and configuration not in configurations:
+        fix = suggest_name(configuration, configurations)
+        raise ConfigError(f"the runs have no configuration {configuration!r}", where="--configuration", fix=fix)
     return watch_runs(series, query["name"], configuration or configurations[0], every)
 
 

@@ -384,7 +384,7 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> Judg
     if not card.n and other_versions:
         state, reason = "stale", f"its {other_versions} labels belong to another version of the judge"
     elif not card.n:
-        state, reason = "none", "no output that was drawn at random has a label"
+        state, reason = "none", "no randomly drawn output is labelled yet"
     elif card.n < MIN_LABELS:
         reason = f"{format_count(card.n, 'label')}, and a card needs {MIN_LABELS}"
     elif kappa is None or interval is None:

@@ -142,8 +142,7 @@ def _find_difference(reference: RunMetadata | None, run: RunMetadata, evaluator:
 def analyze_items(verdicts: Verdicts, *, core_size: int | None = None, seed: int = 0) -> ItemAnalysis:
     """Analyze the samples; below eight configurations, only count them."""
     n = len(verdicts.shares)
-    # Results are in the order in which they ended, which differs from run to run.
-    sample_ids = sorted({sample_id for shares in verdicts.shares for sample_id in shares})
+    sample_ids = list(dict.fromkeys(sample_id for shares in verdicts.shares for sample_id in shares))
     columns = {s: {c: shares[s] for c, shares in enumerate(verdicts.shares) if s in shares} for s in sample_ids}
     decided = n >= MIN_CONFIGURATIONS
     complete = [s for s in sample_ids if len(columns[s]) == n]

@@ -69,7 +69,7 @@ def read_labels(
         except UsageError as error:
             problems.append(Problem(where, error.what))
     if problems:
-        fix = "correct these rows; a row needs sample_id, passed (true or false) and, or with --strategy, strategy"
+        fix = "give each row sample_id and passed (true or false), and add a strategy column or --strategy random"
         raise ConfigError("the labels cannot be imported", where=str(path), problems=problems, fix=fix)
     return labels
 
