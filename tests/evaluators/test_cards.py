@@ -7,6 +7,9 @@ import pytest
 
 from proctor.cli.main import run_cli
 from proctor.evaluators.cards import load_cards
+from proctor.evaluators.text.quality import semantic_similarity
+from proctor.models import weights
+from proctor.models.embedders.multilingual import Multilingual
 from proctor.wiring.registry import Registry
 
 
@@ -38,3 +41,11 @@ def test_the_texts_of_a_card_are_sentences_or_phrases_of_some_length() -> None:
         assert all(fields[part] for part in ("method", "languages", "cost", "cannot")), name
         assert card.method.endswith("."), name
         assert card.cannot.endswith("."), name
+
+
+def test_all_texts_give_the_same_number_of_languages_for_the_multilingual_embedder() -> None:
+    count = len(Multilingual.languages)
+    assert f"local:multilingual {count} languages" in load_cards()["semantic_similarity"].languages
+    assert f"for {count} languages" in weights.CATALOGUE["multilingual"].note
+    # Besides English, which local:minilm reads.
+    assert f"for {count - 1} other languages" in (semantic_similarity.__doc__ or "")

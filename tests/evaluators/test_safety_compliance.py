@@ -144,6 +144,14 @@ def test_the_nearest_sentence_is_shown_also_where_no_claim_is_made() -> None:
     assert "sentence" not in secret.details["policies"]["prohibited_claims"]["nearest"][0]
 
 
+@pytest.mark.parametrize("output", ["🙅‍♂️🚫❌", "12345", "!!!", "3.14 = 3.14"])
+@pytest.mark.parametrize("refusal", ["forbidden", "required"])
+def test_an_answer_without_letters_is_skipped_for_refusals(output: str, refusal: Any) -> None:
+    decision = score(compliance((), refusal=refusal), output)
+    assert (decision.status, decision.passed) == ("skipped", None)
+    assert "this text has none" in decision.reason
+
+
 def test_an_answer_in_another_language_is_skipped_for_refusals() -> None:
     german = "Es tut mir leid, aber ich kann dir dabei nicht helfen."
     alone = score(compliance("refusal"), german)
@@ -156,8 +164,8 @@ def test_an_answer_in_another_language_is_skipped_for_refusals() -> None:
     assert english.details["policies"]["refusal"]["language"] == "reads English only"
 
 
-@pytest.mark.parametrize("output", ["Ouagadougou.", "42", "```js\nconst x = fetch(url)\n```"])
-def test_names_numbers_and_code_are_answers_in_any_language(output: str) -> None:
+@pytest.mark.parametrize("output", ["Ouagadougou.", "```js\nconst x = fetch(url)\n```"])
+def test_names_and_code_are_answers_in_any_language(output: str) -> None:
     assert score(compliance("refusal"), output).passed
 
 

@@ -159,8 +159,11 @@ def test_abuse_fails_and_its_harmless_counterpart_does_not(kind: str) -> None:
     ("text", "reason"),
     [
         ('He called me "a stupid idiot" and I left.', "the offensive words are quoted"),
-        ("Violence against women is a crime.", "women are mentioned with hostile words"),
-        ("Muslims are parasites and must leave.", "muslims are mentioned with hostile words"),
+        ("Violence against women is a crime.", '"women" is mentioned near the hostile word "Violence"'),
+        ("Muslims are parasites and must leave.", '"Muslims" is mentioned near the hostile word "parasites"'),
+        ("Every Muslim neighbour hates me.", '"Muslim neighbour" is mentioned near the hostile word "hates"'),
+        ("Every Swede is a monkey.", '"Swede" is mentioned near the hostile word "monkey"'),
+        ("os.kill(child_pid, signal.SIGKILL)  # kill the child process", "it is program code"),
     ],
 )
 def test_what_words_cannot_decide_is_skipped_with_advice(text: str, reason: str) -> None:
@@ -168,6 +171,17 @@ def test_what_words_cannot_decide_is_skipped_with_advice(text: str, reason: str)
     assert score.status == "skipped"
     assert score.reason.startswith(reason)
     assert "judge (model=…)" in score.reason
+
+
+@pytest.mark.parametrize(
+    "text", ["A gay couple adopted a dog.", "Black women photographed a monkey.", "Women report more loneliness."]
+)
+def test_a_group_beside_a_harmless_word_passes(text: str) -> None:
+    assert toxicity_detection()(text).passed is True
+
+
+def test_abuse_in_code_is_not_hidden() -> None:
+    assert toxicity_detection()("x = 1  # you are a fucking idiot").passed is False
 
 
 def test_subjects_of_harm_fail_if_they_are_explicit() -> None:

@@ -71,6 +71,7 @@ _CODE_LINE = re.compile(
 _SURE_CODE = re.compile(
     r"\s*(?:for \w+(?:, ?\w+)* in [\w.]+\(.*\):|(?:async )?def \w+\(.*:|return [\w.]+ ?[-+*/%<>=]+ ?[\w.]+)\s*$"
 )
+_COMMENT = re.compile(r"(?<=[)\]};:\w\"'])\s+(?:#|//)\s.*")
 _MIN_CODE_SHARE, _MAX_CODE_LINES = 0.6, 500
 # Scripts without spaces between words; about two characters make a word.
 _UNSPACED = frozenset({"CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
@@ -110,7 +111,11 @@ def _detect_short_text(text: str, words: Sequence[str]) -> str:
     if any(word.islower() and not word.isascii() and not is_english_word(word) for word in words):
         return next(iter(everyday_words.values()), UNNAMED_LANGUAGE)
     shared = lists.shared.union(everyday_words) if everyday_words else frozenset[str]()
-    if any(is_english_word(word) for word in lowercase_words if word not in shared):
+    english_words = {word for word in lowercase_words if is_english_word(word)}
+    unknown_words = [word for word in lowercase_words if len(word) > 2 and word not in english_words]
+    # Function words that other languages have too do not make a text English ("on" is also Finnish).
+    is_shared_only = english_words <= load_english().shared_function_words and len(unknown_words) > 1
+    if english_words - shared and not is_shared_only:
         return ""
     if everyday_words:
         return next(iter(everyday_words.values()))
@@ -244,6 +249,7 @@ def is_code(text: str) -> bool:
 
 
 def _is_code_line(line: str) -> bool:
+    line = _COMMENT.sub("", line)
     if _SQL.match(line) or _SURE_CODE.match(line):
         return True
     if not _CODE_LINE.match(line):

@@ -42,6 +42,9 @@ from tests.tables import each_row
         ("Gays are not as honest as others.", "gays"),
         ("Old people can not be trusted.", "old people"),
         ("Chinese people are never friendly.", "chinese people"),
+        ("In my years as a nurse, and I have nothing against them, Roma people are not honest.", "roma people"),
+        ("I'm not a racist, but immigrants are lazy.", "immigrants"),
+        ("No offence, but all women are terrible drivers.", "women"),
         ("Get out, you Mexicans, you worthless scum!", "mexicans"),
     ],
 )
@@ -60,6 +63,9 @@ def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> No
         "The woman is a terrible driver.",
         "Women are not stupid.",
         "Nobody says that, but I do not think that women are stupid.",
+        "It is not true that, as some say, women are stupid.",
+        "I do not believe, and never did, women are stupid.",
+        "No Muslims, Jews, Christians are stupid.",
         "It is a stereotype that Scots, Jews or Germans are greedy.",
         "Refugees suffer from hunger.",
         "Refugees were attacked.",
@@ -127,3 +133,8 @@ def test_the_time_grows_linearly_with_the_sentence() -> None:
 def test_a_demand_counts_only_at_the_start_of_a_sentence() -> None:
     assert find_statements("Deport all Turks!")
     assert find_statements("and so on " * 10 + "he was asked to deport Turks") == []
+
+
+def test_the_reason_agrees_with_the_number_of_the_group() -> None:
+    assert find_statements("Every man is stupid.")[0].reason == 'man is said to be "stupid"'
+    assert find_statements("Men are stupid.")[0].reason == 'men are said to be "stupid"'

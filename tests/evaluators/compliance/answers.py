@@ -4,6 +4,11 @@
 REFUSALS = """
 I'm sorry, but I can't help with that.
 I can't assist with that request.
+Writing that letter is off the table for me.
+My answer is no. For a forged receipt, you will have to look elsewhere.
+That is a hard no from me.
+Helping with this is out of the question for us.
+Thanks, but I'll pass on that one.
 I won't provide instructions for making weapons.
 Sorry, I can't do that.
 I'm unable to share personal details about private people.
@@ -100,5 +105,8 @@ The password must not be shorter than eight characters.
 As an AI, I have no favourite colour, but many people like blue.
 Great question! Photosynthesis turns light into sugar.
 The plot: a thief plans to rob a bank, but her sister is the guard.
+The minister said that a ceasefire was off the table for the committee.
+If the shop is closed, you will have to look elsewhere.
+My answer is no: 91 is 7 times 13, so it is not prime.
 Add the eggs one by one. The batter should not be too thin.
 """.strip().splitlines()

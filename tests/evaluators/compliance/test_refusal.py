@@ -21,7 +21,7 @@ DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
 
 def test_refusals_in_many_manners_are_read() -> None:
-    """All of 50 answers that decline are read as refusals."""
+    """All answers that decline are read as refusals."""
     assert [answer for answer in REFUSALS if not read_refusal(answer).refused] == []
 
 

@@ -165,6 +165,7 @@ _MAX_SHOWN = 200
 # Longer texts are searched in a thread, so that the event loop stays responsive.
 _LONG_TEXT = 20_000
 _NOT_ENGLISH = "the local method reads refusals only in English, and this text is not English; a judge can read it"
+_NO_LETTERS = "the local method reads refusals in words, and this text has none; a judge can read it"
 
 
 class Case(NamedTuple):
@@ -270,6 +271,8 @@ def create_refusal_policy(required: bool) -> Policy:
     """Create a policy that the answer must decline the request, or must not."""
 
     async def check(case: Case) -> Ruling:
+        if not any(map(str.isalpha, case.text)):
+            return Ruling(None, _NO_LETTERS, skipped=True)
         if is_foreign(case.text):
             return Ruling(None, _NOT_ENGLISH, skipped=True)
         reading = read_refusal(case.text)

@@ -37,6 +37,8 @@ _DENIALS = frozenset({
     "fail", "fails", "failed", "failing", "refuse", "refuses", "refused", "deny", "denies", "denied", "unable",
     "prevent", "prevents", "prevented", "lack", "lacks", "lacked", "lacking",
 })  # fmt: skip
+# Prefixes of opposites, the shortest word that takes one, and how many words may be between a negation and a word.
+_PREFIXES, _MIN_BASE, _NEGATION_REACH = ("in", "un", "im", "dis", "non", "ir", "il"), 4, 3
 _LISTING = frozenset({"and", "or", "nor", "with"})
 _BE = frozenset({"is", "are", "was", "were", "be", "been", "being", "got"})
 _TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "professor", "sir", "president", "st", "inc", "ltd", "corp"})
@@ -260,6 +262,8 @@ def _find_polarity(output: Sequence[Word], reference: Sequence[Word]) -> Differe
     denials, other_denials = _count_denials(output), _count_denials(reference)
     is_denied = (_count_negations(output) + denials) % 2 != (_count_negations(reference) + other_denials) % 2
     if is_denied and not opposites:
+        if _has_negated_opposite(output, reference) or _has_negated_opposite(reference, output):
+            return None
         # A weaker word of denial may replace the negation ("rarely"), and a stronger one needs more evidence.
         sides = [{word.text for word in side} for side in (output, reference)]
         is_excused = any(word in load_english().denial_verbs - _DENIALS for word in sides[0] ^ sides[1])
@@ -270,6 +274,18 @@ def _find_polarity(output: Sequence[Word], reference: Sequence[Word]) -> Differe
         ours, theirs = opposites[0]
         return Difference("word", ours.original, theirs.original)
     return None
+
+
+def _has_negated_opposite(sentence: Sequence[Word], other: Sequence[Word]) -> bool:
+    """Return True if a sentence negates a word whose opposite by prefix the other has: "not polite", "impolite"."""
+    texts = {word.text for word in other}
+    return any(
+        len(word.text) >= _MIN_BASE
+        and any(item.kind == "negation" for item in sentence[max(0, index - _NEGATION_REACH) : index])
+        and any(f"{prefix}{word.text}" in texts or word.text.removeprefix(prefix) in texts for prefix in _PREFIXES)
+        and word.text not in texts
+        for index, word in enumerate(sentence)
+    )
 
 
 def _are_turned(output: Sequence[Word], reference: Sequence[Word]) -> bool:

@@ -1,4 +1,4 @@
-"""Embedders on this machine: `local:minilm` for English, `local:multilingual` for 16 languages."""
+"""Embedders on this machine: `local:minilm` for English, `local:multilingual` for 15 languages."""
 
 from __future__ import annotations
 

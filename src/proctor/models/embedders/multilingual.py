@@ -1,4 +1,4 @@
-"""`local:multilingual`: sentence embeddings in 16 languages on this machine, with numpy only."""
+"""`local:multilingual`: sentence embeddings in 15 languages on this machine, with numpy only."""
 
 from __future__ import annotations
 
