@@ -181,7 +181,7 @@ def test_prune_asks_first(project: Project, month: SQLiteHistory, monkeypatch: p
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     for args in (("history", "prune", "--count", "3"), ("delete", "r0")):
         silent = project.proctor(*args)
-        assert (silent.code, "no confirmation was given: nothing was deleted" in silent.err) == (2, True)
+        assert (silent.code, "no confirmation was given, so nothing was done" in silent.err) == (2, True)
         as_json = project.proctor(*args, "--json")
         assert (as_json.code, as_json.out, "add --yes" in as_json.err) == (2, "", True)
     assert len(month.runs()) == 5

@@ -55,6 +55,7 @@ DEFAULT_THRESHOLD = 0.5
 # For texts with more sentences, the details list only the weakest ones.
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
+MAX_SENTENCE_WORDS = 80
 # The method and, without an embedder, the model in the details of a score.
 METHOD, WORDS = "overlap", "none"
 # A sentence may combine statements from this many passages of the context.
@@ -257,7 +258,7 @@ class ContextIndex:
     """The sentences of a context, indexed by their words."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.passages = [Passage(sentence) for text in texts for sentence in split_sentences(text)]
+        self.passages = [Passage(part) for text in texts for part in _split_text(text)]
         self._passages_by_word: dict[str, set[int]] = defaultdict(set)
         self._words_by_prefix: dict[str, set[str]] = defaultdict(set)
         for index, passage in enumerate(self.passages):
@@ -353,8 +354,21 @@ async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbed
     return Grounding(result, left_out)
 
 
+def _split_text(text: str) -> list[str]:
+    """Split a text into sentences, and longer ones into parts: every word is compared with those of its passages."""
+    parts = []
+    for sentence in split_sentences(text):
+        words = sentence.split()
+        if len(words) <= MAX_SENTENCE_WORDS:
+            parts.append(sentence)
+        else:
+            starts = range(0, len(words), MAX_SENTENCE_WORDS)
+            parts += [" ".join(words[start : start + MAX_SENTENCE_WORDS]) for start in starts]
+    return parts
+
+
 def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
-    sentences = split_sentences(join_split_numbers(text))
+    sentences = _split_text(join_split_numbers(text))
     index = ContextIndex(map(join_split_numbers, context))
     statements = [(sentence, find_statement_words(sentence)) for sentence in sentences[:MAX_SENTENCES]]
     lookups = [_look_up(sentence, words, index) for sentence, words in statements if words]
