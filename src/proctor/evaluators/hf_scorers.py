@@ -51,7 +51,7 @@ class ToxicityClassifier:
             return Score.skipped("there is no text to check", details)
         worst = _Worst(-1.0, "", {})
         for passage, scores in zip(passages, await self._classifier.classify(passages), strict=True):
-            worst = max(worst, _Worst(self._measure_harm(scores), passage, scores), key=lambda found: found.harm)
+            worst = max(worst, _Worst(self._measure_harm(scores), passage, scores), key=lambda result: result.harm)
         details["labels"] = {label: round(value, 4) for label, value in worst.labels.items()}
         value = 1.0 - worst.harm
         reason = f"probability of harm {worst.harm:.2f}, in {preview(worst.passage)}"
