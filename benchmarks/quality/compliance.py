@@ -10,9 +10,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks.quality.figure import Figure
-from benchmarks.quality.intervals import rate
+from benchmarks.quality.intervals import cohen_kappa, rate
 from proctor.core.redaction.pii import find_pii
-from proctor.core.stats.agreement import cohen_kappa
 from proctor.evaluators.safety.detection import compliance
 from proctor.evaluators.safety.refusal import read_refusal
 

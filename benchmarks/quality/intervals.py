@@ -1,11 +1,12 @@
-"""Correlations and bootstrap intervals of the quality benchmark."""
+"""Correlations, kappa and bootstrap intervals of the quality benchmark."""
 
 from __future__ import annotations
 
 import random
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from proctor.core.stats.intervals import wilson_interval
@@ -39,6 +40,15 @@ def spearman(left: Sequence[float], right: Sequence[float]) -> float:
         return statistics.correlation(_rank(left), _rank(right))
     except statistics.StatisticsError:
         return 0.0
+
+
+def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
+    """Return the agreement of two raters, corrected for chance (Cohen 1960); items with a None are left out."""
+    pairs = [pair for pair in zip(first, second, strict=True) if None not in pair]
+    rows, columns = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    observed = sum(a != b for a, b in pairs)
+    expected = sum(rows[a] * columns[b] for a in rows for b in columns if a != b)
+    return 1 - len(pairs) * observed / expected if expected else None
 
 
 def bootstrap(statistic: Statistic, left: Sequence[float], right: Sequence[float], seed: int = 1) -> Interval:

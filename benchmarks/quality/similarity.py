@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.quality.figure import Figure
-from benchmarks.quality.intervals import bootstrap, pearson, rate
-from proctor.core.stats.agreement import cohen_kappa
+from benchmarks.quality.intervals import bootstrap, cohen_kappa, pearson, rate
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.combination import any_of
 from proctor.evaluators.matching import contains

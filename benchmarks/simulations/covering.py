@@ -16,7 +16,6 @@ from proctor.core.stats.bootstrap import bootstrap_interval
 from proctor.core.stats.differences import paired_t, welch_t
 from proctor.core.stats.effects import clustered_paired_t, clustered_welch_t, measure_effect, measure_paired_effect
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
-from proctor.core.stats.reliability import pass_probability, prediction_powered, rogan_gladen
 from proctor.records.metric import MetricValue
 
 
@@ -65,14 +64,9 @@ def covered() -> Iterator[Claim]:
     yield Claim("bootstrap of pairs, median, 30 clusters of 4", partial(quantile_covers, n=30, size=4), (0.93, 1.0), 8)
     yield Claim("bootstrap of pairs, ratio of sums, n = 60", partial(ratio_covers, n=60), (0.92, 0.97), 8)
     yield Claim("A/A, quantile 0.95 by bootstrap, n = 200", partial(quantile_alarms, n=200, share=0.95), AT_MOST, 8)
-    yield Claim("pass^3 of 4 tries, n = 60", partial(passes_cover, n=60, tries=4, k=3), COVERED)
     yield Claim("Hedges' g of pairs, n = 40", partial(effect_covers, n=40), COVERED)
     for n in (5, 8, 20):
         yield Claim(f"Hedges' g, n = {n} each", partial(group_effect_covers, n=n), (0.93, 0.98))
-    yield Claim("PPI++, 100 labels, 2000 judged", partial(labels_cover, n=100, rest=2000), COVERED)
-    yield Claim(
-        "Rogan-Gladen, 70 + 30 labels, 2000 judged", partial(corrected_covers, n=2000, good=70, bad=30), COVERED
-    )
 
 
 def wilson_covers(chance: Chance, n: int, p: float) -> float:
@@ -179,13 +173,6 @@ def ratio_covers(chance: Chance, n: int) -> float:
     return holds(paired_evidence(chance, n, 1, compute).interval(), 0.0)
 
 
-def passes_cover(chance: Chance, n: int, tries: int, k: int) -> float:
-    """Check samples with uniformly distributed pass rates, for which pass^k is 1 / (k + 1)."""
-    counts = [(tries, int(sum(coin(chance, tries, chance.random())))) for _ in range(n)]
-    found = pass_probability(counts, k, "all")
-    return holds(found and found.interval, 1 / (k + 1))
-
-
 def effect_covers(chance: Chance, n: int) -> float:
     """Check Hedges' g of pairs: a difference of .1 with a standard deviation of .2 * sqrt 2."""
     found = measure_paired_effect(*graded(chance, n, 0.1))
@@ -196,19 +183,3 @@ def group_effect_covers(chance: Chance, n: int) -> float:
     """Check Hedges' g of two groups that differ by 0.8 standard deviations."""
     found = measure_effect([chance.gauss(0.8, 1) for _ in range(n)], [chance.gauss(0, 1) for _ in range(n)])
     return holds(found and found.interval, 0.8)
-
-
-def labels_cover(chance: Chance, n: int, rest: int) -> float:
-    people = coin(chance, n, 0.6)
-    judged = [float(chance.random() < (0.9 if label else 0.2)) for label in people]
-    others = coin(chance, rest, 0.6 * 0.9 + 0.4 * 0.2)
-    found = prediction_powered(people, judged, others)
-    return holds(found and found.interval, 0.6)
-
-
-def corrected_covers(chance: Chance, n: int, good: int, bad: int) -> float:
-    judged, of_good, of_bad = (
-        [chance.random() < p for _ in range(size)] for p, size in ((0.6 * 0.9 + 0.4 * 0.2, n), (0.9, good), (0.2, bad))
-    )
-    found = rogan_gladen(judged, of_good, of_bad)
-    return holds(found and found.interval, 0.6)

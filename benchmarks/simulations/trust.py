@@ -13,7 +13,7 @@ from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
 from proctor.core.stats.bootstrap import Resampled, resample
-from proctor.core.stats.variance import estimate_components, split_judged_variance, summarize_samples
+from proctor.core.stats.variance import estimate_components, summarize_samples
 from proctor.records.metric import Trend, TrendPoint
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata
 from proctor.records.sample import Sample
@@ -54,9 +54,10 @@ def draw_verdicts(chance: Chance, samples: int, epochs: int, verdicts: int) -> l
 
 def is_near(chance: Chance, index: int) -> float:
     """Return 1 if a planted component is estimated within 10%."""
-    split = split_judged_variance(draw_verdicts(chance, 2000, 3, 2))
-    assert split is not None
-    return float(abs(split[index] / PLANTED[index] - 1) < 0.1)
+    estimate = estimate_components(summarize_samples(draw_verdicts(chance, 2000, 3, 2)))
+    component = estimate and estimate[index]
+    assert component is not None
+    return float(abs(component / PLANTED[index] - 1) < 0.1)
 
 
 def covers_share(chance: Chance) -> float:

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from benchmarks.quality.intervals import cohen_kappa
 
-from proctor.core.stats.agreement import cohen_kappa, percent_agreement
+from proctor.core.stats.agreement import percent_agreement
 from proctor.errors import Unreadable
 from proctor.evaluators.judges.pairwise import Preference, choose, compare, position_bias
 from proctor.evaluators.judges.templates import load_template

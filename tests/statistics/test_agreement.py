@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.quality.intervals import cohen_kappa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
+from proctor.core.stats.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
 from tests.support import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

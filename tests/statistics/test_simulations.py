@@ -19,8 +19,6 @@ QUICK = (
     "Wilson, n = 20, p = .9",
     "clustered mean, 10 x 5, ICC .4",
     "bootstrap of pairs, quantile 0.5, n = 30",
-    "pass^3 of 4 tries, n = 60",
-    "Rogan-Gladen, 70 + 30 labels, 2000 judged",
     "compare A/A, scores, n = 12",
     "labels: macro recall covers, n = 40",
     "gate red, equal, margin 2%, n = 500",

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
+from benchmarks.quality.intervals import cohen_kappa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.agreement import cohen_kappa
 from proctor.evaluators.safety.refusal import is_refusal, read_refusal, split_sentences
 from tests.evaluators.compliance.answers import COMPLIANCES, REFUSALS
 from tests.evaluators.growth import grows_linearly

@@ -1,7 +1,7 @@
 """Agreement between raters: as a percentage, and corrected for chance.
 
-Cohen 1960 (two raters), Fleiss 1971 (the same number of raters for each item) and
-Krippendorff 2004 (missing ratings allowed). A coefficient that is undefined is None.
+Fleiss 1971 (the same number of raters for each item) and Krippendorff 2004 (missing ratings allowed).
+A coefficient that is undefined is None.
 """
 
 from __future__ import annotations
@@ -24,18 +24,6 @@ def percent_agreement(ratings: Ratings) -> float | None:
         same += sum(math.comb(count, 2) for count in counts.values())
         pairs += math.comb(counts.total(), 2)
     return same / pairs if pairs else None
-
-
-def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -> float | None:
-    """Return the chance-corrected agreement of two raters: 1 is perfect, 0 is chance level.
-
-    Items that either rater skipped are left out.
-    """
-    rated_pairs = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
-    rows, columns = Counter(a for a, _ in rated_pairs), Counter(b for _, b in rated_pairs)
-    observed = sum(a != b for a, b in rated_pairs)
-    expected = sum(rows[a] * columns[b] for a in rows for b in columns if a != b)
-    return 1 - len(rated_pairs) * observed / expected if expected else None
 
 
 def fleiss_kappa(ratings: Ratings) -> float | None:
