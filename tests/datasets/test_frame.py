@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import Dataset, Sample, evaluate, exact_match
-from proctor.datasets.dataset import make_source
-from proctor.datasets.frame import is_frame
+from proctor.datasets.dataset import is_frame, make_source
 from proctor.errors import DatasetError, MissingExtra
 
 NAN = math.nan

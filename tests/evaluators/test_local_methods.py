@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from proctor.evaluators import language, measurements, plain_values, tokenizer
-from proctor.evaluators.formats import catalogue, format_error, json_text, schema
+from proctor.evaluators.formats import catalogue, format_error, json_text
 from proctor.evaluators.grounding import contradictions
 from proctor.evaluators.numeric import ambiguity, find_answer, parse
 from proctor.evaluators.safety import bias
 from proctor.evaluators.safety.toxicity import model
+from proctor.evaluators.structural import load_schema
 from proctor.evaluators.text import coherence, similarity
 from tests.tables import each_row
 
@@ -82,7 +83,7 @@ def test_words_that_contradict_a_context(
         (format_error.strip_fence, "[1]", ("[1]", 0)),
         (json_text.explain_unserializable, {"a": [1, None]}, ""),
         (json_text.explain_unserializable, {"a": float("nan")}, "a: JSON has no nan"),
-        (schema.load_schema, '{"type": "integer"}', {"type": "integer"}),
+        (load_schema, '{"type": "integer"}', {"type": "integer"}),
     ],
 )
 def test_what_a_function_returns(function: Callable[..., Any], argument: Any, result: Any) -> None:

@@ -16,8 +16,7 @@ from benchmarks.quality import structure
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
-from proctor.evaluators.formats.schema import Draft
-from proctor.evaluators.structural import format_compliance, json_validity, schema_match
+from proctor.evaluators.structural import Draft, format_compliance, json_validity, schema_match
 from proctor.wiring.registry import Registry
 from tests.support import ROOT
 from tests.tables import each_row

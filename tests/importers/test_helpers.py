@@ -16,7 +16,6 @@ from proctor.sessions.importers import (
     langchain_messages,
     langfuse,
     langfuse_rows,
-    message_parts,
     openai_messages,
     otlp_wire,
     session_files,
@@ -134,16 +133,16 @@ from tests.tables import each_row
             imported_session.describe_value({"id": 1, "turns": [{"role": "critic", "said": "No."}]}),
             'an object with the keys id, turns (a list of 1, first an object with the keys role "critic", said)',
         ),
-        (message_parts.join_parts([{"text": "a"}, {"text": "b"}], types=()), "a\nb"),
+        (json_values.join_parts([{"text": "a"}, {"text": "b"}], types=()), "a\nb"),
         (
             (
-                message_parts.extract_text([{"type": "image"}, {"type": "text", "text": "Hi"}]),
-                message_parts.extract_text([]),
+                json_values.extract_text([{"type": "image"}, {"type": "text", "text": "Hi"}]),
+                json_values.extract_text([]),
             ),
             ("Hi", None),
         ),
         (
-            message_parts.find_unknown_parts([{"type": "image"}, {"type": "hologram"}, {"text": "Hi"}]),
+            json_values.find_unknown_parts([{"type": "image"}, {"type": "hologram"}, {"text": "Hi"}]),
             [{"type": "hologram"}],
         ),
         (

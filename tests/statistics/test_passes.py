@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.reliability import pass_at_k, pass_hat_k
+from proctor.core.stats.descriptive import pass_at_k, pass_hat_k
 
 TRIES = st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
 

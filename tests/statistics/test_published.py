@@ -8,12 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from proctor.core.stats.descriptive import mean, mean_and_variance
+from proctor.core.stats.descriptive import mean, mean_and_variance, pass_hat_k
 from proctor.core.stats.differences import paired_t
 from proctor.core.stats.effects import clustered_mean_t
 from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
 from proctor.core.stats.permutations import sign_test
-from proctor.core.stats.reliability import pass_hat_k
 from proctor.core.stats.variance import estimate_components, summarize_samples
 from tests.statistics.published import alpaca, gsm8k, nist_anova, nist_univariate, tau_bench
 from tests.tables import each_row

@@ -18,9 +18,9 @@ from proctor.records import codec
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult, Trial
-from proctor.reports.pages.judging import rubrics_page
 from proctor.reports.pages.runs import count_bins
 from proctor.reports.pages.samples import preview
+from proctor.reports.pages.slow import rubrics_page
 from proctor.web.pages import Pages
 from tests.web.example import MARKUP, make_history
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
 from proctor.datasets.formats import open_file
-from proctor.datasets.frame import is_frame, read_frame
 from proctor.datasets.inspection import DatasetInspection, IdTable, duplicate_id_problem
 from proctor.datasets.problems import WHOLE_DATASET, dataset_error, sample_error
 from proctor.datasets.record import RecordReader, Rules, check_sample, read_items, read_typed
@@ -21,6 +21,9 @@ InputT = TypeVar("InputT")
 ExpectedT = TypeVar("ExpectedT")
 LoadedInputT = TypeVar("LoadedInputT")
 LoadedExpectedT = TypeVar("LoadedExpectedT")
+
+
+FRAME_CLASS = "DataFrame"
 
 
 class Dataset(Generic[InputT, ExpectedT]):
@@ -333,3 +336,73 @@ def make_source(
         f"{name} is not a dataset",
         fix="pass a path, a Dataset, a data frame, a list of records, an iterator, or an object that yields records",
     )
+
+
+def is_frame(value: object) -> bool:
+    """True if a value is a data frame of pandas or Polars; this imports neither."""
+    return _library(value) != "" and type(value).__name__ in (FRAME_CLASS, "LazyFrame")
+
+
+def read_frame(frame: Any) -> list[dict[str, Any]]:
+    """Return the rows of a data frame as mappings; missing values (None, NaN, NaT) are left out.
+
+    A named index is a column too. pandas stores integers as floats if a value of the column is missing; they become
+    integers again.
+    """
+    if type(frame).__name__ != FRAME_CLASS:
+        raise DatasetError(
+            f"a {type(frame).__name__} has no rows yet", where=FRAME_CLASS, fix="pass its rows: dataset=frame.collect()"
+        )
+    columns = _pandas_columns(frame) if _library(frame) == "pandas" else _polars_columns(frame)
+    names = [name for name, _ in columns]
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        problem = Problem("", f"several columns are called {repeated[0]!r}", "rename them")
+        raise dataset_error(FRAME_CLASS, [(FRAME_CLASS, problem)])
+    return [
+        {name: cell for name, cell in zip(names, row, strict=True) if cell is not None}
+        for row in zip(*(cells for _, cells in columns), strict=True)
+    ]
+
+
+def _library(value: object) -> str:
+    library = type(value).__module__.partition(".")[0]
+    return library if library in ("pandas", "polars") else ""
+
+
+def _polars_columns(frame: Any) -> list[tuple[str, list[Any]]]:
+    return [(name, [_clean(cell) for cell in frame[name].to_list()]) for name in frame.columns]
+
+
+def _pandas_columns(frame: Any) -> list[tuple[str, list[Any]]]:
+    columns = [(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
+    index = frame.index
+    if getattr(index, "nlevels", 1) == 1 and index.name is not None and str(index.name) not in dict(columns):
+        columns.insert(0, (str(index.name), index.to_series()))
+    return [(name, list(_pandas_cells(series))) for name, series in columns]
+
+
+def _pandas_cells(series: Any) -> Iterator[Any]:
+    cells, missing = series.tolist(), series.isna().tolist()
+    were_integers = (
+        any(missing)
+        and not all(missing)
+        and all(
+            is_missing or (isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53)
+            for cell, is_missing in zip(cells, missing, strict=True)
+        )
+    )
+    for cell, is_missing in zip(cells, missing, strict=True):
+        if is_missing:
+            yield None
+        else:
+            yield int(cell) if were_integers else _clean(cell)
+
+
+def _clean(cell: Any) -> Any:
+    """Return a cell as a plain value: None for NaN, lists for arrays, and Python's own dates."""
+    if isinstance(cell, float) and cell != cell:
+        return None
+    for method in ("to_pydatetime", "tolist"):
+        if hasattr(cell, method):
+            return getattr(cell, method)()
+    return cell

@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proctor.core.stats.descriptive import quantiles
-from proctor.core.stats.reliability import PassRule, pass_at_k, pass_hat_k
+from proctor.core.stats.descriptive import PassRule, pass_at_k, pass_hat_k, quantiles
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import (
     compute_outcome_rate,

@@ -15,8 +15,15 @@ import msgspec
 from proctor.records.session import ToolCall
 from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, remaining_fields
-from proctor.sessions.importers.message_parts import join_parts
+from proctor.sessions.importers.json_values import (
+    as_count,
+    as_mapping,
+    as_number,
+    as_text,
+    join_parts,
+    omit_keys,
+    remaining_fields,
+)
 from proctor.sessions.importers.openai_messages import read_usage
 from proctor.sessions.importers.session_builder import SessionBuilder
 

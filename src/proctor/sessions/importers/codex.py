@@ -18,8 +18,17 @@ import msgspec
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import decode_json, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_mapping, as_number, as_text, omit_keys, remaining_fields
-from proctor.sessions.importers.message_parts import extract_text, join_parts, plain_text
+from proctor.sessions.importers.json_values import (
+    as_count,
+    as_mapping,
+    as_number,
+    as_text,
+    extract_text,
+    join_parts,
+    omit_keys,
+    plain_text,
+    remaining_fields,
+)
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
 NAME = "codex"

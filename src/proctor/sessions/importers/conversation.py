@@ -21,10 +21,9 @@ from proctor.sessions.genai.bodies import parse_response
 from proctor.sessions.genai.message_parser import is_message, parse_messages
 from proctor.sessions.genai.transcript import Atom, split_message
 from proctor.sessions.genai.values import decode_json
-from proctor.sessions.importers.json_values import as_list, as_mapping, as_text
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, extract_text
 from proctor.sessions.importers.langchain_messages import add_message as add_langchain_message
 from proctor.sessions.importers.langchain_messages import classify_message
-from proctor.sessions.importers.message_parts import extract_text
 from proctor.sessions.importers.openai_messages import add_message as add_openai_message
 from proctor.sessions.importers.openai_messages import add_response, is_response, read_usage
 from proctor.sessions.importers.session_builder import UNKNOWN_MODEL, SessionBuilder

@@ -13,8 +13,15 @@ from typing import Any
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.imported_session import ImportedSession, describe_type, flatten_lists
-from proctor.sessions.importers.json_values import as_count, as_list, as_mapping, as_text, omit_keys, remaining_fields
-from proctor.sessions.importers.message_parts import join_parts
+from proctor.sessions.importers.json_values import (
+    as_count,
+    as_list,
+    as_mapping,
+    as_text,
+    join_parts,
+    omit_keys,
+    remaining_fields,
+)
 from proctor.sessions.importers.session_builder import CALL_FAILED, SessionBuilder
 
 NAME = "gemini"

@@ -25,10 +25,10 @@ from proctor.sessions.importers.json_values import (
     as_mapping,
     as_number,
     as_text,
+    find_unknown_parts,
     first_count,
     omit_keys,
 )
-from proctor.sessions.importers.message_parts import find_unknown_parts
 from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
 from proctor.sessions.importers.trace import THINKING
 

@@ -20,7 +20,7 @@ from proctor.sessions.importers.imported_session import (
     parse_time,
     wrap_raw_event,
 )
-from proctor.sessions.importers.message_parts import extract_text
+from proctor.sessions.importers.json_values import extract_text
 
 UNKNOWN_MODEL = "unknown"
 # The error of a call that failed without a message.

@@ -13,7 +13,7 @@ from proctor.records.session import CustomEvent, Event, Message, ModelCall, Sess
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.transcript import Transcript
 from proctor.sessions.importers.imported_session import describe_type
-from proctor.sessions.importers.message_parts import extract_text, find_unknown_parts
+from proctor.sessions.importers.json_values import extract_text, find_unknown_parts
 from proctor.sessions.importers.session_builder import KeyedQueue, unanswered_event
 
 THINKING = "thinking"
