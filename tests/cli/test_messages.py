@@ -74,6 +74,8 @@ def test_a_mailbox_in_memory_is_rejected(project: Project, run_id: str, command:
         (("run", "eval.yaml", "--map", "a=b"), "error: --map needs --dataset"),
         (("run", "eval.yaml", "--retry-errors"), "error: --retry-errors needs --resume"),
         (("compare", "latest", "exam", "--flips", "-3"), "--flips must be an integer, 0 or more, got -3"),
+        (("submit", "eval.yaml", "--sample", "q1"), "--sample is an option of `proctor run`; proctor submit --help"),
+        (("view", "--port", "99999"), "Fix: write --port 8700"),
         (("models", "list", "minilm"), "proctor models pull minilm"),
         (("init", "app.py"), "'app.py' is a file"),
     ],

@@ -72,7 +72,7 @@ def test_until_empty_fails_if_results_are_not_collected(monkeypatch: pytest.Monk
     results = InMemoryMailbox("results", EvalResult, capacity=5)
     submission = submit_dataset(samples(10), requests)
     loop = loop_for(loud, requests, results, lease_seconds=0.5)
-    with pytest.raises(MailboxFull, match=r"5 results were sent, [45] requests returned") as caught:
+    with pytest.raises(MailboxFull, match=r"5 results sent, [45] requests returned") as caught:
         with_timeout(LONG, lambda: loop.run(until_empty=True))
     assert caught.value.where == "results"
     assert "increase the capacity" in caught.value.fix
@@ -93,7 +93,7 @@ def test_a_full_mailbox_is_reported_once(caplog: pytest.LogCaptureFixture) -> No
 def test_submitting_to_a_full_mailbox_reports_what_was_sent() -> None:
     """The run can be submitted again with the same id."""
     requests = InMemoryMailbox("requests", EvalRequest, capacity=150)
-    with pytest.raises(MailboxFull, match="100 requests of run 'r1' were sent") as caught:
+    with pytest.raises(MailboxFull, match="sent 100 requests of run 'r1'") as caught:
         submit_dataset(samples(200), requests, run_id="r1")
     assert "run_id='r1'" in caught.value.fix
     assert requests.approximate_count() == 100

@@ -100,7 +100,7 @@ async def other_target(text: str) -> str:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"dataset": samples(11)}, "dataset: its content has changed (10 samples then, 11 now)"),
+        ({"dataset": samples(11)}, "dataset: its content has changed (samples: 10 at the start of the run, 11 now)"),
         ({"target": other_target}, "target: was 'target', is 'other_target'"),
         ({"evaluators": contains}, "evaluators: gone: exact_match; new: contains"),
         ({"evaluators": {"exact_match": contains}}, "evaluators: changed: exact_match"),

@@ -170,7 +170,7 @@ def test_a_margin_that_is_already_reached_needs_nothing() -> None:
     """No step is advised."""
     budget = noise_of(run_agent([0.5] * 40, 2), margin=0.9)
     assert budget.best is None
-    assert list(advise(budget)) == ["The interval is already within ±90 points: nothing needs to be bought."]
+    assert list(advise(budget)) == ["The interval is already within ±90 points: nothing more needs to run."]
 
 
 def test_too_few_samples_are_refused() -> None:

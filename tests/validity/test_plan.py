@@ -98,7 +98,7 @@ def test_the_command_plans_from_a_run_or_a_rate(
 @pytest.mark.parametrize(
     ("arguments", "fix"),
     [
-        ([], "add one of --baseline RUN and --pass-rate 80%"),
+        ([], "add --baseline RUN or --pass-rate 80%"),
         (["--pass-rate", "1"], "write --pass-rate 80%"),
         (["--pass-rate", "80%", "--margin", "0"], "write --margin 2%"),
         (["--pass-rate", "80%", "--power", "100%"], "write --power 80%"),

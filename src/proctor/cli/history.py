@@ -107,7 +107,7 @@ def import_(
 
 
 def _show_imported(run: ImportedRun) -> None:
-    description = f"run {run.run_id} ({cli.display_name(run.name)}), {run.results:,} results"
+    description = f"run {run.run_id} ({cli.display_name(run.name)}), {format_count(run.results, 'result')}"
     click.echo(f"imported {description}" if run.new else f"already stored: {description}")
     for name in run.baselines:
         previous = f" (previously: {run.moved[name]})" if name in run.moved else ""

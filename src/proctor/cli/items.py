@@ -21,7 +21,7 @@ MAX_RUNS, IDS_SHOWN, ID_WIDTH = 1_000, 8, 40
 @click.argument("runs", nargs=-1, required=True, metavar="NAME|RUN...")
 @cli.option("--evaluator -e NAME", "Use the verdicts of this evaluator. Default: all evaluators must pass.")
 @cli.option("--core N", "Select a core set of N samples. Default: a tenth, at least 10.", type=cli.POSITIVE_INTEGER)
-@cli.option("--seed N", "Use other random permutations and folds.", default=0)
+@cli.seed_option
 @cli.common_options
 def command(
     runs: tuple[str, ...], evaluator: str | None, core: int | None, seed: int, history: str | None, as_json: bool

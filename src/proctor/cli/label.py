@@ -33,7 +33,7 @@ MAX_CHARACTERS, MAX_LINES = 6_000, 80
     type=cli.Choice(get_args(Strategy)),
 )
 @cli.option("--annotator NAME", "Store the labels under this name. Default: your user name.")
-@cli.option("--seed N", "Draw with this seed.", type=cli.NATURAL_NUMBER, default=0)
+@cli.seed_option
 @cli.option("--import FILE", "Import labels from a CSV or JSONL file instead of asking.", into="source")
 @cli.option("--export FILE", "Export the stored labels to a CSV or JSONL file instead of asking.", into="destination")
 @cli.common_options
@@ -47,7 +47,7 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
 
     Press q to stop; run the same command to continue. Without a terminal, keys are read from standard input, one per
     line. Labels drawn at random or stratified correct the pass rate (`proctor judge card`); labels of disagreements
-    only find mistakes. With --json, nothing is asked and the state of the draw is printed.
+    only find mistakes. With --json, the command prints the state of the draw and asks nothing.
     """
     from proctor.validity.drawing import digest_evaluator
     from proctor.validity.labelling import LabelSession, require_outputs, user_name

@@ -37,13 +37,13 @@ COMMAND_GROUPS = {
         "baseline": "Name the runs to compare other runs with.",
     },
     "Trust the results": {
-        "label": "Label outputs by hand, to see whether a judge is right.",
+        "label": "Label outputs by hand, to check a judge.",
         "judge": "Show how far a judge can be trusted, and what to label next.",
-        "noise": "Show what makes a run's numbers uncertain, and what to buy.",
+        "noise": "Show what makes a run's numbers uncertain, and what to run next.",
         "plan": "Plan how many samples, epochs and verdicts a gate needs.",
         "mutate": "Test the evaluators of a run with planted faults.",
         "items": "Find the samples that are useless, broken or redundant.",
-        "watch": "Raise an alarm when the runs of a name change, and find why.",
+        "watch": "Raise an alarm when a metric changes from run to run, and find the cause.",
     },
     "Run on many machines": {
         "worker": "Run samples that other processes submit.",
@@ -152,9 +152,9 @@ def describe_click_error(error: click.ClickException) -> ConfigError:
     path = context.command_path if context else "proctor"
     fix = f"{path} --help lists the arguments and options"
     if isinstance(error, click.NoSuchOption):
-        names = [param.opts[0] for param in context.command.params] if context else []
-        similar = suggest_name(error.option_name, names)
-        return ConfigError(f"unknown option {error.option_name}", fix=similar if "did you mean" in similar else fix)
+        return ConfigError(
+            f"unknown option {error.option_name}", fix=_explain_option(error.option_name, context) or fix
+        )
     if isinstance(error, click.MissingParameter) and error.param and context:
         value = error.param.make_metavar(context)
         if isinstance(error.param, click.Option):
@@ -170,6 +170,19 @@ def describe_click_error(error: click.ClickException) -> ConfigError:
     if extra := re.search(r"unexpected extra arguments? \((.*)\)", error.message):
         return ConfigError(f"unexpected argument {extra[1].split()[0]!r}", fix=fix)
     return ConfigError(error.message[:1].lower() + error.message[1:].rstrip("."), fix=fix)
+
+
+def _explain_option(name: str, context: click.Context | None) -> str:
+    """Say which command has the option, or which similar option this command has; "" if there is neither."""
+    if context is None:
+        return ""
+    # The option of another command is a better explanation than a name that only looks similar.
+    for command in ("run", *COMMANDS):
+        subcommand = proctor.get_command(context, command)
+        if subcommand and any(name in param.opts for param in subcommand.params):
+            return f"{name} is an option of `proctor {command}`; {context.command_path} --help lists the options here"
+    similar = suggest_name(name, [param.opts[0] for param in context.command.params])
+    return similar if "did you mean" in similar else ""
 
 
 def _flush_stdout() -> None:

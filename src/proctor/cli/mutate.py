@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     type=cli.POSITIVE_INTEGER,
     default=50,
 )
-@cli.option("--seed N", "Draw other outputs and changes.", default=0)
+@cli.seed_option
 @cli.option("--survivors N", "Show up to N faults that an evaluator passes.", type=cli.NATURAL_NUMBER, default=5)
-@cli.option("--max-calls N", "Ask judges at most N times; mutants beyond are left out.", type=cli.POSITIVE_INTEGER)
-@cli.option("--yes", "Ask judges without confirmation.")
+@cli.option("--max-calls N", "Call judges at most N times; leave out the remaining mutants.", type=cli.POSITIVE_INTEGER)
+@cli.option("--yes", "Call judges without asking for confirmation.")
 @cli.option(
     "--format NAME", "Print text or markdown.", type=cli.Choice(["text", "markdown"]), default="text", into="form"
 )
@@ -108,7 +108,7 @@ def _build_evaluators(run: RunMetadata, options: dict[str, Any]) -> Sequence[Any
     except Exception as error:
         raise ConfigError(
             f"the evaluators of run {run.run_id} cannot be built: {error}",
-            fix="add --file eval.yaml or --plugin MODULE:OBJECT, or choose one of them with -e NAME",
+            fix="add --file eval.yaml or --plugin MODULE:OBJECT, or select evaluators with -e NAME",
         ) from error
 
 

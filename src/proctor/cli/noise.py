@@ -1,4 +1,4 @@
-"""`proctor noise`: show what makes a run's numbers uncertain, and what to buy next."""
+"""`proctor noise`: show what makes a run's numbers uncertain, and what to run next."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _step_parts(budget: NoiseBudget) -> Iterator[RenderableType]:
     for sentence in advise(budget):
         yield styled_text(sentence, "bold")
     table = new_table()
-    table.add_column("Buy")
+    table.add_column("Run next")
     for title in ("95% interval", "Target calls", "Judge calls", "Cost"):
         table.add_column(title, justify="right")
     for step in budget.steps:
@@ -154,9 +154,9 @@ def describe_design(design: Design) -> str:
 
 
 def advise(budget: NoiseBudget) -> Iterator[str]:
-    """Yield what to buy next, in one or two sentences."""
+    """Yield what to run next, in one or two sentences."""
     if budget.margin is not None and budget.half_width <= budget.margin:
-        yield f"The interval is already within ±{format_points(budget.margin)}: nothing needs to be bought."
+        yield f"The interval is already within ±{format_points(budget.margin)}: nothing more needs to run."
         return
     if budget.best is None:
         reason = "no single step reaches the margin" if budget.margin else "the scores do not vary"

@@ -197,6 +197,7 @@ output_options = combine(option("--output DIR", "Write the report to this folder
 common_options = combine(history_option, json_option)
 quiet_option = option("--quiet -q", "Print neither progress nor the report.")
 name_option = option("--name NAME", "Store the run under this name.")
+seed_option = option("--seed N", "Set the seed of all random choices.", type=NATURAL_NUMBER, default=0)
 tag_option = option(
     "--tag KEY=VALUE", "Store a tag with the run; repeat for more. Example: --tag branch=main.", multiple=True
 )

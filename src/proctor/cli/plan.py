@@ -61,7 +61,7 @@ def _plan_gate(options: dict[str, Any]) -> Plan:
         raise ConfigError("a margin of 0 needs infinitely many samples", where="--margin", fix="write --margin 2%")
     if (options["baseline"] is None) == (options["pass_rate"] is None):
         raise ConfigError(
-            "a plan needs a stored run or an expected pass rate", fix="add one of --baseline RUN and --pass-rate 80%"
+            "a plan needs a stored run or an expected pass rate", fix="add --baseline RUN or --pass-rate 80%"
         )
     if options["baseline"] is None:
         return make_plan(assume_spread(_parse_inner_share(options["pass_rate"], "--pass-rate")), **settings)

@@ -51,7 +51,7 @@ MAX_PROBLEMS = 20
     "--rounds N", "Propose rubrics N times, each time from different sessions.", type=cli.POSITIVE_INTEGER, default=5
 )
 @cli.option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
-@cli.option("--seed N", "Use N as the random seed for selecting sessions.", default=0)
+@cli.seed_option
 @cli.option(
     "--check-only --resume", "Only check the rubrics in the --output file; do not propose new ones.", into="resume"
 )
@@ -339,4 +339,4 @@ def _show_problems(files: SessionFiles) -> None:
     for problem in files.read_problems.by_file[:MAX_PROBLEMS]:
         echo_stderr(str(problem))
     if (more := files.read_problems.files - MAX_PROBLEMS) > 0:
-        echo_stderr(f"… and {more:,} more files with problems")
+        echo_stderr(f"… and {format_count(more, 'more file')} with problems")

@@ -30,7 +30,7 @@ def command(run: str | None, **options: Any) -> None:
     proctor view
     proctor view latest --open
 
-    The server answers only this machine, and changes nothing but human labels. Press Ctrl-C to stop it.
+    By default, only this machine can connect. The server changes nothing except human labels. Press Ctrl-C to stop it.
     """
     from proctor.web.server import LOOPBACK, list_hosts, make_app
     from proctor.wiring.open_history import open_history
@@ -80,13 +80,15 @@ def _listen(host: str, port: int | None) -> socket.socket:
             listener.listen(128)
         except OverflowError:
             listener.close()
-            raise ConfigError(f"--port must be from 0 to 65535, got {port}") from None
+            raise ConfigError(f"--port must be from 0 to 65535, got {port}", fix="write --port 8700") from None
         except OSError as error:
             listener.close()
+            if isinstance(error, socket.gaierror):
+                raise UsageError(f"unknown host {host!r}", where="--host", fix="write --host 127.0.0.1") from None
             if candidate == candidates[-1]:
                 raise UsageError(
                     f"cannot listen on {host}:{candidate}: {error.strerror or error}",
-                    fix="leave out --port to use a free one, or stop the program that listens there",
+                    fix="leave out --port to use a free port, or stop the program that uses this one",
                 ) from None
         else:
             return listener

@@ -49,7 +49,7 @@ def command(name: str, file: Path | None, as_json: bool, history: str | None, **
     proctor watch nightly --file eval.yaml
     proctor watch nightly --metric correct.pass_rate --since 2026-03-01
 
-    The exit code is 1 for an alarm and 4 if it cannot be told, with fewer than 6 runs. On an alarm, the outputs of the
+    Exit codes: 0 no alarm, 1 alarm, 4 undecided, with fewer than 6 runs. On an alarm, the outputs of the
     last healthy run are scored with today's evaluators, without calling the target. To start again after a change that
     you accept, add --since with the date of the first run after it.
     """
@@ -85,7 +85,8 @@ def chart_runs(
         )
     if not series.points:
         raise UsageError(
-            f"no run of {query['name']!r} has {metric}", fix="name runs that `proctor runs` lists, or another --metric"
+            f"no run named {query['name']!r} has the metric {metric}",
+            fix="name runs that `proctor runs` lists, or another --metric",
         )
     if configuration is not None and configuration not in configurations:
         fix = suggest_name(configuration, configurations)
@@ -129,7 +130,7 @@ def describe_alarm(alarm: Alarm) -> Iterator[str]:
     if alarm.status == "cannot tell":
         yield (
             f"Cannot tell yet: {alarm.metric} of {alarm.name} has {count}, and the chart needs {MIN_RUNS}. "
-            f"Fix: run it {MIN_RUNS - len(alarm.runs)} more times"
+            f"Fix: add {format_count(MIN_RUNS - len(alarm.runs), 'run')}"
         )
         return
     if alarm.status == "healthy":

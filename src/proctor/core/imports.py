@@ -30,7 +30,11 @@ def import_object(address: str) -> Any:
         try:
             value = getattr(value, attribute)
         except AttributeError:
-            public = [name for name in dir(value) if not name.startswith("_")]
+            public = [
+                name
+                for name in dir(value)
+                if not name.startswith("_") and not isinstance(getattr(value, name, None), ModuleType)
+            ]
             raise UsageError(
                 f"{parent!r} has no attribute {attribute!r}", where=address, fix=suggest_name(attribute, public)
             ) from None

@@ -10,6 +10,7 @@ from typing import Any
 from proctor.distributed.batches import decode_body, split_batches
 from proctor.errors import MAX_ITEMS, MessageRefused, Problem
 from proctor.ports import Mailbox, SampleSource
+from proctor.records.formatting import format_count
 from proctor.records.mail import EvalRequest
 from proctor.records.trial import Configuration
 
@@ -28,7 +29,7 @@ def check_arrival(requests: Mailbox[EvalRequest[Any, Any]], batch: Iterable[Eval
         if (change := find_change(requests, request))
     ]
     if problems:
-        count = "1 request" if len(problems) == 1 else f"{len(problems)} requests"
+        count = format_count(len(problems), "request")
         raise MessageRefused(
             f"the values of {count} would change on the way to a worker",
             where=requests.name,

@@ -30,6 +30,7 @@ from proctor.engine.worker_pool import WorkerPool
 from proctor.errors import ConfigError, MailboxFull, StopRun
 from proctor.models.model_calls import CallContext, call_context
 from proctor.ports import Mailbox
+from proctor.records.formatting import format_count
 from proctor.records.mail import EvalRequest
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
@@ -161,8 +162,8 @@ class Worker:
         if outbox.blocked is not None:
             raise MailboxFull(
                 "the mailbox for results is full, and nothing collects them: "
-                f"{outbox.blocked.what}; {outbox.summary.sent} results were sent, "
-                f"{outbox.summary.returned} requests returned",
+                f"{outbox.blocked.what}; {format_count(outbox.summary.sent, 'result')} sent, "
+                f"{format_count(outbox.summary.returned, 'request')} returned",
                 where=outbox.blocked.where,
                 fix="collect results in another thread or process while the loop runs, or increase the "
                 "capacity of their mailbox",

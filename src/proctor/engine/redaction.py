@@ -20,6 +20,7 @@ from proctor.history.payload import decode_result, encode_result
 from proctor.models import model_calls as recall
 from proctor.ports import ResultWriter
 from proctor.records import codec
+from proctor.records.formatting import format_count
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.sample import CLUSTER
 from proctor.records.trial import EvalResult, PositionedResult, Verdict
@@ -344,5 +345,5 @@ def redaction_warnings(stored_run: RunMetadata) -> tuple[str, ...]:
     if not stored_run.redacted:
         return ()
     count = sum(stored_run.redacted.values())
-    stored = f"run {stored_run.run_id} was stored without {count} values (secrets or personal data)"
+    stored = f"run {stored_run.run_id} was stored without {format_count(count, 'value')} (secrets or personal data)"
     return (f"{stored}; evaluators see placeholders instead",)

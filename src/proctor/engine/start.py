@@ -65,7 +65,7 @@ def find_changes(stored: RunMetadata, current: RunMetadata) -> list[Problem]:
     if stored.dataset.fingerprint is None or current.dataset.fingerprint is None:
         changes.append(Problem("dataset", "it can be read only once, so a change cannot be detected"))
     elif stored.dataset.fingerprint != current.dataset.fingerprint:
-        lengths = f"{stored.dataset.length} samples then, {current.dataset.length} now"
+        lengths = f"samples: {stored.dataset.length} at the start of the run, {current.dataset.length} now"
         changes.append(Problem("dataset", f"its content has changed ({lengths})"))
     if stored.target != current.target:
         changes.append(Problem("target", _target_change(stored.target, current.target)))

@@ -29,6 +29,7 @@ from proctor.evaluators.plain_values import (
 )
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
+from proctor.records.formatting import format_count
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 
@@ -236,7 +237,7 @@ def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: boo
 
 def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate: Callable[[Any, Any], Score]) -> Score:
     if len(outputs) != len(expected):
-        return Score(0.0, False, f"{len(outputs)} items, expected {len(expected)}")
+        return Score(0.0, False, f"{format_count(len(outputs), 'item')}, expected {len(expected)}")
     if not expected:
         return Score(1.0, True, "both are empty")
     scores = [evaluate(*pair) for pair in zip(outputs, expected, strict=True)]

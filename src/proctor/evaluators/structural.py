@@ -32,11 +32,9 @@ from proctor.records.score import Score
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
 
-
 _MAX_IN_REASON = 3
 _MAX_IN_DETAILS = 100
-
-
+Draft = typing.Literal["4", "6", "7", "2019-09", "2020-12"]
 WHERE = "schema_match"
 _META_SCHEMAS = {
     "4": "http://json-schema.org/draft-04/schema#",
@@ -208,9 +206,6 @@ def _summarize(errors: Sequence[Mapping[str, Any]]) -> str:
     if len(errors) > _MAX_IN_DETAILS:
         return f"{summary}; and more than {_MAX_IN_DETAILS - _MAX_IN_REASON} more"
     return f"{summary}; and {more} more" if more > 0 else summary
-
-
-Draft = typing.Literal["4", "6", "7", "2019-09", "2020-12"]
 
 
 def load_schema(source: Any) -> dict[str, Any] | bool:

@@ -248,7 +248,7 @@ def _explain_ids(unknown: Collection[str], samples: Samples) -> Iterator[Problem
     known_ids = [sample.id for sample in samples()]
     for sample_id in unknown:
         suggestion = suggest_name(sample_id, known_ids)
-        fix = suggestion if suggestion.startswith("did you mean") else "write ids of this dataset"
+        fix = suggestion if suggestion.startswith("did you mean") else "use an id from the dataset"
         yield Problem("", f"no sample has the id {sample_id!r}", fix)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from proctor.records.comparison import Comparison, Flip, FlipResult
-from proctor.records.formatting import DASH
+from proctor.records.formatting import DASH, format_count
 from proctor.reports.format import (
     cell_width,
     disable_links,
@@ -144,7 +144,7 @@ def _flip_facts(shown: ShownFlip) -> Iterator[tuple[str, str]]:
     for reason in reasons[:REASONS_SHOWN]:
         yield "reason", reason
     if len(reasons) > REASONS_SHOWN:
-        yield "reason", f"… and {len(reasons) - REASONS_SHOWN} more evaluators"
+        yield "reason", f"… and {format_count(len(reasons) - REASONS_SHOWN, 'more evaluator')}"
 
 
 def _side_labels(shown: ShownFlip) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
 from proctor.reports.format import escape_untrusted, fold_text, markdown_table, single_line
 from proctor.validity.mutation_test import EvaluatorMutations, MutantVerdict, MutationReport, MutationRow
@@ -59,7 +60,9 @@ def _list_rows(tested: EvaluatorMutations, kind: str) -> list[tuple[str, MetricV
 
 
 def _cells(rate: MetricValue) -> tuple[str, str, str]:
-    missing = [f"{rate.errors} errors"] * bool(rate.errors) + [f"{rate.skipped} skipped"] * bool(rate.skipped)
+    missing = [format_count(rate.errors, "error")] * bool(rate.errors) + [f"{rate.skipped} skipped"] * bool(
+        rate.skipped
+    )
     if rate.value is None:
         return "n = 0", "–", ", ".join(missing)
     interval = "–" if rate.interval is None else f"{rate.interval[0]:.0%} to {rate.interval[1]:.0%}"
@@ -70,10 +73,10 @@ def _cells(rate: MetricValue) -> tuple[str, str, str]:
 def _title(tested: EvaluatorMutations) -> str:
     name = single_line(tested.evaluator, 60)
     judges = f" (asks {', '.join(tested.judges)})" if tested.judges else ""
-    drawn = f"{tested.trials} outputs that it passes"
+    drawn = f"{format_count(tested.trials, 'output')} that it passes"
     if tested.passed is not None and tested.passed > tested.trials:
         drawn = f"{tested.trials} of {tested.passed:,} outputs that it passes, drawn at random"
-    rest = f"; {tested.left_out:,} mutants were left out (--max-calls)" if tested.left_out else ""
+    rest = f"; {format_count(tested.left_out, 'mutant')} left out (--max-calls)" if tested.left_out else ""
     return f"{name}{judges}: {drawn}{rest}"
 
 

@@ -1,7 +1,8 @@
-"""The noise budget: which share of a metric's variance comes from samples, agent and judge, and what to buy next.
+"""The noise budget: which share of a metric's variance comes from samples, agent and judge, and what to run next.
 
 The variance of a mean over n samples with K epochs and J verdicts of each output is
-(samples + agent / K + judge / (K J)) / n. A level that the run does not repeat cannot be told from the level above.
+(samples + agent / K + judge / (K J)) / n. A level that the run does not repeat cannot be
+separated from the level above.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ def _make_levels(estimate: ComponentEstimate | None, factor: float = 1.0) -> _Le
 
 
 def list_steps(levels: _Levels, design: Design, prices: CallPrices, margin: float | None) -> list[Step]:
-    """List what can be bought: twice as many of each, or, with a margin, as many as the margin needs."""
+    """List what can be run next: twice as many of each, or, with a margin, as many as the margin needs."""
     steps = [_price_step(SAMPLES, levels, design, prices, margin)]
     if levels.within is not None:
         steps.append(_price_step("epochs", levels, design, prices, margin))
@@ -324,13 +325,13 @@ def _list_unknown(run: RunMetadata, levels: _Levels, has_judge: bool) -> list[st
     unknown = []
     if levels.within is None:
         unknown.append(
-            "Each sample ran once, so the noise of the agent cannot be told from the differences between samples. "
+            "Each sample ran once, so the noise of the agent cannot be separated from the differences between samples. "
             "Fix: run it again with --epochs 2"
         )
     if has_judge and levels.judge is None:
         above = "the agent" if levels.within is not None else "the samples"
         unknown.append(
-            f"Each output was judged once, so the noise of the judge cannot be told from that of {above}. "
+            f"Each output was judged once, so the noise of the judge cannot be separated from that of {above}. "
             f"Fix: judge the stored outputs again with the same evaluators, without calling the target: "
             f"proctor rescore {run.rescored_from or run.run_id} --file FILE"
         )

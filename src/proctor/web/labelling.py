@@ -80,7 +80,7 @@ class LabelPages:
         try:
             change = msgspec.json.decode(body, type=LabelChange)
         except msgspec.MsgspecError as error:
-            raise ConfigError(f"the request is no label: {error}", fix="reload the page") from None
+            raise ConfigError(f"the request is not a label: {error}", fix="reload the page") from None
         with self._lock:
             session = self._open(reference, change)
             try:

@@ -71,7 +71,7 @@ class Viewer:
         changes = path.startswith("/api/runs/") and path.endswith("/labels")
         allowed = ("POST",) if changes else ("GET", "HEAD")
         if scope["method"] not in allowed:
-            text = f"only {' and '.join(allowed)} is answered\n"
+            text = f"This address accepts only {' and '.join(allowed)} requests.\n"
             response = Response(text, 405, {"allow": ", ".join(allowed)}, "text/plain")
         elif changes:
             response = await self._change(path.removeprefix("/api/"), request)
@@ -127,7 +127,7 @@ def serve_file(name: str, secret: str = "") -> Response:
     """Serve a file of the client, whose pages are behind the # of its address; the page contains the secret."""
     path = CLIENT / (name or "index.html")
     if path.parent != CLIENT or path.suffix not in MEDIA_TYPES or not path.is_file():
-        return Response("there is no such page; open the address without a path\n", 404, media_type="text/plain")
+        return Response("There is no such page. Open the address without a path.\n", 404, media_type="text/plain")
     content = path.read_bytes()
     if path.suffix == ".html":
         content = content.replace(b"</head>", f'<meta name="proctor-token" content="{secret}">\n</head>'.encode())
@@ -162,15 +162,15 @@ class Guard:
     def _find_problem(self, request: Request) -> str | None:
         host = request.headers.get("host", "")
         if host.lower() not in self._hosts:
-            return "this address is not served here; open the one that `proctor view` printed"
+            return "This server does not serve this address. Open the address that `proctor view` printed."
         origin = request.headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() not in self._hosts:
-            return "requests from other pages are not answered"
+            return "This server rejects requests from other sites."
         if self._token is None:
             return None
         given = request.query_params.get("token") or request.cookies.get(TOKEN_COOKIE) or ""
         if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return "the token is missing or wrong; open the address that `proctor view` printed"
+            return "The token is missing or wrong. Open the address that `proctor view` printed."
         return None
 
     def _with_headers(self, send: Send) -> Send:

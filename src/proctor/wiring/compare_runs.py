@@ -185,8 +185,9 @@ def rank(
             if name in values:
                 ranked[_display_name(run, name, is_single=len(opened) == 1)] = values[name]
     if len(ranked) < 2:
+        owner = f"only {next(iter(ranked))}" if ranked else "no run"
         raise ConfigError(
-            f"nothing to rank: {f'only {next(iter(ranked))}' if ranked else f'no run has {metric}'}",
+            f"a ranking needs two entries or more; {owner} has {metric}",
             where="rank",
             fix="name several runs, or one with several configurations",
         )

@@ -30,6 +30,7 @@ from proctor.engine.run import OpenDisplay
 from proctor.engine.start import RunControls, begin_run, new_run_id
 from proctor.errors import ConfigError, MailboxFull, UsageError
 from proctor.ports import DatasetLike, History, Mailbox, Metric, ProgressCallback
+from proctor.records.formatting import format_count
 from proctor.records.mail import EvalRequest
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
@@ -285,7 +286,7 @@ def submit_dataset(
             done += count
     except MailboxFull as error:
         raise MailboxFull(
-            f"{error.what}; {done} requests of run {run_id!r} were sent",
+            f"{error.what}; sent {format_count(done, 'request')} of run {run_id!r}",
             where=error.where,
             fix=f"submit again with run_id={run_id!r} when there is room (duplicates count once), "
             "or give the mailbox a larger capacity",

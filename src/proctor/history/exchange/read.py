@@ -29,6 +29,7 @@ from proctor.history.exchange.parts import (
 )
 from proctor.ports import History
 from proctor.records import codec
+from proctor.records.formatting import format_count
 from proctor.records.label import HumanLabel
 from proctor.records.lossless import restore_result, tag_result
 from proctor.records.metric import MetricValue
@@ -259,8 +260,8 @@ def _read_run(run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> Ite
         if isinstance(part, EndPart):
             if (part.run_id, part.results) != (run.run_id, count):
                 raise damaged_file(
-                    f"run {run.run_id} has {_results(count)} here, but its end is for run {part.run_id} "
-                    f"with {_results(part.results)}",
+                    f"run {run.run_id} has {format_count(count, 'result')} here, but its end is for run {part.run_id} "
+                    f"with {format_count(part.results, 'result')}",
                     where,
                 )
             if any(label.run_id != run.run_id for label in part.labels):
@@ -277,10 +278,6 @@ def _read_run(run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> Ite
         tally.add(part.result)
         yield part
     raise damaged_file(f"it ends in the middle of run {run.run_id}", where)
-
-
-def _results(count: int) -> str:
-    return "1 result" if count == 1 else f"{count} results"
 
 
 def _find_problem(part: ResultPart, last_position: int, configurations: set[str]) -> str:

@@ -187,7 +187,7 @@ def _digest_sessions(scored_sessions: Sequence[ScoredSession]) -> str:
 def _build_contrasts(training: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
     if len(training) < MIN_TO_LEARN:
         raise ConfigError(
-            f"there are {len(training)} sessions to learn from; at least {MIN_TO_LEARN} are needed",
+            f"{format_count(len(training), 'session')} to learn from; at least {MIN_TO_LEARN} are needed",
             fix="add sessions to the manifest; a useful check needs about thirty",
         )
     contrasts = build_contrasts(training, rounds)
