@@ -84,7 +84,7 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
 def _show_summary(report: EvalReport, history: History, *, as_json: bool) -> None:
     from proctor.cli.outcome import show_card_lines, show_report, summarize
 
-    labels = [found for found in _measure_labels(report) if not found.problem]
+    labels = [quality for quality in _measure_labels(report) if not quality.problem]
     if as_json:
         cli.print_json({**summarize(report), **({"labels": labels} if labels else {})})
         return

@@ -44,14 +44,14 @@ class DeliveryCounts:
         dead = f"delivered too often, or rejected ({join_labels(self._dead)})"
         lost = f"no readable result ({join_labels(self._lost_labels)})"
         later = "came from a repeated delivery, because an earlier one was lost or returned"
-        again, vanished = "arrived twice and", "had disappeared from the mailbox and"
+        twice, vanished = "arrived twice and", "had disappeared from the mailbox and"
         unread = "could not be read and"
         texts = describe_counts(
             "workers",
             (self.redelivered, f"result {later}", f"results {later}"),
             (len(self._dead), f"request ended as a dead letter: {dead}", f"requests ended as dead letters: {dead}"),
             (len(self._lost_labels), f"request has {lost}", f"requests have {lost}"),
-            (self.duplicates, f"result {again} was not counted again", f"results {again} were not counted again"),
+            (self.duplicates, f"result {twice} was not counted again", f"results {twice} were not counted again"),
             (self.resent, f"request {vanished} was sent again", f"requests {vanished} were sent again"),
             (
                 self.foreign,

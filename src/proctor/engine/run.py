@@ -203,12 +203,12 @@ class RunExecution:
         if pool.stop_reason == "interrupted":
             raise RunInterrupted(run_id, is_stored=self._is_stored())
         stored = f"the finished results are stored as run {run_id}"
-        again = (
+        next_step = (
             f"then run the failed and the missing samples: --resume {run_id} --retry-errors; if the fix changes the "
             "target, start a new run, or add --allow-changes to mix the results of both versions"
         )
         if not self._is_stored():
-            stored, again = "nothing was stored (history=False)", "then run it again"
+            stored, next_step = "nothing was stored (history=False)", "then run it again"
         if pool.stop_error is not None:
             raise RunStopped(pool.stop_error.what, run_id=run_id, fix=f"{pool.stop_error.fix}; {stored}")
         if pool.failed_result is not None:
@@ -216,7 +216,7 @@ class RunExecution:
             if pool.stop_reason == "max_errors":
                 limit = self.metadata.options.max_errors
                 what = f"stopped after {limit} {'error' if limit == 1 else 'errors'}; the last: {what}"
-            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause, {again}")
+            raise RunStopped(what, run_id=run_id, fix=f"{stored}; fix the cause, {next_step}")
 
 
 def _keep_plan(run: RunMetadata, source: RunMetadata) -> RunMetadata:

@@ -165,7 +165,7 @@ def _value(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return a detail of a score if JSON can represent it without tags, else its repr."""
-    return _keep_if_storable(value, lambda each: each)
+    return _keep_if_storable(value, lambda item: item)
 
 
 def _keep_if_storable(value: Any, prepare: Callable[[Any], Any]) -> Any:

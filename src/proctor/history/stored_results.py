@@ -283,9 +283,9 @@ class StoredResults:
             self._numbers(packed, block.TOKENS),
             to_array(costs) if any(cost is not None for cost in costs) else None,
             clusters if any(clusters) else None,
-            {name: array("d", [_MARK_VALUES.get(mark, NAN) for mark in found]) for name, found in marks.items()},
+            {name: array("d", [_MARK_VALUES.get(mark, NAN) for mark in codes]) for name, codes in marks.items()},
             {name: self._numbers(packed, block.FIRST_NUMBER + n) for n, name in enumerate(self._evaluators)},
-            {name: found.translate(MARK_OUTCOMES) for name, found in marks.items()},
+            {name: codes.translate(MARK_OUTCOMES) for name, codes in marks.items()},
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
@@ -351,7 +351,7 @@ class StoredResults:
             self._numbers(packed, block.LATENCY),
             self._numbers(packed, block.TOKENS),
             costs if any(cost == cost for cost in costs) else None,
-            {name: found.translate(MARK_OUTCOMES) for name, found in zip(self._evaluators, marks, strict=True)},
+            {name: codes.translate(MARK_OUTCOMES) for name, codes in zip(self._evaluators, marks, strict=True)},
             {name: self._numbers(packed, block.FIRST_NUMBER + n) for n, name in enumerate(self._evaluators)},
         )
         return arrange(columns, [configuration.name for configuration in self._run.configurations])

@@ -126,12 +126,12 @@ class OnnxModel:
             for name, attribute in columns.items():
                 values = getattr(encoding, attribute)
                 inputs[name][row, : len(values)] = values
-        wanted = {node.name for node in self._session.get_inputs()}
-        unknown = wanted - inputs.keys()
+        input_names = {node.name for node in self._session.get_inputs()}
+        unknown = input_names - inputs.keys()
         if unknown:
             raise ModelError(f"the model needs inputs that are not text: {', '.join(sorted(unknown))}", where=self.name)
         names = [node.name for node in self._session.get_outputs()]
-        values = self._session.run(names, {name: inputs[name] for name in wanted})
+        values = self._session.run(names, {name: inputs[name] for name in input_names})
         return dict(zip(names, values, strict=True)), inputs["attention_mask"]
 
 
@@ -183,8 +183,10 @@ class HfClassifier:
     def _logits(self, outputs: dict[str, Any]) -> list[float]:
         logits = outputs.get("logits")
         if logits is None or len(logits) != len(self.labels):
-            found = ", ".join(outputs) if logits is None else f"{len(logits)} logits for {len(self.labels)} labels"
-            raise ModelError(f"the model is not a classifier: its outputs are {found}", where=self.name)
+            description = (
+                ", ".join(outputs) if logits is None else f"{len(logits)} logits for {len(self.labels)} labels"
+            )
+            raise ModelError(f"the model is not a classifier: its outputs are {description}", where=self.name)
         return [float(logit) for logit in logits]
 
     def _to_probabilities(self, logits: list[float]) -> LabelScores:

@@ -185,8 +185,8 @@ def _to_messages(prompt: str | Prompt[Any] | Sequence[Message]) -> tuple[Message
     try:
         messages = tuple(prompt)
     except TypeError:
-        got = describe_types(type(prompt).__name__)
-        what = f"the prompt is invalid: it must be a string, a Prompt or messages, got {got}"
+        type_name = describe_types(type(prompt).__name__)
+        what = f"the prompt is invalid: it must be a string, a Prompt or messages, got {type_name}"
         raise ModelError(what, fix=fix) from None
     try:
         return msgspec.convert(messages, tuple[Message, ...])

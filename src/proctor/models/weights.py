@@ -64,8 +64,8 @@ CATALOGUE: Mapping[str, Weights] = msgspec.json.decode(
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder for weights: `PROCTOR_MODELS`, else the user's cache."""
-    if chosen := environ.get(FOLDER_VARIABLE):
-        return Path(chosen).expanduser()
+    if folder := environ.get(FOLDER_VARIABLE):
+        return Path(folder).expanduser()
     cache = environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "proctor" / "models"
 

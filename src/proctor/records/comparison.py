@@ -187,9 +187,9 @@ class ComparedSlices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
         return len(self.slices)
 
     def __getitem__(self, label: str) -> ComparedSlice:
-        for each in self.slices:
-            if each.label == label:
-                return each
+        for part in self.slices:
+            if part.label == label:
+                return part
         raise KeyError(label)
 
 

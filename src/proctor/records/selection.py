@@ -180,7 +180,7 @@ def find_samples(samples: Samples, selection: Selection, candidates: Collection[
     error.
     """
     conditions = parse_conditions(selection.where)
-    wanted, tags = set(selection.samples), set(selection.tags)
+    selected_ids, tags = set(selection.samples), set(selection.tags)
     ids: set[str] = set()
     known_ids: set[str] = set()
     known_tags: set[str] = set()
@@ -188,20 +188,20 @@ def find_samples(samples: Samples, selection: Selection, candidates: Collection[
     known_conditions: set[Condition] = set()
     for sample in samples():
         values = {condition.key: list_values(sample.metadata, condition.key) for condition in conditions}
-        known_keys.update(key for key, found in values.items() if any(not isinstance(v, Mapping) for v in found))
+        known_keys.update(key for key, entries in values.items() if any(not isinstance(v, Mapping) for v in entries))
         matched = {condition for condition in conditions if condition.has_value(values[condition.key] or [MISSING])}
         known_conditions |= matched
         known_tags.update(tags.intersection(sample.tags))
-        known_ids.update(wanted & {sample.id})
+        known_ids.update(selected_ids & {sample.id})
         if (
-            (not wanted or sample.id in wanted)
+            (not selected_ids or sample.id in selected_ids)
             and (not tags or tags.intersection(sample.tags))
             and (candidates is None or sample.id in candidates)
             and _meets(conditions, matched)
         ):
             ids.add(sample.id)
     problems = [
-        *_explain_ids(sorted(wanted - known_ids), samples),
+        *_explain_ids(sorted(selected_ids - known_ids), samples),
         *_explain_conditions(
             [c for c in conditions if c.key not in known_keys or c not in known_conditions], known_keys, samples
         ),

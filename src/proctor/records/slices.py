@@ -43,16 +43,16 @@ class Slices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         return len(self.slices)
 
     def __getitem__(self, label: str) -> Slice:
-        for each in self.slices:
-            if each.label == label:
-                return each
+        for part in self.slices:
+            if part.label == label:
+                return part
         raise KeyError(label)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one mapping for each slice, configuration and metric, for a table or a plot."""
         return [
             {
-                self.key: each.label,
+                self.key: part.label,
                 "configuration": configuration,
                 "metric": name,
                 "value": metric.value,
@@ -62,8 +62,8 @@ class Slices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
                 "low": metric.interval and metric.interval[0],
                 "high": metric.interval and metric.interval[1],
             }
-            for each in self.slices
-            for configuration, metrics in each.metrics.items()
+            for part in self.slices
+            for configuration, metrics in part.metrics.items()
             for name, metric in metrics.items()
         ]
 
@@ -103,7 +103,7 @@ class LabelReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     def find(self, label: str) -> LabelScore | None:
         """Return the scores of a label, or None."""
-        return next((each for each in self.labels if each.label == label), None)
+        return next((quality for quality in self.labels if quality.label == label), None)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one mapping for each label, and one for their mean, for a table or a plot."""

@@ -55,12 +55,12 @@ class ResultSubset:
         self._ids = sample_ids if isinstance(sample_ids, frozenset) else frozenset(sample_ids)
 
     @property
-    def _whole(self) -> Figures:
+    def _all_figures(self) -> Figures:
         return self._shared.figures
 
     @cached_property
     def _mask(self) -> bytes:
-        return bytes(sample_id in self._ids for sample_id in self._whole.sample_ids)
+        return bytes(sample_id in self._ids for sample_id in self._all_figures.sample_ids)
 
     def __len__(self) -> int:
         return sum(self._mask)
@@ -89,25 +89,25 @@ class ResultSubset:
         return count_outcomes(self.outcomes())
 
     def outcomes(self) -> bytes:
-        return bytes(compress(self._whole.outcomes, self._mask))
+        return bytes(compress(self._all_figures.outcomes, self._mask))
 
     def clusters(self) -> list[str] | None:
         return self._clusters
 
     @cached_property
     def _clusters(self) -> list[str] | None:
-        ids, clusters = self._whole.sample_ids, self._whole.clusters
+        ids, clusters = self._all_figures.sample_ids, self._all_figures.clusters
         names = ids if clusters is None else [c or sample_id for c, sample_id in zip(clusters, ids, strict=True)]
         return list_shared_clusters(compress(names, self._mask))
 
     def column(self, evaluator: str | None = None) -> Column:
-        marks, numbers = self.outcomes(), self._select_numbers(self._whole.values)
+        marks, numbers = self.outcomes(), self._select_numbers(self._all_figures.values)
         if evaluator is not None:
             # Without an evaluator of this name, every answer counts as skipped.
             skipped = bytes(mark if mark == _ERROR else _SKIPPED for mark in marks)
-            has_evaluator = evaluator in self._whole.marks
-            marks = bytes(compress(self._whole.marks[evaluator], self._mask)) if has_evaluator else skipped
-            numbers = self._select_numbers(self._whole.scores[evaluator]) if has_evaluator else array("d")
+            has_evaluator = evaluator in self._all_figures.marks
+            marks = bytes(compress(self._all_figures.marks[evaluator], self._mask)) if has_evaluator else skipped
+            numbers = self._select_numbers(self._all_figures.scores[evaluator]) if has_evaluator else array("d")
         is_judged, clusters = [_JUDGED[mark] for mark in marks], self.clusters()
         return Column(
             array("d", (number for number in numbers if number == number)),
@@ -118,30 +118,30 @@ class ResultSubset:
         )
 
     def latencies(self) -> Column:
-        return make_number_column(self._select_numbers(self._whole.latencies), self.clusters())
+        return make_number_column(self._select_numbers(self._all_figures.latencies), self.clusters())
 
     def tokens(self) -> Column:
-        return make_number_column(self._select_numbers(self._whole.tokens), self.clusters())
+        return make_number_column(self._select_numbers(self._all_figures.tokens), self.clusters())
 
     def model_usage(self) -> list[ModelUsage | None] | None:
         usages = list(compress(self._shared.usage, self._mask))
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        whole = self._whole
-        costs = None if whole.costs is None else self._select_numbers(whole.costs)
-        clusters = None if whole.clusters is None else list(compress(whole.clusters, self._mask))
+        figures = self._all_figures
+        costs = None if figures.costs is None else self._select_numbers(figures.costs)
+        clusters = None if figures.clusters is None else list(compress(figures.clusters, self._mask))
         return Figures(
-            list(compress(whole.sample_ids, self._mask)),
+            list(compress(figures.sample_ids, self._mask)),
             self.outcomes(),
-            self._select_numbers(whole.values),
-            self._select_numbers(whole.latencies),
-            self._select_numbers(whole.tokens),
+            self._select_numbers(figures.values),
+            self._select_numbers(figures.latencies),
+            self._select_numbers(figures.tokens),
             costs if costs is not None and any(cost == cost for cost in costs) else None,
             clusters if clusters is not None and any(clusters) else None,
-            {name: self._select_numbers(numbers) for name, numbers in whole.passes.items()},
-            {name: self._select_numbers(numbers) for name, numbers in whole.scores.items()},
-            {name: bytes(compress(marks, self._mask)) for name, marks in whole.marks.items()},
+            {name: self._select_numbers(numbers) for name, numbers in figures.passes.items()},
+            {name: self._select_numbers(numbers) for name, numbers in figures.scores.items()},
+            {name: bytes(compress(marks, self._mask)) for name, marks in figures.marks.items()},
         )
 
     def _select_numbers(self, numbers: array[float]) -> array[float]:
@@ -161,11 +161,9 @@ class ResultSubset:
         marks = grid.outcomes if evaluator is None else grid.marks.get(evaluator)
         if marks is None:
             marks = bytes(mark if mark == _ERROR else _SKIPPED for mark in grid.outcomes)
-        wanted = None if outcome is None else OUTCOMES.index(outcome)
+        mark = None if outcome is None else OUTCOMES.index(outcome)
         cells = [
-            cell
-            for cell, place in enumerate(grid.places)
-            if place != NOWHERE and (wanted is None or marks[cell] == wanted)
+            cell for cell, place in enumerate(grid.places) if place != NOWHERE and (mark is None or marks[cell] == mark)
         ]
         # Results without a value come first.
         cells.sort(key=lambda cell: value if (value := grid.values[cell]) == value else -1.0)
@@ -180,25 +178,25 @@ class ResultSubset:
 
     @cached_property
     def _grid(self) -> Grid:
-        whole = self._results.grid()
-        rows = bytes(sample_id in self._ids for sample_id in whole.sample_ids)
-        cells = bytes(flag for flag in rows for _ in range(whole.width))
+        grid = self._results.grid()
+        rows = bytes(sample_id in self._ids for sample_id in grid.sample_ids)
+        cells = bytes(flag for flag in rows for _ in range(grid.width))
 
         def numbers(column: array[float]) -> array[float]:
             return array(column.typecode, compress(column, cells))
 
         return Grid(
-            list(compress(whole.sample_ids, rows)),
-            whole.configurations,
-            whole.epochs,
-            array("q", compress(whole.places, cells)),
-            bytes(compress(whole.outcomes, cells)),
-            numbers(whole.values),
-            numbers(whole.latencies),
-            numbers(whole.tokens),
-            None if whole.costs is None else numbers(whole.costs),
-            {name: bytes(compress(marks, cells)) for name, marks in whole.marks.items()},
-            {name: numbers(scores) for name, scores in whole.scores.items()},
+            list(compress(grid.sample_ids, rows)),
+            grid.configurations,
+            grid.epochs,
+            array("q", compress(grid.places, cells)),
+            bytes(compress(grid.outcomes, cells)),
+            numbers(grid.values),
+            numbers(grid.latencies),
+            numbers(grid.tokens),
+            None if grid.costs is None else numbers(grid.costs),
+            {name: bytes(compress(marks, cells)) for name, marks in grid.marks.items()},
+            {name: numbers(scores) for name, scores in grid.scores.items()},
         )
 
     def read(self, places: Sequence[int]) -> list[EvalResult]:

@@ -39,9 +39,9 @@ def explain_parts(error: Exception, subject: str = "") -> tuple[str, str]:
             return path, f"unknown key {field['name']!r}"
         return ".".join(part for part in (path, field["name"]) if part), "is missing"
     if expected := _EXPECTED.match(message):
-        got = f", got {describe_types(expected['got'])}" if expected["got"] else ""
+        actual = f", got {describe_types(expected['got'])}" if expected["got"] else ""
         types = expected["types"].removesuffix(" | null")
-        return path or "it", f"must be {describe_types(types)}{describe_bound(expected['bound'])}{got}"
+        return path or "it", f"must be {describe_types(types)}{describe_bound(expected['bound'])}{actual}"
     starts_with_word = message[1:2].islower() and "." not in message.partition(" ")[0]
     return path, message[:1].lower() + message[1:] if starts_with_word else message
 

@@ -171,11 +171,11 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
     yield ""
     yield styled_text(f"By {slices.key}", "bold")
     yield ""
-    if not any(each.deltas for each in slices):
+    if not any(part.deltas for part in slices):
         yield styled_text("No rate or score can be compared by slice.")
         return
     grid = new_table(0 if compact else 1, left=0)
-    longest = max(len(name) for each in slices for name in each.deltas)
+    longest = max(len(name) for part in slices for name in part.deltas)
     grid.add_column(styled_text(slices.key, limit=NAME_LIMIT), overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
     for side in (comparison.a, comparison.b):
         grid.add_column(_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
@@ -196,13 +196,13 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
 
 def _list_slice_deltas(slices: ComparedSlices) -> Iterator[tuple[str, MetricDelta, str]]:
     """Yield the label of each slice, its deltas without duplicates, and a mark if one contradicts the total."""
-    for each in slices:
+    for part in slices:
         shown: list[MetricDelta] = []
-        for name, delta in each.deltas.items():
+        for name, delta in part.deltas.items():
             if not any(delta.has_same_numbers(other) for other in shown):
-                label = f"{each.label} ({each.samples:,})" if not shown else ""
+                label = f"{part.label} ({part.samples:,})" if not shown else ""
                 shown.append(delta)
-                yield label, delta, ", opposite of the total" if name in each.reversed else ""
+                yield label, delta, ", opposite of the total" if name in part.reversed else ""
 
 
 def _describe_slices(slices: ComparedSlices) -> str:
@@ -218,7 +218,7 @@ def _describe_slices(slices: ComparedSlices) -> str:
 
 def _markdown_slices(comparison: Comparison) -> list[str]:
     slices = comparison.slices
-    if slices is None or not any(each.deltas for each in slices):
+    if slices is None or not any(part.deltas for part in slices):
         return []
     sides = (single_line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
     difference = f"Difference ({format_confidence(slices.confidence)})"

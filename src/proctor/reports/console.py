@@ -165,9 +165,9 @@ def _flaky_lines(report: EvalReport, width: int) -> Iterator[RenderableType]:
         yield ""
         yield styled_text(f"Flaky samples: {summary.describe_flaky_samples(report, flaky)}", "bold")
         names = [
-            f"{single_line(each.sample_id, LINE_LIMIT)}"
-            f"{f' ({each.configuration})' if len(report.configurations) > 1 else ''} {each.passed}/{each.trials}"
-            for each in flaky[:FLAKY_SHOWN]
+            f"{single_line(sample.sample_id, LINE_LIMIT)}"
+            f"{f' ({sample.configuration})' if len(report.configurations) > 1 else ''} {sample.passed}/{sample.trials}"
+            for sample in flaky[:FLAKY_SHOWN]
         ]
         more = [f"… and {len(flaky) - FLAKY_SHOWN:,} more"] if len(flaky) > FLAKY_SHOWN else []
         yield from _labelled_lines("  ", ", ".join(names + more), width)
@@ -207,10 +207,10 @@ def _column_per_configuration(tables: MetricTables, width: int) -> Table:
     columns = [
         [_metric_cell(metrics.get(name), _usual_sample_size(metrics)) for name in names] for metrics in tables.values()
     ]
-    beside = [[[_join_cell(cell)] for cell in column] for column in columns]
+    single_lines = [[[_join_cell(cell)] for cell in column] for column in columns]
     name_width = max(map(cell_width, ("Metric", *names)))
-    if name_width + _total_width(headings, beside, WIDE_GAP) <= width:
-        return _build_table(names, headings, beside, name_width, WIDE_GAP)
+    if name_width + _total_width(headings, single_lines, WIDE_GAP) <= width:
+        return _build_table(names, headings, single_lines, name_width, WIDE_GAP)
     if width - _total_width(headings, columns, NARROW_GAP) < min(name_width, NAME_WIDTH):
         headings = [
             [*break_name(title, max(_column_width(column), cell_width(size))), size]

@@ -99,7 +99,7 @@ def fold_text(text: str, width: int, lines: int) -> list[str]:
     # Leave out the start of the last line, not its end.
     last = wrap_lines(end[::-1], width)[0][::-1]
     *head, row = rows[: lines - 1]
-    hidden_count = len(text) - sum(len(each) + 1 for each in (*head, row, last))
+    hidden_count = len(text) - sum(len(line) + 1 for line in (*head, row, last))
     while row:
         shown = f"{row} … (≈ {format_estimate(max(1, hidden_count))} characters) …"
         if cell_width(shown) <= width:

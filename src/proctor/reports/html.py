@@ -106,9 +106,9 @@ def _list_slow_pages(report: EvalReport, grid: Grid, base: str) -> Iterator[tupl
     yield f"{base}/comparisons", make_slow_page(report, grid, "comparisons")
     yield f"{base}/judges", make_slow_page(report, grid, "judges")
     keys = dict.fromkeys(
-        "tags" if (key := each["key"]).startswith("tags.") else key
-        for each in metadata["keys"]
-        if each["key"].startswith("tags.") or 2 <= each["values"] <= MAX_SLICES
+        "tags" if (key := entry["key"]).startswith("tags.") else key
+        for entry in metadata["keys"]
+        if entry["key"].startswith("tags.") or 2 <= entry["values"] <= MAX_SLICES
     )
     for key in [*keys][:MAX_SLICED_KEYS]:
         # Too many different tags, or a key that contains dots, have no slices.

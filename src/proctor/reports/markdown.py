@@ -82,11 +82,11 @@ def _flaky_samples(report: EvalReport) -> list[str]:
         return []
     rows = [
         [
-            single_line(each.sample_id, NAME_LIMIT),
-            single_line(each.configuration, NAME_LIMIT),
-            f"{each.passed} of {each.trials}",
+            single_line(sample.sample_id, NAME_LIMIT),
+            single_line(sample.configuration, NAME_LIMIT),
+            f"{sample.passed} of {sample.trials}",
         ]
-        for each in flaky[:FLAKY_SHOWN]
+        for sample in flaky[:FLAKY_SHOWN]
     ]
     more = [f"… and {len(flaky) - FLAKY_SHOWN:,} more."] if len(flaky) > FLAKY_SHOWN else []
     table = markdown_table(("Sample", "Configuration", "Passed"), rows)
@@ -161,7 +161,7 @@ def _configuration_table(tables: Mapping[str, Mapping[str, MetricValue]]) -> lis
     ]
     rows = []
     for name in dict.fromkeys(name for metrics in tables.values() for name in metrics):
-        cells = [_describe_metric(metrics.get(name), sizes[each]) for each, metrics in tables.items()]
+        cells = [_describe_metric(metrics.get(name), sizes[configuration]) for configuration, metrics in tables.items()]
         rows.append([single_line(name, NAME_LIMIT), *cells])
     return [markdown_table(("Metric", *titles), rows), *_metric_notes(tables), INTERVALS]
 

@@ -67,7 +67,7 @@ def _slice_parts(slices: Slices) -> Iterator[RenderableType]:
 
 
 def _slice_table(slices: Slices) -> Table:
-    rows = [(f"{each.label} ({each.samples:,})", each.metrics) for each in slices]
+    rows = [(f"{part.label} ({part.samples:,})", part.metrics) for part in slices]
     rows.append((ALL, slices.total))
     configurations = list(slices.total)
     shown = _list_metrics([tables for _, tables in rows])
@@ -99,15 +99,15 @@ def _list_metrics(rows: Sequence[Mapping[str, Mapping[str, MetricValue]]]) -> li
         for index, row in enumerate(rows)
         for configuration, metrics in row.items()
     }
-    kept = summary.drop_redundant_metrics(tables)
+    distinct_tables = summary.drop_redundant_metrics(tables)
     names = dict.fromkeys(
         name
-        for metrics in kept.values()
+        for metrics in distinct_tables.values()
         for name, metric in metrics.items()
         if metric.kind in ("rate", "mean", "number") and not metric.unit and name != SUCCESS_RATE
     )
     # The pass rate of a single evaluator is the pass rate.
-    return [name for name in names if name == PASS_RATE or not _repeats_pass_rate(name, kept.values())]
+    return [name for name in names if name == PASS_RATE or not _repeats_pass_rate(name, distinct_tables.values())]
 
 
 def _repeats_pass_rate(name: str, tables: Iterable[Mapping[str, MetricValue]]) -> bool:

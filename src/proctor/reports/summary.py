@@ -123,7 +123,7 @@ def find_flaky_samples(report: EvalReport) -> list[FlakySample]:
         for sample, (trials, passed) in tally_passes(report.results.for_configuration(name)).items()
         if 0 < passed < trials
     ]
-    return sorted(flaky, key=lambda each: each.passed / each.trials)
+    return sorted(flaky, key=lambda sample: sample.passed / sample.trials)
 
 
 def describe_flaky_samples(report: EvalReport, flaky: Sequence[FlakySample]) -> str:
@@ -133,8 +133,10 @@ def describe_flaky_samples(report: EvalReport, flaky: Sequence[FlakySample]) -> 
         for name in report.configurations
         for trials, _ in tally_passes(report.results.for_configuration(name)).values()
     )
-    each = f" in {len(report.configurations)} configurations" if len(report.configurations) > 1 else ""
-    return f"{len(flaky):,} of {format_count(repeated, 'repeated sample')}{each} passed some epochs but not all"
+    configurations = f" in {len(report.configurations)} configurations" if len(report.configurations) > 1 else ""
+    return (
+        f"{len(flaky):,} of {format_count(repeated, 'repeated sample')}{configurations} passed some epochs but not all"
+    )
 
 
 def count_errors_by_type(report: EvalReport) -> dict[str, int]:

@@ -105,7 +105,9 @@ def compare_configurations(
     comparisons = compare_all(
         compared, metrics=metrics, min_difference=min_difference, accept_changes=accept_changes, by=by
     )
-    return [add_flip_texts(found, *pair, flips) for found, pair in zip(comparisons, compared, strict=True)], unpaired
+    return [
+        add_flip_texts(comparison, *pair, flips) for comparison, pair in zip(comparisons, compared, strict=True)
+    ], unpaired
 
 
 def pair_configurations(

@@ -131,8 +131,8 @@ def collect(
     started = clock.monotonic()
     redaction = create_redaction(run.options)
     with contextlib.closing(results), history.claim(run.run_id):
-        done = {position for position, *_ in history.finished_trials(run.run_id)}
-        progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
+        finished_positions = {position for position, *_ in history.finished_trials(run.run_id)}
+        progress = Progress(run.run_id, clock, total=run.total, already_done=len(finished_positions))
         display = contextlib.nullcontext() if watch is None else watch(progress)
         # Write immediately, because an acknowledged result must be durable.
         with (
@@ -142,11 +142,11 @@ def collect(
         ):
             gathering = ResultCollector(
                 results,
-                total - len(done),
+                total - len(finished_positions),
                 clock,
                 run_id=run.run_id,
                 is_own=lambda result: _position(run, result) in range(total),
-                known_ids=(request_id(run.run_id, position) for position in done),
+                known_ids=(request_id(run.run_id, position) for position in finished_positions),
                 dead_letters=DeadLetterPoller(requests, lambda request: request.run_id == run.run_id),
                 on_result=lambda result: progress.count(result.outcome),
                 persist=writer.flush,
@@ -155,8 +155,8 @@ def collect(
                 position = _position(run, result)
                 assert position is not None  # `is_own` accepts only results of this run.
                 guarded_writer.add(position, msgspec.structs.replace(result, skipped=run.options.skipped))
-                done.add(position)
-        missing = [position for position in range(total) if position not in done]
+                finished_positions.add(position)
+        missing = [position for position in range(total) if position not in finished_positions]
         warnings = gathering.delivery_counts.warnings()
         if not missing:
             # All results are on disk.
@@ -229,7 +229,7 @@ def _label_trial(run: RunMetadata, position: int) -> str:
     if number >= len(run.planned_samples):
         # An older version submitted the run and did not store the ids.
         return f"trial {position + 1}"
-    ordered = sorted(run.configurations, key=lambda each: each.name != run.baseline)
+    ordered = sorted(run.configurations, key=lambda configuration: configuration.name != run.baseline)
     index, epoch = divmod(offset, run.options.epochs)
     return trial_label(run.planned_samples[number], ordered[index].name, epoch)
 
@@ -280,13 +280,13 @@ def submit_dataset(
             labels[request.request_id] = trial_label(sample.id, configuration.name, epoch)
             yield request
 
-    done = 0
+    sent_count = 0
     try:
         for count in _send_requests(requests, build_requests(), reply_to, is_checked=is_checked):
-            done += count
+            sent_count += count
     except MailboxFull as error:
         raise MailboxFull(
-            f"{error.what}; sent {format_count(done, 'request')} of run {run_id!r}",
+            f"{error.what}; sent {format_count(sent_count, 'request')} of run {run_id!r}",
             where=error.where,
             fix=f"submit again with run_id={run_id!r} when there is room (duplicates count once), "
             "or give the mailbox a larger capacity",

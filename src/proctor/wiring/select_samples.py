@@ -123,7 +123,10 @@ def filter_pair(
 
 def add_notes(comparisons: Iterable[Comparison], notes: tuple[str, ...]) -> list[Comparison]:
     """Add notes to comparisons."""
-    return [msgspec.structs.replace(each, notes=(*notes, *each.notes)) if notes else each for each in comparisons]
+    return [
+        msgspec.structs.replace(comparison, notes=(*notes, *comparison.notes)) if notes else comparison
+        for comparison in comparisons
+    ]
 
 
 def _unique_samples(*reports: EvalReport) -> Iterator[Sample[Any, Any]]:

@@ -267,8 +267,8 @@ def _find_unclear_answer(text: str, statements: str, decimal: Decimal) -> Answer
         return _add_combinations(Answer(numbers[-1], tuple(numbers[:-1])), statements, numbers)
     if (answer := _find_in_words(statements)).number is not None:
         return answer
-    asked = " ".join(_split_questions(text)[1])
-    if numbers := [*parse_numbers(asked, decimal), *parse_word_numbers(asked)]:
+    question = " ".join(_split_questions(text)[1])
+    if numbers := [*parse_numbers(question, decimal), *parse_word_numbers(question)]:
         reason = f"the output only asks about {numbers[-1].text} and gives no answer"
         return Answer(None, missing_reason=reason)
     return answer._replace(others=tuple(find_candidates(text, decimal)))

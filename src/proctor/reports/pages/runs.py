@@ -193,15 +193,15 @@ def slices_page(report: EvalReport, key: str) -> dict[str, Any]:
         "configurations": list(report.configurations),
         "slices": [
             {
-                "value": each.label,
-                "n": each.samples,
+                "value": part.label,
+                "n": part.samples,
                 "metrics": {
                     name: msgspec.structs.asdict(table[metric])
-                    for name, table in each.metrics.items()
+                    for name, table in part.metrics.items()
                     if metric in table
                 },
             }
-            for each in slices
+            for part in slices
         ],
         "total": {name: msgspec.structs.asdict(table[metric]) for name, table in tables.items() if metric in table},
         "overlapping": slices.overlapping,

@@ -108,9 +108,9 @@ def preview(value: Any) -> str:
 def row_pages(results: Results, grid: Grid, rows: Sequence[int]) -> list[dict[str, Any]]:
     """Describe rows of the grid with the start of their texts."""
     cells = [(row, cell) for row in rows if 0 <= row < len(grid.sample_ids) for cell in _cells(grid, row)]
-    found = results.read([grid.places[cell] for _, cell in cells])
+    page_results = results.read([grid.places[cell] for _, cell in cells])
     by_row: dict[int, list[tuple[int, EvalResult]]] = {}
-    for (row, cell), result in zip(cells, found, strict=True):
+    for (row, cell), result in zip(cells, page_results, strict=True):
         by_row.setdefault(row, []).append((cell, result))
     return [_describe_row(row, grid.sample_ids[row], by_row[row]) for row in rows if row in by_row]
 
@@ -201,8 +201,8 @@ def search_page(results: Results, rows: Mapping[str, int], text: str, after: int
     cursor, share = after, 1.0
     for position, places, searched in results.search(text, after):
         cursor, share = position, searched
-        found = results.read(places)
-        hits.update(rows[result.sample_id] for result in found if _contains(result, needle))
+        batch = results.read(places)
+        hits.update(rows[result.sample_id] for result in batch if _contains(result, needle))
         if time.monotonic() > deadline:
             break
     return {"rows": sorted(hits), "cursor": cursor if share < 1 else None, "share": share}

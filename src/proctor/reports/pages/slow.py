@@ -28,8 +28,8 @@ def make_slow_page(report: EvalReport, grid: Grid, name: str, detail: str = "") 
             return metadata_page(report, grid)
         case "comparisons":
             return [
-                {"a": found.a, "b": found.b, "answer": found.answer, "samples": found.samples}
-                for found in report.compare_with_baseline()
+                {"a": comparison.a, "b": comparison.b, "answer": comparison.answer, "samples": comparison.samples}
+                for comparison in report.compare_with_baseline()
             ]
         case "slices":
             return runs.slices_page(report, detail)
