@@ -13,7 +13,7 @@ from proctor.comparison.gates.gaps import find_worst_gap
 from tests.support import samples
 
 WARNING = (
-    "the scores of rating are not reliable: it returned 5, so it seems to rate on a scale and a 1 is no full score. "
+    "the scores of rating are not reliable: it returned 5, so it seems to rate on a scale and a 1 is not a full score. "
     "Fix: convert its ratings to numbers from 0 to 1: (rating - lowest) / (highest - lowest), "
     "with the ends of its scale"
 )

@@ -34,7 +34,7 @@ Rank = Callable[[str], Sequence[tuple[str, float]]]
 
 
 class LanguageVerdict(NamedTuple):
-    """Whether a text is in the language (None if it cannot be told), the language that it reads as, and why."""
+    """Whether a text is in the language (None if unknown), the language that it reads as, and why."""
 
     is_match: bool | None
     language: str | None

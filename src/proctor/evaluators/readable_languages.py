@@ -17,13 +17,13 @@ ENGLISH = "en"
 MAX_CHARACTERS, MAX_RANKED_CHARACTERS = 400, 200
 # Rarer languages, and short texts, get lower probabilities.
 MIN_PROBABILITY = 0.4
-# What looks English by its words is another language only if the model is this sure of so many words that are no names.
+# A text with English words is in another language only with this probability and this many words besides names.
 MIN_PROBABILITY_AGAINST_ENGLISH, MIN_WORDS_AGAINST_ENGLISH = 0.6, 3
 # Texts with this share of English function words are English.
 MIN_FUNCTION_WORDS = 0.25
 # Dialects, and the languages whose embeddings serve them.
 _DIALECTS = {"wuu": "zh", "yue": "zh", "arz": "ar"}
-# What the rules call a language that only one code stands for. Cyrillic and Arabic letters have several languages.
+# What the rules call a language with only one code. Cyrillic and Arabic letters have several languages.
 _CODES = {
     "German": "de", "French": "fr", "Spanish": "es", "Italian": "it", "Portuguese": "pt", "Dutch": "nl",
     "Polish": "pl", "Turkish": "tr", "Thai letters": "th", "Korean characters": "ko", "Japanese characters": "ja",
@@ -55,7 +55,7 @@ def _identify(text: str, model: LanguageModel | None) -> str:
 
 
 def _is_plainly_english(text: str) -> bool:
-    """Return True if so many function words are English that no model needs to be asked."""
+    """Return True if enough function words are English, so that no model is needed."""
     words = [word.strip(",.;:!?").lower() for word in text.split()]
     only_english = load_function_words() - load_english().shared_function_words
     return sum(word in only_english for word in words) >= max(2, MIN_FUNCTION_WORDS * len(words))

@@ -368,7 +368,7 @@ def _skip_for_doubts(doubts: Sequence[str], details: dict[str, Any]) -> Score:
 def _find_form(text: FoldedText, word: str) -> str:
     """Return a word of a text that is not English which may be a form of the word; "" if there is none."""
     form = text.find_longer_word(word) or text.find_similar_word(word)
-    # The language of a text takes longer to tell than its words.
+    # Identifying the language takes longer than finding words.
     return form if form and (explain_foreign(text.written) or find_unknown_word(text.written)) else ""
 
 

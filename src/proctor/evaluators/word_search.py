@@ -2,7 +2,7 @@
 
 Typography does not matter: curly apostrophes and quotation marks, typographic hyphens, ligatures, full-width letters,
 soft hyphens and invisible characters. A match is doubtful where the characters do not show whether it is a whole word:
-in scripts without spaces, and for Korean words with an ending that is no known particle.
+in scripts without spaces, and for Korean words with an ending that is not a known particle.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from proctor.evaluators.language import get_script, is_unspaced
 from proctor.evaluators.plain_values import normalize_unicode
 from proctor.evaluators.tokenizer import fold_case
 
-# The vowel signs and accents of many scripts are no letters for \w.
+# The vowel signs and accents of many scripts are not letters for \w.
 MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u0900-\u0963\u0966-\u0dff\u135d-\u135f\u200c\u200d"

@@ -268,7 +268,7 @@ def find_highest_rating(results: Results, evaluator: str) -> float | None:
 
 
 def describe_rating(rating: float) -> str:
-    return f"it returned {rating:g}, so it seems to rate on a scale and a 1 is no full score"
+    return f"it returned {rating:g}, so it seems to rate on a scale and a 1 is not a full score"
 
 
 def warn_ratings(results: Results, run: RunMetadata) -> Iterator[str]:

@@ -84,7 +84,7 @@ class LabelScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 class LabelReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Precision, recall, F1 and a confusion table of one configuration.
 
-    `confusion[expected][output]` counts results; outputs that are no label are counted under `other`. `errors` are
+    `confusion[expected][output]` counts results; outputs that are not a label are counted under `other`. `errors` are
     results without an output, `skipped` results without an expected label; both are left out. If outputs are not
     labels, `problem` says why, and there are no numbers.
     """

@@ -201,7 +201,7 @@ def render_metric_table(tables: MetricTables, width: int) -> Table:
 
 
 def _column_per_configuration(tables: MetricTables, width: int) -> Table:
-    """Return one column per configuration; intervals are below the values if they do not fit beside them."""
+    """Return one column per configuration; intervals are below the values if they do not fit next to them."""
     names = list(_metric_names(tables))
     headings = [[single_line(name, LINE_LIMIT), _usual_sample_size(metrics)] for name, metrics in tables.items()]
     columns = [

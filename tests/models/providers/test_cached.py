@@ -264,9 +264,9 @@ def test_explain_a_model_without_responses(tmp_path: Path) -> None:
     """It names the models that have some."""
     cache = DiskCache(tmp_path)
     cached = Cached(Scripted(model="test:new"), cache)
-    assert cached.explain(asked()) == "nothing is cached for test:new; cached: nothing at all"
+    assert cached.explain(asked()) == "nothing is cached for test:new; cached models: none"
     ask(Cached(Scripted(model="test:old"), cache), asked())
-    assert cached.explain(asked()) == "nothing is cached for test:new; cached: test:old"
+    assert cached.explain(asked()) == "nothing is cached for test:new; cached models: test:old"
 
 
 def test_explain_names_the_nearest_request_and_the_difference(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ PASSING_RATINGS: frozenset[Rating] = frozenset({"excellent", "good"})
 
 # The default threshold lies below "4 of 5".
 DEFAULT_THRESHOLD = 0.7
-# With more steps, the probabilities of the verdicts cannot be told apart.
+# With more steps, the probabilities of the verdicts cannot be distinguished.
 MAX_STEPS = 20
 
 

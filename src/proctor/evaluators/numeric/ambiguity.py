@@ -27,7 +27,7 @@ _MAX_EQUATION_SIDES = 8
 _MAX_TERMS = 20
 # A denial is at most this many characters before or after its number.
 _REACH_BEFORE, _REACH_AFTER = 110, 80
-# The words beside a number that may change it are at most this many characters away.
+# The words next to a number that may change it are at most this many characters away.
 CONTEXT_LENGTH = 60
 _ASSUMES = "only assumes"
 
@@ -212,7 +212,7 @@ def drop_denied_numbers(text: str, numbers: Iterable[ParsedNumber]) -> list[Pars
 
 
 def explain_denied_number(text: str, decimal: Decimal) -> str:
-    """Return why the last number of a text, in digits or in words, is no answer; "" if its clause states it."""
+    """Return why the last number of a text, in digits or in words, is not an answer; "" if its clause states it."""
     denials = DenialFinder(text)
     if not denials:
         return ""
@@ -341,7 +341,7 @@ def find_choices(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber
 
 
 def find_bracketed_words(text: str, number: ParsedNumber) -> list[ParsedNumber]:
-    """Return a number in words beside the same number in digits: "five (5)", "5 (five)"."""
+    """Return a number in words next to the same number in digits: "five (5)", "5 (five)"."""
     before, after = text[max(0, number.start - CONTEXT_LENGTH) : number.start], text[number.end :][:CONTEXT_LENGTH]
     words = [word for word in parse_word_numbers(before) if re.fullmatch(r"[\s*_]*\([\s*_$€£]*", before[word.end :])]
     bracket = re.match(r"[\s*_]*\(([a-zA-Z\s-]{3,50})\)", after)
@@ -377,7 +377,7 @@ def blank_step_labels(text: str, *, is_list: bool = True) -> str:
     has_options, content = len(_PHRASES["option_label"].findall(text)) > 1, text.strip(" \t\n*_.$")
 
     def blank(match: re.Match[str]) -> str:
-        # A dash after "The answer is" is no bullet, "[5]" alone no reference, and "a) 3, b) 4" are two answers.
+        # A dash after "The answer is" is not a bullet, "[5]" alone not a reference, and "a) 3, b) 4" are two answers.
         is_dash = match.start() == 0 and not is_list and match[0].strip() == "-"
         is_alone = match[0].startswith("[") and match[0] == content
         if is_dash or is_alone or (has_options and _PHRASES["option_label"].match(match[0])):

@@ -1,6 +1,6 @@
-"""Decide whether the words beside a number may change it: a bound, or a word of a language that is not read.
+"""Decide whether the words next to a number may change it: a bound, or a word of a language that is not read.
 
-English texts are read as they are. In another language, or if the language cannot be told, a number counts only beside
+English texts are read as they are. In another language, or if the language is unknown, a number counts only next to
 words that are known to leave it as it is.
 """
 
@@ -84,7 +84,7 @@ def _load_words() -> _Words:
 
 
 def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
-    """Return the number as the words beside it make it: a bound, a percentage, unclear, or unchanged."""
+    """Return the number as the words next to it make it: a bound, a percentage, unclear, or unchanged."""
     if number.category == "date" and re.match(r"\d+[-/.]\d", number.text):
         return number._replace(category="expression", doubt=f"the answer is a date: {number.text}")
     if number.category != "number":
@@ -96,7 +96,7 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
     if _KILO.match(number.after):
         number = number._replace(alternatives=(*number.alternatives, number.value * 1000))
     bound = _PHRASES["bound_before"].search(number.before)
-    # "5 min 42 sec" is no bound.
+    # "5 min 42 sec" is not a bound.
     if (bound and not re.search(r"\d\W*\Z", number.before[: bound.start()])) or _PHRASES["bound_after"].match(
         number.after
     ):
@@ -105,7 +105,7 @@ def check_context(number: ParsedNumber, text: str) -> ParsedNumber:
         return number._replace(category="expression", doubt=doubt)
     variable = _PHRASES["variable_before"].search(number.before) or _PHRASES["variable_after"].match(number.after)
     if variable:
-        # "3 + √2" is a number that is not computed; "3 + x" and "3 + 4i" are no real numbers.
+        # "3 + √2" is a number that is not computed; "3 + x" and "3 + 4i" are not real numbers.
         category: Category = "expression" if _PHRASES["constant"].search(variable[0]) else "calculation"
         is_after = variable.string is number.after
         excerpt = f"{number.text}{variable[0]}" if is_after else f"{variable[0].lstrip()}{number.text}"
@@ -137,7 +137,7 @@ def _find_term(number: ParsedNumber) -> str:
 
 
 def _find_unread_sign(number: ParsedNumber) -> str:
-    """Return why a sign beside a number may change it: "±42", "42‰", "42₁₆"; "" if every sign is known."""
+    """Return why a sign next to a number may change it: "±42", "42‰", "42₁₆"; "" if every sign is known."""
     before = number.before.rstrip(" *_$€£(\"'“")[-1:]
     after = number.after.lstrip(" *")[:1]
     if before and ((_is_unread(before) and unicodedata.category(before) != "No") or _is_small(before, "<sub>")):
@@ -164,7 +164,7 @@ def _is_small(sign: str, kind: str) -> bool:
 
 
 def _check_words(number: ParsedNumber, text: str) -> ParsedNumber:
-    """Check the words beside a number that English phrases do not cover."""
+    """Check the words next to a number that English phrases do not cover."""
     words = _load_words()
     if words.percent_before.search(number.before):
         return number._replace(is_percent=True)
@@ -195,7 +195,7 @@ def _check_words(number: ParsedNumber, text: str) -> ParsedNumber:
 
 
 def _are_harmless(before: str | None, after: str | None, rest: str, text: str) -> bool:
-    """Return whether the words beside a number are English in a text whose language cannot be told."""
+    """Return whether the words next to a number are English in a text whose language is unknown."""
     if before is not None and not _is_known(before):
         return False
     if after is None or _is_known(after):

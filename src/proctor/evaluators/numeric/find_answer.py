@@ -253,7 +253,7 @@ def _find_conclusion(text: str, decimal: Decimal) -> Answer:
 
 
 def _split_questions(text: str) -> tuple[list[str], list[str]]:
-    """Return the sentences of a text that are no questions, and the questions."""
+    """Return the sentences of a text that are not questions, and the questions."""
     statements, questions = list[str](), list[str]()
     for sentence in filter(str.strip, _SENTENCE_END.split(text)):
         is_question = sentence.rstrip("\"'’”»)]*_ ").endswith(("?", "？", "؟"))

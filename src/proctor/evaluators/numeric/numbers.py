@@ -45,7 +45,7 @@ def numeric_answer(
     marked number always decides. The score is skipped if the output gives several numbers without saying which one is
     the answer (a range, "x = 3 or x = 4", "5 km = 3.1 miles", two boxes, two sentences) and one of them is expected; if
     the expected number is inside a range; if the number is a bound, only a part of the answer ("sin(42)", "the 42nd
-    prime", a date) or beside a sign that may change it (±42, 42‰); if the output rejects its number ("42 is wrong",
+    prime", a date) or next to a sign that may change it (±42, 42‰); if the output rejects its number ("42 is wrong",
     ~~42~~, "42 ✗"), only asks about it or assumes it ("if x were 42"); if it refuses; and if it is the message of a
     failed request. A correction ("Wait, it should be 43", "Edit: 43") replaces the number before it.
 
@@ -53,7 +53,7 @@ def numeric_answer(
     \frac{3}{4}), signs, currencies, "million" and similar words of many languages (1,5 Millionen, 42万), 0x1F, and
     English number words ("three quarters", "two point five"); an output without digits in another language is skipped.
     Announcements and conclusions are read in English; minus, percent and bounds in many languages ("moins 5"). In a
-    text that is not clearly English, a number beside an unknown word is skipped. A calculation without a result
+    text that is not clearly English, a number next to an unknown word is skipped. A calculation without a result
     ("2+2", "3+4i") is skipped if its value or one of its terms is expected. Percent signs do not count, but if only one
     side has one, 12% also equals 0.12. The expected value is read in the same way; any number of a list matches. The
     difference may be `tolerance`, or with `relative` that fraction of the expected number; 0 compares exactly (0.50 is

@@ -248,9 +248,9 @@ class ParsedNumber(NamedTuple):
 
     `alternatives` are other values that the same characters may represent. `category` separates plain
     numbers from parts of dates, possible years ("in 1945"), bounds ("more than 5"), parts of expressions
-    ("5π"), calculations without a result ("2 + 2") and numbers beside words that may change them.
+    ("5π"), calculations without a result ("2 + 2") and numbers next to words that may change them.
     `before` and `after` are the characters around the number in its sentence; `is_assumed` is True in a condition.
-    `doubt` says why the number is no plain answer.
+    `doubt` says why the number is not a plain answer.
     """
 
     value: Fraction

@@ -296,8 +296,8 @@ class Cached(ModelWrapper):
         calls = [call for data in self._store if (call := read_stored_call(data)) is not None]
         same_model = [call for call in calls if call.model == self.model]
         if not same_model:
-            others = ", ".join(sorted({call.model for call in calls})) or "nothing at all"
-            return f"nothing is cached for {self.model}; cached: {others}"
+            others = ", ".join(sorted({call.model for call in calls})) or "none"
+            return f"nothing is cached for {self.model}; cached models: {others}"
         index = nearest_request(request, (call.request for call in same_model))
         assert index is not None
         difference = first_difference(request, same_model[index].request)
