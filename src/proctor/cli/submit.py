@@ -64,7 +64,7 @@ def command(file: Path | None, **options: Any) -> int:
     if options["as_json"]:
         click.echo(codec.encode({"run_id": run.run_id, "submitted": run.total}))
     else:
-        click.echo(f"submitted {format_count(run.total, 'request')} as run {run.run_id}")
+        click.echo(f"submitted {format_count(run.total or 0, 'request')} as run {run.run_id}")
         address = hide_credentials(options["requests"])
         click.echo(f"to collect the results: proctor collect {run.run_id} --requests {address}")
     return 0

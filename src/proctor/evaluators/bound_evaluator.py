@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.core.aliases import use_common_names
+from proctor.core.callables import unwrap_partial
 from proctor.core.identity import compute_identity
 from proctor.core.isolation import is_interrupt
 from proctor.core.private_copy import private_copies
@@ -414,12 +415,6 @@ def _make_reader(evidence: Evidence, default_field: Field) -> Callable[[Trial], 
     return readers[evidence.kind]
 
 
-def _unwrap(call: Any) -> Any:
-    while isinstance(call, functools.partial):
-        call = call.func
-    return call
-
-
 def _is_builtin(function: Any) -> bool:
     return inspect.isfunction(function) and function.__module__.startswith(_BUILT_IN)
 
@@ -434,7 +429,7 @@ def _is_builtin_without_callbacks(call: Any) -> bool:
 
 def _is_read_only(call: Any, options: Mapping[str, Any]) -> bool:
     """Return True for a built-in function that calls no user code and therefore modifies no value."""
-    function = _unwrap(call)
+    function = unwrap_partial(call)
     # The closure of a function from a factory may contain user code.
     return _is_builtin(function) and function.__closure__ is None and all(map(_is_plain, options.values()))
 
@@ -448,7 +443,7 @@ def _is_plain(option: Any) -> bool:
 
 
 def _is_async(call: Any) -> bool:
-    call = _unwrap(call)
+    call = unwrap_partial(call)
     if getattr(call, ASYNC_ATTRIBUTE, None) is not None or inspect.iscoroutinefunction(call):
         return True
     return not inspect.isroutine(call) and inspect.iscoroutinefunction(type(call).__call__)

@@ -42,12 +42,12 @@ from proctor.reports.format import (
     render_parts,
     single_line,
     styled_text,
+    table_cell,
 )
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
-    from rich.text import Text
 
 FLIPS_SHOWN = 5
 IDS_SHOWN = 5
@@ -151,7 +151,7 @@ def _comparison_table(comparison: Comparison, width: int) -> Table:
     is_wide_enough = width >= MIN_NAME_WIDTH + MIN_NUMBERS_WIDTH
     grid.add_column("Metric", overflow="fold", min_width=min(MIN_NAME_WIDTH, longest), no_wrap=is_wide_enough)
     for side in (comparison.a, comparison.b):
-        grid.add_column(_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
+        grid.add_column(table_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
     for title in ("Difference", "p, g"):
         grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
@@ -159,8 +159,8 @@ def _comparison_table(comparison: Comparison, width: int) -> Table:
         effect = "" if delta.effect is None else f"\ng {_format_effect(delta.effect)}"
         certainty = f"{format_probability(delta.p_adjusted)}{effect}"
         cells = (_break(delta.name, name_width), *_format_sides(delta), _format_difference(delta), certainty)
-        verdict = _cell(_format_verdict(delta, "\n"), COLORS.get(delta.verdict, ""))
-        grid.add_row(*map(_cell, cells), verdict)
+        verdict = table_cell(_format_verdict(delta, "\n"), COLORS.get(delta.verdict, ""))
+        grid.add_row(*map(table_cell, cells), verdict)
     return grid
 
 
@@ -178,7 +178,7 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
     longest = max(len(name) for part in slices for name in part.deltas)
     grid.add_column(styled_text(slices.key, limit=NAME_LIMIT), overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
     for side in (comparison.a, comparison.b):
-        grid.add_column(_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
+        grid.add_column(table_cell(_break(side, SIDE_WIDTH)), justify="right", overflow="fold")
     for title in ("Difference", "p, n"):
         grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
@@ -188,7 +188,7 @@ def _slice_lines(comparison: Comparison, *, compact: bool) -> Iterator[Renderabl
         name = f"{label}\n{name}" if label else name
         cells = (name, *_format_sides(delta), _format_difference(delta), certainty)
         verdict = delta.verdict + opposite.replace(", ", "\n")
-        grid.add_row(*map(_cell, cells), _cell(verdict, COLORS.get(delta.verdict, "")))
+        grid.add_row(*map(table_cell, cells), table_cell(verdict, COLORS.get(delta.verdict, "")))
     yield grid
     yield from (styled_text(f"Note: {note}", "yellow") for note in slices.notes)
     yield styled_text(_describe_slices(slices), "dim")
@@ -379,7 +379,7 @@ def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
     for title in (ranking.field, "95% interval", "n", "Ranks", "P(first)"):
         grid.add_column(styled_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
     for place in ranking.places:
-        grid.add_row(*map(_cell, _ranking_cells(place, kind, ranking.field)))
+        grid.add_row(*map(table_cell, _ranking_cells(place, kind, ranking.field)))
     yield grid
     yield styled_text(RANKING_LEGEND, "dim")
 
@@ -402,10 +402,3 @@ def _ranking_cells(place: RankedPlace, kind: Kind, field: str) -> tuple[str, ...
 
 def _break(name: str, width: int) -> str:
     return "\n".join(break_name(single_line(name, NAME_LIMIT), width))
-
-
-def _cell(content: str, style: str = "") -> Text:
-    from rich.text import Text
-
-    lines = [styled_text(text, style, limit=NAME_LIMIT) for text in content.split("\n")]
-    return Text("\n", style=style, overflow="fold").join(lines)

@@ -239,6 +239,14 @@ def styled_text(content: str, style: str = "", *, limit: int = 1000, wrap: bool 
     return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
 
 
+def table_cell(content: str, style: str = "", *, limit: int = 100) -> Text:
+    """Return the lines of a cell, each of at most `limit` characters."""
+    from rich.text import Text
+
+    lines = [styled_text(text, style, limit=limit) for text in content.split("\n")]
+    return Text("\n", style=style, overflow="fold").join(lines)
+
+
 def new_table(gap: int = 1, *, left: int = 1) -> Table:
     """Return an empty table with a line below its headings."""
     from rich.box import SIMPLE_HEAD

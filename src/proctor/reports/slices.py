@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.formatting import format_count
@@ -18,15 +19,16 @@ from proctor.reports.format import (
     render_parts,
     single_line,
     styled_text,
+    table_cell,
 )
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
-    from rich.text import Text
 
 LINE_LIMIT = 500
 NAME_LIMIT = 60
+_cell = partial(table_cell, limit=NAME_LIMIT)
 MAX_COLUMNS = 3
 MAX_CONFUSION_COLUMNS = 8
 ALL = "all samples"
@@ -177,10 +179,3 @@ def _confusion_table(report: LabelReport) -> RenderableType:
     for expected, row in report.confusion.items():
         grid.add_row(_cell(expected), *(_cell(f"{count:,}") for count in row.values()))
     return grid
-
-
-def _cell(content: str, style: str = "") -> Text:
-    from rich.text import Text
-
-    lines = [styled_text(text, style, limit=NAME_LIMIT) for text in content.split("\n")]
-    return Text("\n", style=style, overflow="fold").join(lines)

@@ -9,12 +9,12 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.records import codec
 from proctor.records.grid import NOWHERE, Grid
 from proctor.records.results import Results
 from proctor.records.sample import Sample
 from proctor.records.session import Session
 from proctor.records.trial import EvalResult
+from proctor.reports.format import to_text
 
 PREVIEW_LENGTH = 300
 # More distinct values of a metadata key make no useful filter.
@@ -89,19 +89,15 @@ def _flatten(metadata: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield from _flatten(value, f"{name}.")
         elif key == "tags" and isinstance(value, list | tuple):
             yield from ((f"{name}.{tag}", "yes") for tag in value)
-        elif isinstance(value, str | int | float | bool) and len(text := _to_text(value)) <= PREVIEW_LENGTH:
+        elif isinstance(value, str | int | float | bool) and len(text := to_text(value)) <= PREVIEW_LENGTH:
             yield name, text
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else codec.to_text(value)
 
 
 def preview(value: Any) -> str:
     """Return the start of a value as one line of text."""
     if value is None:
         return ""
-    line = " ".join(_to_text(value)[: 2 * PREVIEW_LENGTH].split())
+    line = " ".join(to_text(value)[: 2 * PREVIEW_LENGTH].split())
     return line if len(line) <= PREVIEW_LENGTH else f"{line[: PREVIEW_LENGTH - 1]}…"
 
 
@@ -217,7 +213,7 @@ def _texts(result: EvalResult) -> Iterator[str]:
     yield trial.sample.id
     for value in (trial.sample.input, trial.output, trial.sample.expected):
         if value is not None:
-            yield _to_text(value)
+            yield to_text(value)
     yield from (text for _, text in _flatten(trial.sample.metadata))
     if trial.error is not None:
         yield str(trial.error)
