@@ -46,8 +46,11 @@ def rate_covers(chance: Chance, *, n: int, kappa: float) -> float:
 
 
 def kappa_covers(chance: Chance, *, n: int, kappa: float) -> float:
-    interval = kappa_interval(_tabulate(draw_verdicts(chance, n, chance.uniform(0.5, 0.85), kappa)))
-    return float(interval is not None and interval[0] <= kappa <= interval[1])
+    """Return 1 if the interval contains kappa; draws in which kappa is undefined have no interval and are repeated."""
+    interval = None
+    while interval is None:
+        interval = kappa_interval(_tabulate(draw_verdicts(chance, n, chance.uniform(0.5, 0.85), kappa)))
+    return float(interval[0] <= kappa <= interval[1])
 
 
 def strata_cover(chance: Chance, *, n: int, kappa: float) -> float:

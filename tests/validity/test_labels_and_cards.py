@@ -231,6 +231,40 @@ def test_a_gate_requires_a_card(history: SQLiteHistory, tmp_path: Path) -> None:
     assert "card ok" in run_command("show", "latest", cwd=tmp_path).stdout
 
 
+@pytest.mark.parametrize(
+    ("evaluator", "people", "reason", "fix"),
+    [
+        ("judge", True, "people passed all 40 labelled outputs", "--strategy stratified --sample-size 80"),
+        ("judge", False, "people failed all 40 labelled outputs", "--strategy stratified --sample-size 80"),
+        ("rule", None, "the judge passed all 40 labelled outputs", "add samples whose outputs deserve the other"),
+        ("rule", True, "people passed all 40 labelled outputs and the judge passed all 40", "add samples"),
+    ],
+)
+def test_verdicts_that_are_all_alike_cannot_tell(
+    history: SQLiteHistory, tmp_path: Path, evaluator: str, people: bool | None, reason: str, fix: str
+) -> None:
+    """Kappa is undefined if people or the judge give one verdict only; the gate is inconclusive and says why."""
+    path = tmp_path / "labels.csv"
+    rows = [f"s{i:03},{is_good(i) if people is None else people}" for i in range(40)]
+    path.write_text("\n".join(["sample_id,passed", *rows]))
+    arguments = ("label", "latest", "--evaluator", evaluator, "--strategy", "random", "--import", path)
+    assert run_command(*arguments, cwd=tmp_path).returncode == 0
+    card = build_card(history, history.find("latest"), evaluator)
+    assert (card.state, card.n) == ("cannot tell", 40)
+    assert card.agreement is not None
+    assert (card.agreement.kappa, card.agreement.kappa_interval) == (None, None)
+    shown = run_command("judge", "card", evaluator, cwd=tmp_path).stdout
+    assert f"kappa          cannot tell: {reason}" in shown
+    assert f"Cannot tell how far this judge agrees with people: {reason}" in shown
+    assert fix in shown
+    if people is not None:
+        name, verb = ("specificity", "fail") if people else ("sensitivity", "pass")
+        assert f"{name}    cannot tell: people {verb} none of the 40 labelled outputs" in shown
+    gate = run_command("gate", "latest", "--fail-under", "pass_rate=0.1", "--require-card", cwd=tmp_path)
+    assert gate.returncode == 4
+    assert f"card cannot tell: {reason}" in " ".join(gate.stdout.split())
+
+
 def test_next_lists_are_for_the_number_and_for_mistakes(history: SQLiteHistory, tmp_path: Path) -> None:
     """One list is random, the other holds outputs on which the evaluators disagree."""
     shown = json.loads(

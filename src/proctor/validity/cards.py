@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -21,7 +21,7 @@ from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult
 from proctor.validity.drawing import JudgedOutput, digest_evaluator, list_judged_outputs
 
-CardState = Literal["none", "stale", "weak", "ok"]
+CardState = Literal["none", "stale", "weak", "cannot tell", "ok"]
 # With fewer labels the intervals have not been checked by simulation.
 MIN_LABELS = 30
 MIN_KAPPA = 0.6
@@ -44,13 +44,14 @@ class Proportion(msgspec.Struct, frozen=True):
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """How far two raters agree on n items: the share with equal verdicts, and kappa."""
+    """How far two raters agree on n items: the share with equal verdicts, and kappa; `undefined` says why not."""
 
     n: int
     share: Proportion | None
     kappa: float | None
     kappa_interval: Interval | None
     name: str = ""
+    undefined: str = ""
 
 
 class CardRate(msgspec.Struct, frozen=True):
@@ -73,9 +74,10 @@ class CardRate(msgspec.Struct, frozen=True):
 class JudgeCard(msgspec.Struct, frozen=True):
     """What is known about a judge from labels of its exact version (`digest`).
 
-    `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why) or "ok". `n`
-    counts the labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by
-    strategy. `disputed` outputs have as many labels for as against.
+    `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why), "cannot tell"
+    (people or the judge give one verdict to every labelled output, so kappa is undefined) or "ok". `n` counts the
+    labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by strategy.
+    `disputed` outputs have as many labels for as against.
     """
 
     evaluator: str
@@ -155,7 +157,8 @@ def build_card(
         **_slice_agreement(history, items, by),
     )
     other_versions = sum(label.evaluator_digest != digest for label in every)
-    return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa)
+    verdicts = {output.passed for output in own}
+    return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa, verdicts)
 
 
 class _Evidence(NamedTuple):
@@ -248,9 +251,13 @@ def make_proportion(count: float, effective_n: float, n: int | None = None) -> P
     return Proportion(count / effective_n, interval, round(effective_n) if n is None else n, effective_n)
 
 
-def _agree(table: Confusion, n: int, name: str = "") -> Agreement:
+def _agree(table: Confusion, n: int, name: str = "", sides: Sequence[str] = ("people", "the judge")) -> Agreement:
     share = make_proportion(table.both_passed + table.both_failed, table.n, n)
-    return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name)
+    constant = [
+        f"{sides[side]} {'passed' if passed else 'failed'} all {n:,} labelled outputs"
+        for side, passed in table.list_constant_sides()
+    ]
+    return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name, " and ".join(constant))
 
 
 def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
@@ -326,7 +333,7 @@ def _compare_annotators(labels: Sequence[HumanLabel]) -> Agreement | None:
     first, second = max(pairs, key=lambda pair: len(votes[pair[0]].keys() & votes[pair[1]].keys()))
     shared = votes[first].keys() & votes[second].keys()
     table = judge_rates.tabulate((votes[first][item], votes[second][item], 1.0) for item in shared)
-    return _agree(table, len(shared), f"{first} and {second}") if shared else None
+    return _agree(table, len(shared), f"{first} and {second}", (first, second)) if shared else None
 
 
 def _measure_stability(
@@ -375,8 +382,8 @@ def _read_outputs(history: History, run_id: str, evaluator: str) -> list[JudgedO
     return list(list_judged_outputs(run_id, history.results(run_id), evaluator))
 
 
-def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> JudgeCard:
-    """Set the state of a card, its reason, and what to do."""
+def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdicts: Collection[bool] = ()) -> JudgeCard:
+    """Set the state of a card, its reason, and what to do; `verdicts` are those of the judge in the run."""
     ask = f"proctor label {card.run_id}" + (f" --evaluator {card.evaluator}" if card.evaluator else "")
     state: CardState = "weak"
     kappa, interval = (None, None) if card.agreement is None else (card.agreement.kappa, card.agreement.kappa_interval)
@@ -387,8 +394,14 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> Judg
         state, reason = "none", "no randomly drawn output is labelled yet"
     elif card.n < MIN_LABELS:
         reason = f"{format_count(card.n, 'label')}, and a card needs {MIN_LABELS}"
-    elif kappa is None or interval is None:
-        reason = f"people or the judge gave all {card.n} outputs the same verdict, so kappa is undefined"
+    elif card.agreement is None or kappa is None or interval is None:
+        state = "cannot tell"
+        reason = f"{card.agreement.undefined if card.agreement else 'too few labels'}, so kappa is undefined"
+        is_exhausted = card.rate is not None and card.rate.n == card.rate.total
+        if len(verdicts) > 1 and not is_exhausted:
+            fix = f"{ask} --strategy stratified --sample-size {2 * card.n}"
+        else:
+            fix = "add samples whose outputs deserve the other verdict, run them, and label that run"
     elif interval[0] <= 0:
         reason = (
             f"kappa {kappa:.2f} may be chance: its interval is {interval[0]:.2f} to {interval[1]:.2f} (n = {card.n})"
