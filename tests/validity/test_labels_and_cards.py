@@ -10,13 +10,15 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor import Sample, Score, evaluate
 from proctor.errors import InvalidRecord
 from proctor.history.sqlite import SQLiteHistory
-from proctor.records.label import HumanLabel, current_labels
-from proctor.validity.cards import build_card
-from proctor.validity.drawing import draw, list_judged_outputs
+from proctor.records.label import HumanLabel, LabelledItem, current_labels
+from proctor.validity.cards import build_card, weigh_labels
+from proctor.validity.drawing import JudgedOutput, allocate, draw, list_judged_outputs, stratify
 from tests.support import run_command
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -114,6 +116,59 @@ def test_a_draw_is_repeatable_and_extends(history: SQLiteHistory) -> None:
     assert sum(not each.output.passed for each in stratified) >= 5
     disputed = draw(outputs, "disagreement", 10)
     assert all(each.output.disagreements and each.probability is None for each in disputed)
+
+
+def make_outputs(*groups: tuple[int, bool, float | None]) -> list[JudgedOutput]:
+    """Outputs of groups: how many, the verdict and the score."""
+    outputs = []
+    for group, (count, passed, score) in enumerate(groups):
+        items = (LabelledItem("r", f"{group}-{i}", "default", 0, "judge") for i in range(count))
+        outputs += [JudgedOutput(item, passed, (), str(item.sample_id), 1, "", score) for item in items]
+    return outputs
+
+
+def test_labels_go_where_the_verdict_is_uncertain() -> None:
+    """Of 20 labels, 80 outputs of score 1 and 20 of score .5 get 20 × 17.4 / 27.4 = 13 and 7 (Neyman).
+
+    Sure scores count as 95%: 80 √(.95 × .05) = 17.4 and 20 × √(.5 × .5) = 10. Without scores it is 16 and 4.
+    """
+    assert allocate(20, stratify(make_outputs((80, True, 1.0), (20, True, 0.5)))) == {(True, 4): 13, (True, 2): 7}
+    assert allocate(20, stratify(make_outputs((80, True, None), (20, False, None)))) == {(True, -1): 15, (False, -1): 5}
+    drawn = draw(make_outputs((80, True, 1.0), (20, True, 0.5)), "stratified", 20)
+    assert {(each.output.score, each.probability) for each in drawn} == {(1.0, 13 / 80), (0.5, 7 / 20)}
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.booleans(), st.sampled_from([None, 0.0, 0.5, 1.0])), min_size=1),
+    st.integers(1, 120),
+)
+def test_a_stratified_draw_has_its_size_and_probabilities(
+    groups: list[tuple[int, bool, float | None]], size: int
+) -> None:
+    """As many outputs as asked for, two or more of each stratum if possible, and 1 / probability sums to all."""
+    outputs = make_outputs(*groups)
+    drawn, strata = draw(outputs, "stratified", size), stratify(outputs)
+    assert len(drawn) == min(size, len(outputs)) == len({each.output.item for each in drawn})
+    if size >= 4 * len(strata):
+        assert sum(1 / (each.probability or 1) for each in drawn) == pytest.approx(len(outputs))
+        sizes = {key: sum(each.output in group for each in drawn) for key, group in strata.items()}
+        assert all(count >= min(2, len(strata[key])) for key, count in sizes.items())
+    weighted = weigh_labels(
+        outputs, {each.output.item: True for each in drawn}, {each.output.item: each.probability for each in drawn}
+    )
+    assert sum(item.weight for item in weighted) == pytest.approx(len(drawn))
+
+
+def test_weights_are_inverse_inclusion_probabilities() -> None:
+    """80 sure outputs with 8 labels and 20 unsure ones with 10 weigh 10 to 2, scaled to 18 labels."""
+    outputs = make_outputs((80, True, 1.0), (20, True, 0.5))
+    chosen = {output.item: 0.1 for output in outputs[:8]} | {output.item: 0.5 for output in outputs[80:90]}
+    weighted = weigh_labels(outputs, dict.fromkeys(chosen, True), chosen)
+    assert {round(item.weight, 9) for item in weighted} == {1.8, 0.36}
+    # A file may tell other probabilities within a stratum.
+    other = {item: (0.1 if index < 4 else 0.2) for index, item in enumerate(chosen)}
+    first, last = (weigh_labels(outputs, dict.fromkeys(other, True), other)[index].weight for index in (0, 7))
+    assert first == pytest.approx(2 * last)
 
 
 def test_a_session_is_blind_and_can_be_resumed(history: SQLiteHistory, tmp_path: Path) -> None:

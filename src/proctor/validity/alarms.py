@@ -11,7 +11,7 @@ import msgspec
 from proctor.comparison.compare import compare
 from proctor.comparison.report import EvalReport
 from proctor.core.stats.control_chart import ChartPoint, average_run_length, chart, find_limit
-from proctor.core.stats.distributions import student_t_quantile
+from proctor.core.stats.distributions import normal_quantile, student_t_quantile
 from proctor.records.comparison import MetricDelta
 from proctor.records.formatting import format_count
 from proctor.records.metric import Trend, TrendPoint
@@ -174,11 +174,18 @@ class _Part(NamedTuple):
         above = math.hypot(high - self.value, other.value - other_low)
         return _Part(value, (value - below, value + above))
 
+    def widen(self, factor: float) -> _Part:
+        """Return the part with an interval of `factor` times the width."""
+        low, high = (self.value + factor * (end - self.value) for end in self.interval)
+        return _Part(self.value, (low, high))
+
     def is_larger_than(self, other: _Part) -> bool:
         return abs(self.value) >= abs(other.value)
 
 
 RULES = "the evaluators are the same rules: the same output gets the same verdict"
+# The alarm chose the latest run because it is extreme, so its change must be known with 99%, not 95%.
+SELECTION = normal_quantile(0.995) / normal_quantile(0.975)
 MORE_RUNS = "run it again and repeat the command: every run narrows the interval of the change"
 
 
@@ -230,7 +237,7 @@ def _split_rest(
         evidence += [*target, "without a sample in common, a change of the agent at the same time cannot be excluded"]
         fix = "run today's target on the old dataset" if has_new_code else ""
         return Blame(cause="cannot tell" if has_new_code else "data", evidence=tuple(evidence), fix=fix)
-    agent = _make_part(delta)
+    agent = _make_part(delta).widen(SELECTION)
     data = rest.subtract(agent)
     evidence.append(f"on the samples in common {alarm.metric} changed by {moved}")
     evidence.append(f"the rest, by other samples: {_describe_part(data, alarm)}")

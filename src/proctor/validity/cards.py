@@ -19,7 +19,7 @@ from proctor.records.label import HumanLabel, LabelledItem
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult
-from proctor.validity.drawing import JudgedOutput, digest_evaluator, list_judged_outputs
+from proctor.validity.drawing import JudgedOutput, Stratum, digest_evaluator, list_judged_outputs, stratify
 
 CardState = Literal["none", "stale", "weak", "cannot tell", "ok"]
 # With fewer labels the intervals have not been checked by simulation.
@@ -149,7 +149,7 @@ def build_card(
         skipped=sum(label.skipped for label in labels),
         disputed=evidence.disputed,
         annotators=_compare_annotators(labels),
-        rate=_correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
+        rate=correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
         stability=_measure_stability(history, run, evaluator, digest, own),
         cost_per_verdict=_mean_cost(results, evaluator),
         position_bias=_measure_position_bias(results, evaluator),
@@ -168,7 +168,7 @@ class _Evidence(NamedTuple):
     own: list[JudgedOutput]
     items: list[LabelledOutput]
     gold: dict[LabelledItem, bool]
-    stratified: set[LabelledItem]
+    stratified: dict[LabelledItem, float | None]
     disputed: int
 
 
@@ -182,7 +182,7 @@ def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels
     gold, disputed = decide_labels(current)
     drawn = {label.item for label in current if label.strategy in KNOWN_DRAWS and not label.skipped}
     gold = {item: passed for item, passed in gold.items() if item in drawn}
-    stratified = {label.item for label in current if label.strategy == "stratified"}
+    stratified = {label.item: label.probability for label in current if label.strategy == "stratified"}
     items = [item for judged in outputs.values() for item in weigh_labels(judged, gold, stratified)]
     return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed)
 
@@ -206,21 +206,46 @@ def decide_labels(labels: Iterable[HumanLabel]) -> tuple[dict[LabelledItem, bool
 
 
 def weigh_labels(
-    outputs: Sequence[JudgedOutput], gold: Mapping[LabelledItem, bool], stratified: Iterable[LabelledItem] = ()
+    outputs: Sequence[JudgedOutput],
+    gold: Mapping[LabelledItem, bool],
+    stratified: Mapping[LabelledItem, float | None] | None = None,
 ) -> list[LabelledOutput]:
-    """Return the labelled outputs of a run, with weights if some were drawn by verdict.
+    """Return the labelled outputs of a run, with weights if some were drawn by stratum; their sum is their number.
 
-    Verdicts then count as often as they occur in the run, because the draw is at random
-    within each verdict, whatever part of it was labelled.
+    `stratified` has the inclusion probability of those. Each counts with its inverse, and the labels of a stratum count
+    as its outputs do in the run. A label drawn at random is a random one of its stratum too. A verdict with a stratum
+    that has no label is one stratum.
     """
     labelled = [output for output in outputs if output.item in gold]
-    weights = {True: 1.0, False: 1.0}
-    if {output.item for output in labelled}.intersection(stratified):
-        for verdict in weights:
-            drawn = sum(output.passed is verdict for output in labelled)
-            share = sum(output.passed is verdict for output in outputs) / len(outputs)
-            weights[verdict] = share * len(labelled) / drawn if drawn else 0.0
-    return [LabelledOutput(output, gold[output.item], weights[output.passed]) for output in labelled]
+    drawn = {output.item: (stratified or {})[output.item] for output in labelled if output.item in (stratified or {})}
+    if not drawn:
+        return [LabelledOutput(output, gold[output.item], 1.0) for output in labelled]
+    sizes, samples = (stratify(group) for group in (outputs, labelled))
+    split = {passed: all(key in samples for key in sizes if key[0] is passed) for passed in (True, False)}
+    factor = len(labelled) / sum(len(group) for key, group in sizes.items() if (key[0] in {k[0] for k in samples}))
+    weighted = []
+    for passed, is_split in split.items():
+        for size, group in _pair_strata(sizes, samples, passed, is_split=is_split):
+            known = [1 / p for output in group if (p := drawn.get(output.item))]
+            typical = math.fsum(known) / len(known) if known else 1.0
+            bases = [1 / (drawn.get(output.item) or 1 / typical) for output in group]
+            scale = factor * size / math.fsum(bases)
+            weighted += [LabelledOutput(o, gold[o.item], scale * base) for o, base in zip(group, bases, strict=True)]
+    return weighted
+
+
+def _pair_strata(
+    sizes: Mapping[Stratum, Sequence[JudgedOutput]],
+    samples: Mapping[Stratum, Sequence[JudgedOutput]],
+    passed: bool,
+    *,
+    is_split: bool,
+) -> list[tuple[int, Sequence[JudgedOutput]]]:
+    """Return the size and the labelled outputs of each stratum of a verdict, or of the verdict as one stratum."""
+    pairs = [(len(outputs), samples.get(key, [])) for key, outputs in sizes.items() if key[0] is passed]
+    if not is_split:
+        pairs = [(sum(size for size, _ in pairs), [output for _, group in pairs for output in group])]
+    return [(size, group) for size, group in pairs if group]
 
 
 def measure_design_effect(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
@@ -241,6 +266,18 @@ def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
     kish = len(items) * math.fsum(item.weight**2 for item in items) / math.fsum(item.weight for item in items) ** 2
     effect = measure_design_effect([item.people for item in items], [item.output.cluster for item in items])
     return table.scale(1 / (kish * effect))
+
+
+def _tabulate_verdicts(items: Sequence[LabelledOutput]) -> Confusion:
+    """Count people's verdicts for each verdict of the judge, as many as equally weighted labels would give."""
+    cells = []
+    for passed in (True, False):
+        group = [item for item in items if item.output.passed is passed]
+        total = math.fsum(item.weight for item in group)
+        effective = total**2 / math.fsum(item.weight**2 for item in group) if group else 0.0
+        good = math.fsum(item.weight for item in group if item.people) / total if group else 0.0
+        cells.append((good * effective, (1 - good) * effective))
+    return Confusion(cells[0][0], cells[1][0], cells[0][1], cells[1][1])
 
 
 def make_proportion(count: float, effective_n: float, n: int | None = None) -> Proportion | None:
@@ -293,9 +330,8 @@ def _slice_agreement(history: History, items: Sequence[LabelledOutput], by: str 
     return {"by": by, "slices": tuple(slices)}
 
 
-def _correct_rate(
-    outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput], stratified: bool
-) -> CardRate | None:
+def correct_rate(outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput], stratified: bool) -> CardRate | None:
+    """Return the pass rate of outputs, corrected by the labels of some of them; None for fewer than two labels."""
     if len(items) < 2:
         return None
     effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
@@ -304,9 +340,8 @@ def _correct_rate(
     others = [output.passed for output in outputs if output.item not in labelled]
     table, judged = _tabulate(items), sum(output.passed for output in outputs)
     if stratified:
-        unweighted = judge_rates.tabulate((item.people, item.output.passed, 1.0) for item in items)
         clusters = measure_design_effect([i.people for i in items], [i.output.cluster for i in items])
-        estimate = judge_rates.stratified_rate(unweighted.scale(1 / clusters), judged, len(outputs))
+        estimate = judge_rates.stratified_rate(_tabulate_verdicts(items).scale(1 / clusters), judged, len(outputs))
         kappa = judge_rates.kappa_interval(table)
         estimate = estimate._replace(helps=kappa is not None and kappa[0] > 0)
     else:

@@ -14,8 +14,8 @@ from proctor.records.formatting import format_cost, format_count
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
 from proctor.reports.format import format_percent
-from proctor.validity.cards import Agreement, CardRate, JudgeCard, Proportion, make_proportion, read_state
-from proctor.validity.panels import Panel
+from proctor.validity.cards import Agreement, CardRate, JudgeCard, Proportion, read_state
+from proctor.validity.panels import Estimate, Panel
 
 
 def list_judges(history: History, run: RunMetadata) -> list[str]:
@@ -192,25 +192,37 @@ def _row(name: str, text: str) -> str:
 
 def describe_panel(panel: Panel) -> Iterator[str]:
     """Yield the lines of a panel."""
+    worth = "" if round(panel.effective_n) == panel.n else f", worth {panel.effective_n:.0f} equally weighted ones"
+    count = f"n = {panel.n} labels{worth}"
     if panel.effective is None or panel.error_correlation is None:
-        yield f"The errors of these judges cannot be compared: at most one of them makes any (n = {panel.n})."
+        yield f"Cannot tell how far these judges share their errors: at most one of them makes any ({count})."
     else:
         silent = [judge.name for judge in panel.judges if judge.errors in (0, panel.n)]
         limit = f", without {', '.join(silent)}, whose errors do not vary" if silent else ""
         yield (
-            f"{len(panel.judges)} judges are worth about {panel.effective:.2f} independent ones: the mean correlation "
-            f"of their errors is {panel.error_correlation:.2f}{limit} (n = {panel.n} labels; no interval is computed)."
+            f"{len(panel.judges)} judges are worth about {_describe_estimate(panel.effective)} independent ones: the "
+            f"mean correlation of their errors is {_describe_estimate(panel.error_correlation)}{limit} ({count})."
         )
     for judge in panel.judges:
-        share = make_proportion(judge.errors, panel.n)
-        yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(share)}")
-    yield _row(
-        "majority",
-        f"wrong on {panel.majority_errors}: {_describe_share(make_proportion(panel.majority_errors, panel.n))}",
-    )
-    if panel.drop is not None:
-        yield f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}."
+        yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(judge.error_rate)}")
+    yield _row("majority", f"wrong on {panel.majority_errors}: {_describe_share(panel.majority_rate)}")
+    if panel.drop is not None and panel.drop_gain is not None:
+        gain = _describe_estimate(panel.drop_gain, 100)
+        yield (
+            f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}: {gain} points fewer "
+            "errors."
+        )
+    elif len(panel.judges) > 2:
+        yield f"No judge can be shown to make the majority worse ({count})."
     yield (
-        f"Accuracies estimated from the verdicts alone (Dawid and Skene) differ from those by the labels by up to "
-        f"{100 * panel.accuracy_gap:.1f} points (n = {panel.n})."
+        "Accuracies estimated from the verdicts alone (Dawid and Skene) differ from those by the labels by up to "
+        f"{_describe_estimate(panel.accuracy_gap, 100)} points ({count})."
     )
+
+
+def _describe_estimate(estimate: Estimate, scale: float = 1.0) -> str:
+    digits = 2 if scale == 1 else 1
+    if estimate.interval is None:
+        return f"{scale * estimate.value:.{digits}f} (too few errors for an interval)"
+    low, high = (f"{scale * end:.{digits}f}" for end in estimate.interval)
+    return f"{scale * estimate.value:.{digits}f} (95% interval {low} to {high})"
