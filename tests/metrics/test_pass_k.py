@@ -52,6 +52,15 @@ def test_a_sample_with_fewer_than_k_verdicts_has_no_value() -> None:
     assert (undefined.value, undefined.n, undefined.skipped, undefined.interval) == (None, 0, 1, None)
 
 
+def test_pass_k_and_the_pass_rate_have_an_interval_from_five_samples_on() -> None:
+    """Four samples of two epochs are too few clusters for both; five are enough for both."""
+    for count_ in (4, 5):
+        metrics = run({str(n): "11" if n else "10" for n in range(count_)}).metrics
+        names = ("pass_rate", "pass_hat_k.2", "pass_at_k.2")
+        assert {metrics[name].interval is not None for name in names} == {count_ == 5}
+        assert all(("fewer than 5 clusters" in metrics[name].note) == (count_ == 4) for name in names)
+
+
 def test_one_epoch_has_no_pass_k() -> None:
     """There is nothing to repeat; and no sample is flaky."""
     report = run({"a": "1", "b": "0"})
