@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest import mock
@@ -216,6 +217,30 @@ def test_exported_labels_import_again_without_change(history: SQLiteHistory, tmp
     done = run_command("label", "latest", "--evaluator", "judge", "--import", "out.csv", cwd=tmp_path)
     assert done.stdout == "imported 0 labels; 5 were already stored\n"
     assert history.labels() == before
+
+
+def test_people_count_epochs_from_one(tmp_path: Path) -> None:
+    """`judge next`, a label session and a CSV export say epoch 1 and 2; stored labels and JSON keep 0 and 1."""
+    store = SQLiteHistory(tmp_path / ".proctor" / "history.db")
+    evaluate(lambda text: text, [Sample("s1", "1"), Sample("s3", "3")], [judge, rule], history=store, epochs=2)
+    shown = run_command("judge", "next", "latest", "--evaluator", "judge", cwd=tmp_path).stdout
+    assert "s1 (default, epoch 1)" in shown
+    assert "s1 (default, epoch 2)" in shown
+    assert "epoch 0" not in shown
+    path = tmp_path / "labels.csv"
+    path.write_text("sample_id,epoch,passed,strategy\ns1,1,true,random\ns1,2,false,random\n")
+    arguments = ("label", "latest", "--evaluator", "judge")
+    assert run_command(*arguments, "--import", path, cwd=tmp_path).returncode == 0
+    assert {(each.epoch, each.passed) for each in store.labels()} == {(0, True), (1, False)}
+    run_command(*arguments, "--export", "out.csv", cwd=tmp_path)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
+    assert {row["epoch"] for row in rows} == {"1", "2"}
+    assert "imported 0 labels" in run_command(*arguments, "--import", "out.csv", cwd=tmp_path).stdout
+    path.write_text("sample_id,epoch,passed,strategy\ns1,0,true,random\n")
+    assert "epochs are counted from 1" in run_command(*arguments, "--import", path, cwd=tmp_path).stderr
+    with mock.patch("sys.stdin", io.StringIO("q\n")):
+        asked = run_command(*arguments, "--sample-size", "4", "--annotator", "bob", cwd=tmp_path).stdout
+    assert re.search(r"sample s\d, epoch [12] of 2", asked)
 
 
 def test_a_card_measures_the_judge(history: SQLiteHistory, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
     for strategy, listed in lists.items():
         click.echo(f"{titles[strategy]}: {reasons.get(strategy) or f'next {len(listed)}'}")
         for item in listed:
-            click.echo(f"  {cli.display_name(item.sample_id)} ({item.configuration}, epoch {item.epoch})")
+            click.echo(f"  {cli.display_name(item.sample_id)} ({item.configuration}, epoch {item.epoch + 1})")
         if listed:
             size = len(done) + limit if strategy == "random" else limit
             typed = f"proctor label {metadata.run_id} --evaluator {name} --strategy {strategy}"

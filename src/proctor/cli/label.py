@@ -169,9 +169,9 @@ class TerminalSession:
 
     def _show(self, index: int) -> None:
         drawn = self._session.drawn[index]
-        click.echo(
-            f"\n{index + 1} of {len(self._session.drawn)} · sample {cli.display_name(drawn.output.item.sample_id)}"
-        )
+        item, epochs = drawn.output.item, self._session.run.options.epochs
+        epoch = f", epoch {item.epoch + 1} of {epochs}" if epochs > 1 else ""
+        click.echo(f"\n{index + 1} of {len(self._session.drawn)} · sample {cli.display_name(item.sample_id)}{epoch}")
         for title, value in self._session.list_texts(drawn):
             click.secho(f"{title}:", bold=True)
             click.echo(_render(value))
