@@ -164,7 +164,9 @@ def test_a_threshold_alone_is_a_gate(exam: Project) -> None:
     lose(exam, 20)
     result = exam.proctor("gate", "eval.yaml")
     assert result.code == 1
-    assert result.out.startswith("The gate fails: strict_pass_rate is 0.9, below 0.95 (n = 200).\n")
+    assert result.out.startswith(
+        "The gate fails: strict_pass_rate is 0.9, below 0.95 (n = 200, 95% interval 0.851 to 0.934).\n"
+    )
     assert exam.proctor("gate", "eval.yaml", "--fail-under", "0.9").code == 0
     chosen = exam.proctor("gate", "latest", "--fail-under", "0.9", "--configuration", "default")
     assert chosen.code == 0

@@ -284,10 +284,10 @@ def test_thresholds_are_checked_against_the_run_alone() -> None:
     report = EvalReport([], None, {STRICT: MetricValue(0.75, 40, kind="rate")})
     result = decide([], GateConfig(fail_under={STRICT: 0.7}), report=report)
     assert (result.verdict, result.checks[0].sentence) == (
-        "pass", "strict_pass_rate is 0.75, at least 0.7 (n = 40)",
+        "pass", "strict_pass_rate is 0.75, at least 0.7 (n = 40, 95% interval 0.598 to 0.858)",
     )  # fmt: skip
     result = decide([], GateConfig(fail_under={STRICT: 0.8}), report=report)
-    assert result.answer == "The gate fails: strict_pass_rate is 0.75, below 0.8 (n = 40)."
+    assert result.answer == "The gate fails: strict_pass_rate is 0.75, below 0.8 (n = 40, 95% interval 0.598 to 0.858)."
 
 
 def test_samples_without_a_partner_or_a_number_are_mentioned() -> None:

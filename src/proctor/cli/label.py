@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from proctor.cli import options as cli
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, list_names
 from proctor.records.label import HumanLabel, Strategy
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
     digest = digest_evaluator(metadata, evaluator)
     results = opened.report.results
     if opened.configuration is not None:
+        if opened.configuration not in opened.report.configurations:
+            fix = list_names(opened.configuration, opened.report.configurations)
+            raise ConfigError(f"the run has no configuration {opened.configuration!r}", where=run, fix=fix)
         results = results.for_configuration(opened.configuration)
     annotator = options["annotator"] or user_name()
     if options["destination"]:

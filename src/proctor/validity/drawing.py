@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from proctor.errors import ConfigError, UsageError, suggest_name
+from proctor.errors import ConfigError, UsageError, list_names
 from proctor.records import codec
 from proctor.records.label import LabelledItem, Strategy
 from proctor.records.results import find_cluster, find_outcome
@@ -52,7 +52,7 @@ def find_evaluator(run: RunMetadata, name: str) -> EvaluatorSpec:
     """Return an evaluator of a run by the name of its scores."""
     specs = {spec.name: spec for spec in run.evaluators}
     if name not in specs:
-        raise ConfigError(f"run {run.run_id} has no evaluator {name!r}", fix=suggest_name(name, specs))
+        raise ConfigError(f"run {run.run_id} has no evaluator {name!r}", fix=list_names(name, specs))
     return specs[name]
 
 
