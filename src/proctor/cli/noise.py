@@ -170,7 +170,11 @@ def advise(budget: NoiseBudget) -> Iterator[str]:
     if any(other.interval[1] >= largest.interval[0] for other in others):
         yield f"Cannot tell which noise is largest, the intervals overlap: {_list_shares([largest, *others])}."
     elif others:
-        yield f"{_list_shares([largest])} of the noise."
+        low, high = largest.interval
+        yield (
+            f"{largest.share:.0%} of the noise (95% interval {100 * low:.0f}–{100 * high:.0f}%) comes from "
+            f"{'the ' if largest.source != 'samples' else ''}{largest.source}."
+        )
     step = f"{ACTIONS[budget.best]} ({_describe_size(best)}), {_describe_purchase(best)}"
     if budget.best_agreement is not None and budget.best_agreement < MIN_AGREEMENT:
         yield (
