@@ -281,7 +281,7 @@ def test_every_configuration_must_pass_and_is_named() -> None:
 
 def test_thresholds_are_checked_against_the_run_alone() -> None:
     """A gate may have no baseline at all."""
-    report = EvalReport([], None, {STRICT: MetricValue(0.75, 40, kind="rate")})
+    report = EvalReport([], None, {STRICT: MetricValue(0.75, 40, interval=(0.598, 0.858), kind="rate")})
     result = decide([], GateConfig(fail_under={STRICT: 0.7}), report=report)
     assert (result.verdict, result.checks[0].sentence) == (
         "pass", "strict_pass_rate is 0.75, at least 0.7 (n = 40, 95% interval 0.598 to 0.858)",

@@ -168,9 +168,9 @@ def describe_count(metric: MetricValue | None) -> str:
     """Describe how many values a metric is computed from, its interval, and how many values it could not use."""
     if metric is None:
         return ""
-    interval = (
-        ", no interval" if metric.interval is None else ", 95% interval {:.3g} to {:.3g}".format(*metric.interval)
-    )
+    interval = "" if metric.value is None else ", no interval"
+    if metric.interval is not None:
+        interval = f", 95% interval {metric.interval[0]:.3g} to {metric.interval[1]:.3g}"
     partial = f", {metric.partial:,} leave out a rubric that failed" if metric.partial else ""
     missing = f", {metric.errors:,} missing" if metric.errors else ""
     skipped = f", {metric.skipped:,} skipped" if metric.skipped else ""
