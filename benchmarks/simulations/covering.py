@@ -15,7 +15,12 @@ from proctor.comparison.statistics import BootstrapEvidence, Quantile, Statistic
 from proctor.core.stats.bootstrap import bootstrap_interval
 from proctor.core.stats.differences import paired_t, welch_t
 from proctor.core.stats.effects import clustered_paired_t, clustered_welch_t, measure_effect, measure_paired_effect
-from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
+from proctor.core.stats.intervals import (
+    clustered_mean_interval,
+    clustered_rate_interval,
+    mean_interval,
+    wilson_interval,
+)
 from proctor.records.metric import MetricValue
 
 
@@ -64,6 +69,12 @@ def covered() -> Iterator[Claim]:
     yield Claim("bootstrap of pairs, median, 30 clusters of 4", partial(quantile_covers, n=30, size=4), (0.93, 1.0), 8)
     yield Claim("bootstrap of pairs, ratio of sums, n = 60", partial(ratio_covers, n=60), (0.92, 0.97), 8)
     yield Claim("A/A, quantile 0.95 by bootstrap, n = 200", partial(quantile_alarms, n=200, share=0.95), AT_MOST, 8)
+    for rate in (0.9, 0.95, 0.98):
+        for clusters in (8, 30):
+            for alike in (0.0, 0.3, 0.8):
+                name = f"rate {rate}, {clusters} clusters of 1 to 5, ICC {alike}"
+                trial = partial(edge_rate_covers, rate=rate, clusters=clusters, alike=alike)
+                yield Claim(name, trial, (0.93, 1.0), 4)
     yield Claim("Hedges' g of pairs, n = 40", partial(effect_covers, n=40), COVERED)
     for n in (5, 8, 20):
         yield Claim(f"Hedges' g, n = {n} each", partial(group_effect_covers, n=n), (0.93, 0.98))
@@ -87,6 +98,18 @@ def clustered_rate_covers(chance: Chance, sizes: Sequence[int]) -> float:
     for size in sizes:
         passed += coin(chance, size, chance.uniform(0.3, 0.9))
     return holds(estimate_interval(passed, named(sizes)), 0.6)
+
+
+def edge_rate_covers(chance: Chance, rate: float, clusters: int, alike: float) -> float:
+    """Check a rate near 1 with the product's interval; `alike` is the correlation within clusters."""
+    passed: list[float] = []
+    sizes = [chance.randint(1, 5) for _ in range(clusters)]
+    for size in sizes:
+        total = 1 / alike - 1 if alike else 0.0
+        own = chance.betavariate(rate * total, (1 - rate) * total) if alike else rate
+        passed += coin(chance, size, own)
+    interval = clustered_rate_interval(passed, named(sizes))
+    return holds(interval, rate) if interval is not None else edge_rate_covers(chance, rate, clusters, alike)
 
 
 def epochs_cover(chance: Chance, n: int, of: int, p: float, q: float) -> float:

@@ -40,6 +40,7 @@ def trusted() -> Iterator[Claim]:
     yield Claim("watch: a false alarm within 200 runs, one in 200", partial(raises_alarm, runs=200), (0.58, 0.68), 10)
     for cause in ("judge", "data", "agent"):
         yield Claim(f"watch: blame of the {cause} is right", partial(blames, cause=cause), (0.9, 1.0), 20)
+    yield Claim("watch: wrong blame, every second sample replaced", misblames, (0.0, 0.1), 20)
 
 
 def draw_verdicts(chance: Chance, samples: int, epochs: int, verdicts: int) -> list[list[list[float]]]:
@@ -114,13 +115,30 @@ class Scene(msgspec.Struct, frozen=True):
     dataset: str = "old"
 
 
-CHANGES = {"agent": Scene(loss=0.15), "judge": Scene(harshness=0.2), "data": Scene(dataset="new")}
+# "half" replaces every second sample, so that the change can be hard to tell.
+CHANGES = {
+    "agent": Scene(loss=0.15),
+    "judge": Scene(harshness=0.2),
+    "data": Scene(dataset="new"),
+    "half": Scene(dataset="half"),
+}
 
 
 def blames(chance: Chance, cause: str) -> float:
     """Return 1 if the cause of a planted single change is named after the alarm."""
+    return float(find_planted_cause(chance, cause) == cause)
+
+
+def misblames(chance: Chance) -> float:
+    """Return 1 if another cause than the data is named; "cannot tell" is not wrong."""
+    return float(find_planted_cause(chance, "half") not in ("data", "cannot tell"))
+
+
+def find_planted_cause(chance: Chance, cause: str) -> str:
+    """Plant a single change after healthy runs, wait for the alarm, and return the cause that is named."""
     chances = {"old": [chance.betavariate(4, 1) for _ in range(SAMPLES)]}
     chances["new"] = [chance.betavariate(3, 2) for _ in range(SAMPLES)]
+    chances["half"] = [chances["new"][i] if i % 2 else p for i, p in enumerate(chances["old"])]
     answers, verdicts = _draw_healthy_runs(chance, chances)
     scene = CHANGES[cause]
     for _ in range(40):
@@ -130,15 +148,15 @@ def blames(chance: Chance, cause: str) -> float:
         if alarm.status == "alarm":
             break
     else:
-        return 0.0
+        return "cannot tell"
     if alarm.healthy_run is None:
-        return 0.0
+        return "cannot tell"
     place = int(alarm.healthy_run.removeprefix("run"))
     is_changed = place >= HEALTHY_RUNS
     healthy = make_report(verdicts[place], scene.dataset if is_changed else "old")
     rescored = make_report(_judge(chance, scene, answers[place]), scene.dataset if is_changed else "old")
     latest = make_report(verdicts[-1], scene.dataset)
-    return float(find_cause(alarm, healthy, latest, rescored).cause == cause)
+    return find_cause(alarm, healthy, latest, rescored).cause
 
 
 def _draw_healthy_runs(chance: Chance, chances: dict[str, list[float]]) -> tuple[list[list[bool]], list[list[bool]]]:
@@ -159,10 +177,15 @@ def _judge(chance: Chance, scene: Scene, answers: Sequence[bool]) -> list[bool]:
     return [chance.random() < (0.95 - scene.harshness if is_right else 0.05) for is_right in answers]
 
 
+def name_sample(dataset: str, index: int) -> str:
+    """Return the id of a sample; "half" shares every second one with "old"."""
+    return f"{('old', 'new')[index % 2] if dataset == 'half' else dataset}{index}"
+
+
 def make_report(verdicts: Sequence[bool], dataset: str) -> EvalReport:
     """Make a report of verdicts on the samples of a dataset."""
     results = [
-        EvalResult(Trial(Sample(f"{dataset}{index}", str(index)), ""), {"judge": Score(float(passed), passed)})
+        EvalResult(Trial(Sample(name_sample(dataset, index), str(index)), ""), {"judge": Score(float(passed), passed)})
         for index, passed in enumerate(verdicts)
     ]
     judge = EvaluatorSpec("judge", "llm_judge", {"model": "test:judge"}, "digest")

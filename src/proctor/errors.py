@@ -266,6 +266,19 @@ def suggest_name(name: str, choices: Iterable[str]) -> str:
     return "choose one of: " + ", ".join(names[:MAX_ITEMS]) + more
 
 
+def list_names(name: str, choices: Iterable[str]) -> str:
+    """List the known names, and suggest the most similar one.
+
+    >>> list_names("chek", ["check", "judge"])
+    "did you mean 'check'? Choose one of: check, judge"
+    """
+    names = list(dict.fromkeys(choices))
+    hint = suggest_name(name, names)
+    if not hint.startswith("did you mean"):
+        return hint
+    return f"{hint} Choose one of: {', '.join(names[:MAX_ITEMS])}{', …' if len(names) > MAX_ITEMS else ''}"
+
+
 def _find_similar(name: str, names: list[str]) -> str | None:
     """Return the most similar name; file names must be similar without their extensions."""
     stems: dict[str, list[str]] = {}

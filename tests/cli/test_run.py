@@ -64,7 +64,7 @@ def test_a_python_file_says_the_same(project: Project) -> None:
     )
     result = project.proctor("run", "exam.py", "--json")
     assert result.code == 1
-    assert result.json["below_threshold"] == ["exact_match.mean of loud is 0, below 0.2"]
+    assert result.json["below_threshold"] == ["exact_match.mean of loud is 0, below 0.2 (n = 1, no interval)"]
     assert result.json["metadata"]["options"] == {"concurrency": 3}
     assert result.json["metadata"]["name"] == "exam"
 

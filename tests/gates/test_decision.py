@@ -281,13 +281,13 @@ def test_every_configuration_must_pass_and_is_named() -> None:
 
 def test_thresholds_are_checked_against_the_run_alone() -> None:
     """A gate may have no baseline at all."""
-    report = EvalReport([], None, {STRICT: MetricValue(0.75, 40, kind="rate")})
+    report = EvalReport([], None, {STRICT: MetricValue(0.75, 40, interval=(0.598, 0.858), kind="rate")})
     result = decide([], GateConfig(fail_under={STRICT: 0.7}), report=report)
     assert (result.verdict, result.checks[0].sentence) == (
-        "pass", "strict_pass_rate is 0.75, at least 0.7 (n = 40)",
+        "pass", "strict_pass_rate is 0.75, at least 0.7 (n = 40, 95% interval 0.598 to 0.858)",
     )  # fmt: skip
     result = decide([], GateConfig(fail_under={STRICT: 0.8}), report=report)
-    assert result.answer == "The gate fails: strict_pass_rate is 0.75, below 0.8 (n = 40)."
+    assert result.answer == "The gate fails: strict_pass_rate is 0.75, below 0.8 (n = 40, 95% interval 0.598 to 0.858)."
 
 
 def test_samples_without_a_partner_or_a_number_are_mentioned() -> None:

@@ -53,5 +53,5 @@ def test_a_metric_without_a_value_does_not_reach_its_threshold() -> None:
     """It is not called "unknown, below 0.9": there is nothing that could be below."""
     report = evaluate(fail, [{"id": "1", "input": "a"}], [exact_match], history=False)
     assert find_shortfalls(report, {"exact_match.mean": 0.9}) == [
-        "exact_match.mean has no value, because no result was scored; the threshold is 0.9"
+        "exact_match.mean has no value, because no result was scored; the threshold is 0.9 (n = 0, 1 missing)"
     ]

@@ -11,6 +11,7 @@ from proctor import compare, evaluate, exact_match
 from proctor.comparison.report import EvalReport
 from proctor.metrics.builtin import PassKMetric, list_pass_sizes
 from proctor.records.results import ResultList
+from proctor.reports.comparison import render_comparison
 from proctor.reports.markdown import MarkdownReporter
 from proctor.reports.pages.runs import run_page
 from proctor.reports.summary import find_flaky_samples
@@ -52,6 +53,15 @@ def test_a_sample_with_fewer_than_k_verdicts_has_no_value() -> None:
     assert (undefined.value, undefined.n, undefined.skipped, undefined.interval) == (None, 0, 1, None)
 
 
+def test_pass_k_and_the_pass_rate_have_an_interval_from_five_samples_on() -> None:
+    """Four samples of two epochs are too few clusters for both; five are enough for both."""
+    for count_ in (4, 5):
+        metrics = run({str(n): "11" if n else "10" for n in range(count_)}).metrics
+        names = ("pass_rate", "pass_hat_k.2", "pass_at_k.2")
+        assert {metrics[name].interval is not None for name in names} == {count_ == 5}
+        assert all(("fewer than 5 clusters" in metrics[name].note) == (count_ == 4) for name in names)
+
+
 def test_one_epoch_has_no_pass_k() -> None:
     """There is nothing to repeat; and no sample is flaky."""
     report = run({"a": "1", "b": "0"})
@@ -69,6 +79,21 @@ def test_flaky_samples_are_listed_everywhere() -> None:
     assert "2 of 4 repeated samples passed some epochs but not all\n  c 1/4, b 3/4" in str(report)
     assert "| c | default | 1 of 4 |" in MarkdownReporter().generate(report)
     assert [flaky.sample_id for flaky in run_page(report, report.results.grid())["flaky"]] == ["c", "b"]
+
+
+def test_flips_of_epochs_are_named_by_their_rule() -> None:
+    """2 of 3 epochs pass a sample, 1 of 2 does not; the text says so, and that the numbers of epochs differ."""
+    old = run({"a": "111", "b": "110", "c": "100", "d": "111"}, name="old")
+    new = run({"a": "10", "b": "11", "c": "11", "d": "01"}, name="new")
+    comparison = compare(new, old)
+    assert ([flip.sample_id for flip in comparison.lost], [flip.sample_id for flip in comparison.won]) == (
+        ["a", "d"],
+        ["c"],
+    )
+    text = " ".join(render_comparison(comparison).split())
+    assert "2 samples passed in more than half of the epochs only in old (lost), 1 only in new (won)" in text
+    assert "new has 2 epochs and old has 3" in text
+    assert "a sample passes if more than half of its own epochs pass" in text
 
 
 def test_pass_k_is_compared_by_sample() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
+from proctor.core.stats.intervals import clustered_rate_interval, wilson_interval
 from proctor.metrics import PassRateMetric, StrictPassRateMetric, SuccessRateMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList
@@ -56,23 +56,23 @@ VERDICTS = [1, 1, 1, 0, 0, 1, 1, 0, 0]
 
 def test_epochs_of_one_sample_widen_the_pass_rate() -> None:
     """Verdicts on one sample are not independent: the interval is clustered, and says so."""
-    expected = clustered_mean_interval(VERDICTS, "aabbcddee")
+    expected = clustered_rate_interval(VERDICTS, "aabbcddee")
     assert expected is not None
     for metric in (PassRateMetric(), PassRateMetric("exact")):
         result = metric.compute(repeated(EPOCHS))
         assert result.value == 5 / 9
         assert (result.n, result.errors, result.skipped, result.note) == (9, 1, 0, "clustered")
-        assert result.interval == (max(0.0, expected[0]), min(1.0, expected[1]))
+        assert result.interval == expected
 
 
 def test_epochs_cluster_the_strict_and_the_success_rate_too() -> None:
     """The time-out is a 0 in its own sample's cluster."""
     results = repeated(EPOCHS)
     strict = StrictPassRateMetric().compute(results)
-    expected = clustered_mean_interval([1, 1, 1, 0, 0, 0, 1, 1, 0, 0], "aabbccddee")
+    expected = clustered_rate_interval([1, 1, 1, 0, 0, 0, 1, 1, 0, 0], "aabbccddee")
     assert expected is not None
     assert (strict.value, strict.n, strict.note) == (0.5, 10, "clustered")
-    assert strict.interval == (max(0.0, expected[0]), min(1.0, expected[1]))
+    assert strict.interval == expected
     success = SuccessRateMetric().compute(results)
     assert (success.value, success.n, success.note) == (0.9, 10, "clustered")
 
@@ -97,7 +97,8 @@ def test_samples_of_one_document_are_clustered() -> None:
     results = ResultList([scored(f"{i}", i % 2, cluster=f"document {i // 2}") for i in range(12)])
     result = PassRateMetric().compute(results)
     assert (result.value, result.n, result.note) == (0.5, 12, "clustered")
-    assert result.interval == wilson_interval(3, 6)
+    # The measured design effect is 1 at least, the largest 2: (6 × 1 + 4 × 2) / 10 = 1.4.
+    assert result.interval == pytest.approx(wilson_interval(6 / 1.4, 12 / 1.4))
 
 
 def test_a_run_of_errors_has_a_strict_rate_only() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
+from proctor.core.stats.intervals import clustered_mean_interval, clustered_rate_interval, wilson_interval
 from proctor.errors import EvaluatorError
 from proctor.metrics import AccuracyMetric, MeanScoreMetric, ScoreDistributionMetric
 from proctor.records.metric import MetricValue
@@ -70,10 +70,10 @@ def test_accuracy_over_epochs_is_clustered() -> None:
     """The share above the line is clustered like every other rate."""
     results = repeated({name: [1.0, 0.0 if name in "ab" else 0.6] for name in "abcde"})
     result = AccuracyMetric("exact").compute(results)
-    expected = clustered_mean_interval([1, 0, 1, 0, 1, 1, 1, 1, 1, 1], "aabbccddee")
+    expected = clustered_rate_interval([1, 0, 1, 0, 1, 1, 1, 1, 1, 1], "aabbccddee")
     assert expected is not None
     assert (result.value, result.note) == (0.8, "clustered")
-    assert result.interval == (max(0.0, expected[0]), min(1.0, expected[1]))
+    assert result.interval == expected
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.5, float("nan")])

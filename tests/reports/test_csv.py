@@ -57,10 +57,10 @@ def test_everything_about_each_trial() -> None:
         "judge_tokens,judge_cost,attempts,cached"
     )
     first = (
-        'q1,default,0,failed,0.0,"{""city"":""Paris""}",France,"France, I think",,'
+        'q1,default,1,failed,0.0,"{""city"":""Paris""}",France,"France, I think",,'
         "0.0,false,ok,not 'France',,,skipped,no rubric,geo,-1,,12.5,10,5,15,0.0003,,,1,false"
     )
-    second = 'q2,fast,1,error,,\'=1+1,,,TimeoutError: 30 s,,,,,,,,,,,"[""a"",""b""]",,,,,,,,3,true'
+    second = 'q2,fast,2,error,,\'=1+1,,,TimeoutError: 30 s,,,,,,,,,,,"[""a"",""b""]",,,,,,,,3,true'
     assert text.splitlines() == [names, first, second]
 
 

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, skew_adjusted_interval, wilson_interval
+from proctor.core.stats.intervals import (
+    clustered_mean_interval,
+    clustered_rate_interval,
+    find_cluster_problem,
+    mean_interval,
+    skew_adjusted_interval,
+    wilson_interval,
+)
 
 SCORE = st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
 SCORES = st.lists(SCORE, min_size=2, max_size=40)
@@ -161,3 +168,40 @@ def test_wilson_accepts_effective_counts_despite_rounding() -> None:
     result = wilson_interval(58.06451612903226, 58.064516129032256)
     assert result is not None
     assert result[1] == 1.0
+
+
+@st.composite
+def clustered_flags(draw: st.DrawFn) -> tuple[list[float], list[int]]:
+    """Passes and failures of 5 to 20 clusters of 1 to 5 values, with at least one failure."""
+    sizes = draw(st.lists(st.integers(1, 5), min_size=5, max_size=20))
+    clusters = [cluster for cluster, size in enumerate(sizes) for _ in range(size)]
+    flags = draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=len(clusters), max_size=len(clusters)))
+    flags[draw(st.integers(0, len(flags) - 1))] = 0.0
+    return flags, clusters
+
+
+@given(clustered_flags(), st.data())
+def test_one_more_pass_never_lowers_a_clustered_limit(case: tuple[list[float], list[int]], data: st.DataObject) -> None:
+    """The limits of k + 1 of n are not below those of k of n, whichever failure becomes a pass."""
+    flags, clusters = case
+    better = list(flags)
+    better[data.draw(st.sampled_from([i for i, flag in enumerate(flags) if not flag]))] = 1.0
+    before, after = (clustered_rate_interval(values, clusters) for values in (flags, better))
+    if before is None or after is None:
+        assert find_cluster_problem(clusters)
+        return
+    assert before[0] <= after[0] + 1e-12
+    assert before[1] <= after[1] + 1e-12
+    assert 0 <= before[0] <= sum(flags) / len(flags) <= before[1] <= 1
+
+
+def test_a_clustered_rate_near_one_is_not_too_sure() -> None:
+    """25 pairs: 50 of 50 is Wilson's 25 of 25, from 86.7%; 49 of 50 begins lower, not higher."""
+    clusters = [i // 2 for i in range(50)]
+    full, almost = [1.0] * 50, [0.0] + [1.0] * 49
+    assert clustered_rate_interval(full, clusters) == pytest.approx(wilson_interval(25, 25))
+    interval = clustered_rate_interval(almost, clusters)
+    # One failure leaves a design effect of about (1 × 1 + 4 × 2) / 5 = 1.8: Wilson's interval of 27.8 values.
+    assert interval == pytest.approx(wilson_interval(49 / 1.8, 50 / 1.8), abs=0.004)
+    assert interval is not None
+    assert interval[0] < 0.867

@@ -32,6 +32,15 @@ def test_kappa_of_a_textbook_table() -> None:
     assert table.kappa == pytest.approx(0.4)
 
 
+def test_kappa_is_undefined_if_a_side_gives_one_verdict() -> None:
+    """20 passes of people say nothing about a judge that fails 5 of them: kappa would be 0 for any judge."""
+    assert Confusion(15, 5, 0, 0).kappa is None
+    assert Confusion(15, 5, 0, 0).list_constant_sides() == [(0, True)]
+    assert Confusion(0, 5, 0, 15).list_constant_sides() == [(1, False)]
+    assert Confusion(0, 0, 0, 9).list_constant_sides() == [(0, False), (1, False)]
+    assert kappa_interval(Confusion(15, 5, 0, 0)) is None
+
+
 def test_error_of_kappa_of_independent_halves() -> None:
     """For four equal cells kappa is 0 and its variance is po(1 - po) / (n (1 - pe)²) = 1 / n."""
     assert kappa_error(Confusion(25, 25, 25, 25)) == pytest.approx(0.1)
@@ -70,8 +79,9 @@ def test_counts_give_the_same_ppi_as_values(table: Confusion, passed: int) -> No
 def test_intervals_lie_within_their_range(table: Confusion, passed: int) -> None:
     """Every interval is ordered and within its range, and contains the estimate of the labels' kappa."""
     interval = kappa_interval(table)
-    assert interval is not None
-    assert -1 <= interval[0] <= interval[1] <= 1
+    is_constant = 0 in (table.people_passed, table.n - table.people_passed) or table.correlation is None
+    assert (interval is None) == (table.kappa is None) == is_constant
+    assert interval is None or -1 <= interval[0] <= interval[1] <= 1
     for rate in (corrected_rate(table, passed, 100), stratified_rate(table, passed, 100)):
         assert 0 <= rate.interval[0] <= rate.interval[1] <= 1
         assert 0 <= rate.value <= 1

@@ -9,6 +9,7 @@ from contextlib import chdir
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from benchmarks.simulations.trust import blames, make_report, make_trend
 
@@ -160,6 +161,23 @@ def test_a_noisy_judge_cannot_be_told_from_the_agent() -> None:
     healthy, again = [True] * 8 + [False] * 2, [True] * 6 + [False] * 2 + [True] * 1 + [False]
     blame = find_cause(alarm, make_report(healthy, "old"), make_report(again, "old"), make_report(again, "old"))
     assert (blame.cause, "samples: 3" in blame.fix) == ("cannot tell", True)
+
+
+def test_only_an_interval_that_excludes_zero_names_a_cause() -> None:
+    """Rescored verdicts of n = 10 allow no change of the judge; of n = 200 they show it, with n and interval."""
+    alarm = watch_runs(make_trend([0.8, 0.81, 0.79, 0.8, 0.81, 0.79, 0.5, 0.5, 0.5]), "it", "default")
+    for n, cause in ((10, "cannot tell"), (200, "judge")):
+        healthy, again = [i % 10 < 8 for i in range(n)], [i % 10 < 5 for i in range(n)]
+        reports = [make_report(verdicts, "old") for verdicts in (healthy, again, again)]
+        blame = find_cause(alarm, *reports)
+        assert blame.cause == cause
+        assert f"n = {n}" in blame.evidence[0]
+        assert "change of pass_rate without the judge: +0 points (95% interval" in blame.evidence[1]
+    # The judge is the same, and the chart itself may show no change.
+    doubtful = msgspec.structs.replace(alarm, shift_interval=(-0.7, 0.1))
+    same = make_report(healthy, "old")
+    assert find_cause(alarm, same, make_report(again, "old"), same).cause == "agent"
+    assert find_cause(doubtful, same, make_report(again, "old"), same).cause == "cannot tell"
 
 
 @pytest.mark.parametrize("cause", ["judge", "data", "agent"])

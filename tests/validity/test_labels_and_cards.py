@@ -5,18 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor import Sample, Score, evaluate
 from proctor.errors import InvalidRecord
 from proctor.history.sqlite import SQLiteHistory
-from proctor.records.label import HumanLabel, current_labels
-from proctor.validity.cards import build_card
-from proctor.validity.drawing import draw, list_judged_outputs
+from proctor.records.label import HumanLabel, LabelledItem, current_labels
+from proctor.validity.cards import build_card, weigh_labels
+from proctor.validity.drawing import JudgedOutput, allocate, draw, list_judged_outputs, stratify
 from tests.support import run_command
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -116,6 +119,59 @@ def test_a_draw_is_repeatable_and_extends(history: SQLiteHistory) -> None:
     assert all(each.output.disagreements and each.probability is None for each in disputed)
 
 
+def make_outputs(*groups: tuple[int, bool, float | None]) -> list[JudgedOutput]:
+    """Outputs of groups: how many, the verdict and the score."""
+    outputs = []
+    for group, (count, passed, score) in enumerate(groups):
+        items = (LabelledItem("r", f"{group}-{i}", "default", 0, "judge") for i in range(count))
+        outputs += [JudgedOutput(item, passed, (), str(item.sample_id), 1, "", score) for item in items]
+    return outputs
+
+
+def test_labels_go_where_the_verdict_is_uncertain() -> None:
+    """Of 20 labels, 80 outputs of score 1 and 20 of score .5 get 20 × 17.4 / 27.4 = 13 and 7 (Neyman).
+
+    Sure scores count as 95%: 80 √(.95 × .05) = 17.4 and 20 × √(.5 × .5) = 10. Without scores it is 16 and 4.
+    """
+    assert allocate(20, stratify(make_outputs((80, True, 1.0), (20, True, 0.5)))) == {(True, 4): 13, (True, 2): 7}
+    assert allocate(20, stratify(make_outputs((80, True, None), (20, False, None)))) == {(True, -1): 15, (False, -1): 5}
+    drawn = draw(make_outputs((80, True, 1.0), (20, True, 0.5)), "stratified", 20)
+    assert {(each.output.score, each.probability) for each in drawn} == {(1.0, 13 / 80), (0.5, 7 / 20)}
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.booleans(), st.sampled_from([None, 0.0, 0.5, 1.0])), min_size=1),
+    st.integers(1, 120),
+)
+def test_a_stratified_draw_has_its_size_and_probabilities(
+    groups: list[tuple[int, bool, float | None]], size: int
+) -> None:
+    """As many outputs as asked for, two or more of each stratum if possible, and 1 / probability sums to all."""
+    outputs = make_outputs(*groups)
+    drawn, strata = draw(outputs, "stratified", size), stratify(outputs)
+    assert len(drawn) == min(size, len(outputs)) == len({each.output.item for each in drawn})
+    if size >= 4 * len(strata):
+        assert sum(1 / (each.probability or 1) for each in drawn) == pytest.approx(len(outputs))
+        sizes = {key: sum(each.output in group for each in drawn) for key, group in strata.items()}
+        assert all(count >= min(2, len(strata[key])) for key, count in sizes.items())
+    weighted = weigh_labels(
+        outputs, {each.output.item: True for each in drawn}, {each.output.item: each.probability for each in drawn}
+    )
+    assert sum(item.weight for item in weighted) == pytest.approx(len(drawn))
+
+
+def test_weights_are_inverse_inclusion_probabilities() -> None:
+    """80 sure outputs with 8 labels and 20 unsure ones with 10 weigh 10 to 2, scaled to 18 labels."""
+    outputs = make_outputs((80, True, 1.0), (20, True, 0.5))
+    chosen = {output.item: 0.1 for output in outputs[:8]} | {output.item: 0.5 for output in outputs[80:90]}
+    weighted = weigh_labels(outputs, dict.fromkeys(chosen, True), chosen)
+    assert {round(item.weight, 9) for item in weighted} == {1.8, 0.36}
+    # A file may tell other probabilities within a stratum.
+    other = {item: (0.1 if index < 4 else 0.2) for index, item in enumerate(chosen)}
+    first, last = (weigh_labels(outputs, dict.fromkeys(other, True), other)[index].weight for index in (0, 7))
+    assert first == pytest.approx(2 * last)
+
+
 def test_a_session_is_blind_and_can_be_resumed(history: SQLiteHistory, tmp_path: Path) -> None:
     """Keys label, undo, skip and comment; the verdict is not shown; the next session continues."""
     arguments = ("label", "latest", "--evaluator", "judge", "--sample-size", "4", "--annotator", "ann")
@@ -161,6 +217,30 @@ def test_exported_labels_import_again_without_change(history: SQLiteHistory, tmp
     done = run_command("label", "latest", "--evaluator", "judge", "--import", "out.csv", cwd=tmp_path)
     assert done.stdout == "imported 0 labels; 5 were already stored\n"
     assert history.labels() == before
+
+
+def test_people_count_epochs_from_one(tmp_path: Path) -> None:
+    """`judge next`, a label session and a CSV export say epoch 1 and 2; stored labels and JSON keep 0 and 1."""
+    store = SQLiteHistory(tmp_path / ".proctor" / "history.db")
+    evaluate(lambda text: text, [Sample("s1", "1"), Sample("s3", "3")], [judge, rule], history=store, epochs=2)
+    shown = run_command("judge", "next", "latest", "--evaluator", "judge", cwd=tmp_path).stdout
+    assert "s1 (default, epoch 1)" in shown
+    assert "s1 (default, epoch 2)" in shown
+    assert "epoch 0" not in shown
+    path = tmp_path / "labels.csv"
+    path.write_text("sample_id,epoch,passed,strategy\ns1,1,true,random\ns1,2,false,random\n")
+    arguments = ("label", "latest", "--evaluator", "judge")
+    assert run_command(*arguments, "--import", path, cwd=tmp_path).returncode == 0
+    assert {(each.epoch, each.passed) for each in store.labels()} == {(0, True), (1, False)}
+    run_command(*arguments, "--export", "out.csv", cwd=tmp_path)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
+    assert {row["epoch"] for row in rows} == {"1", "2"}
+    assert "imported 0 labels" in run_command(*arguments, "--import", "out.csv", cwd=tmp_path).stdout
+    path.write_text("sample_id,epoch,passed,strategy\ns1,0,true,random\n")
+    assert "epochs are counted from 1" in run_command(*arguments, "--import", path, cwd=tmp_path).stderr
+    with mock.patch("sys.stdin", io.StringIO("q\n")):
+        asked = run_command(*arguments, "--sample-size", "4", "--annotator", "bob", cwd=tmp_path).stdout
+    assert re.search(r"sample s\d, epoch [12] of 2", asked)
 
 
 def test_a_card_measures_the_judge(history: SQLiteHistory, tmp_path: Path) -> None:
@@ -229,6 +309,40 @@ def test_a_gate_requires_a_card(history: SQLiteHistory, tmp_path: Path) -> None:
     assert run_command(*arguments, cwd=tmp_path).returncode == 0
     assert run_command(*arguments, "0.99", cwd=tmp_path).returncode == 4
     assert "card ok" in run_command("show", "latest", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "people", "reason", "fix"),
+    [
+        ("judge", True, "people passed all 40 labelled outputs", "--strategy stratified --sample-size 80"),
+        ("judge", False, "people failed all 40 labelled outputs", "--strategy stratified --sample-size 80"),
+        ("rule", None, "the judge passed all 40 labelled outputs", "add samples whose outputs deserve the other"),
+        ("rule", True, "people passed all 40 labelled outputs and the judge passed all 40", "add samples"),
+    ],
+)
+def test_verdicts_that_are_all_alike_cannot_tell(
+    history: SQLiteHistory, tmp_path: Path, evaluator: str, people: bool | None, reason: str, fix: str
+) -> None:
+    """Kappa is undefined if people or the judge give one verdict only; the gate is inconclusive and says why."""
+    path = tmp_path / "labels.csv"
+    rows = [f"s{i:03},{is_good(i) if people is None else people}" for i in range(40)]
+    path.write_text("\n".join(["sample_id,passed", *rows]))
+    arguments = ("label", "latest", "--evaluator", evaluator, "--strategy", "random", "--import", path)
+    assert run_command(*arguments, cwd=tmp_path).returncode == 0
+    card = build_card(history, history.find("latest"), evaluator)
+    assert (card.state, card.n) == ("cannot tell", 40)
+    assert card.agreement is not None
+    assert (card.agreement.kappa, card.agreement.kappa_interval) == (None, None)
+    shown = run_command("judge", "card", evaluator, cwd=tmp_path).stdout
+    assert f"kappa          cannot tell: {reason}" in shown
+    assert f"Cannot tell how far this judge agrees with people: {reason}" in shown
+    assert fix in shown
+    if people is not None:
+        name, verb = ("specificity", "fail") if people else ("sensitivity", "pass")
+        assert f"{name}    cannot tell: people {verb} none of the 40 labelled outputs" in shown
+    gate = run_command("gate", "latest", "--fail-under", "pass_rate=0.1", "--require-card", cwd=tmp_path)
+    assert gate.returncode == 4
+    assert f"card cannot tell: {reason}" in " ".join(gate.stdout.split())
 
 
 def test_next_lists_are_for_the_number_and_for_mistakes(history: SQLiteHistory, tmp_path: Path) -> None:

@@ -42,8 +42,13 @@ def test_card_of_gpt4_on_open_questions() -> None:
     assert table.kappa == pytest.approx(0.696, abs=0.001)
     assert kappa_interval(table) == pytest.approx((0.659, 0.732), abs=0.001)
     panel = measure_panel([row[0] for row in rows], {"gpt-4": [r[1] for r in rows], "bem": [r[2] for r in rows]})
-    assert panel.error_correlation == pytest.approx(0.524, abs=0.001)
-    assert panel.effective == pytest.approx(1.312, abs=0.001)
+    assert panel.error_correlation is not None
+    assert panel.error_correlation.value == pytest.approx(0.524, abs=0.001)
+    assert panel.effective is not None
+    assert panel.effective.value == pytest.approx(1.312, abs=0.001)
+    # Fisher's interval of a correlation of .524 with n = 1,486 is about .48 to .56; errors of 0 and 1 vary more.
+    low, high = panel.effective.interval or (0, 0)
+    assert 1.25 < low < 1.312 < high < 1.38
 
 
 def test_fifty_labels_correct_the_rate_of_gpt4() -> None:
@@ -97,6 +102,29 @@ def test_effective_number_of_judges() -> None:
     assert effective_judges(3, 0.0) == 3
     assert effective_judges(3, 1.0) == 1
     assert effective_judges(2, 0.524) == pytest.approx(1.312, abs=0.001)
+
+
+def test_a_panel_weights_labels_as_they_were_drawn() -> None:
+    """10 shared errors with weight 1 and 30 right outputs with weight 3: wrong on 10 of 100, worth 10,000 / 280."""
+    people, wrong = [i % 2 == 0 for i in range(40)], [(i % 2 == 0) != (i < 10) for i in range(40)]
+    panel = measure_panel(people, {"a": wrong, "b": wrong}, [1.0] * 10 + [3.0] * 30)
+    assert panel.effective_n == pytest.approx(10_000 / 280)
+    for judge in panel.judges:
+        assert judge.errors == 10
+        assert judge.error_rate is not None
+        assert judge.error_rate.value == pytest.approx(0.1)
+    assert panel.effective is not None
+    assert panel.effective.value == pytest.approx(1)
+    assert panel.effective.interval == pytest.approx((1, 1))
+
+
+def test_a_panel_of_few_errors_drops_nobody() -> None:
+    """One error that a third judge adds may be chance: no judge is named, and the interval says why."""
+    people = [i % 2 == 0 for i in range(40)]
+    a, b = ([value != (i == place) for i, value in enumerate(people)] for place in (1, 2))
+    late = [value != (i in (1, 2, 3)) for i, value in enumerate(people)]
+    panel = measure_panel(people, {"a": a, "b": b, "late": late})
+    assert (panel.majority_errors, panel.drop, panel.drop_gain) == (2, None, None)
 
 
 def test_a_panel_names_the_judge_to_drop() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli import options as cli
-from proctor.errors import ConfigError, UsageError, suggest_name
+from proctor.errors import ConfigError, UsageError, list_names
 from proctor.records.label import LabelledItem, Strategy
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def next_(run: str, evaluator: str | None, limit: int, history: str | None, as_j
     for strategy, listed in lists.items():
         click.echo(f"{titles[strategy]}: {reasons.get(strategy) or f'next {len(listed)}'}")
         for item in listed:
-            click.echo(f"  {cli.display_name(item.sample_id)} ({item.configuration}, epoch {item.epoch})")
+            click.echo(f"  {cli.display_name(item.sample_id)} ({item.configuration}, epoch {item.epoch + 1})")
         if listed:
             size = len(done) + limit if strategy == "random" else limit
             typed = f"proctor label {metadata.run_id} --evaluator {name} --strategy {strategy}"
@@ -117,7 +117,7 @@ def _open(reference: str, history: str | None) -> tuple[History, RunMetadata, st
     if opened.report.metadata is None:
         raise ConfigError(f"run {reference} has no metadata", fix="choose another run: proctor runs")
     if opened.configuration is not None and opened.configuration not in opened.report.configurations:
-        fix = suggest_name(opened.configuration, opened.report.configurations)
+        fix = list_names(opened.configuration, opened.report.configurations)
         raise ConfigError(f"the run has no configuration {opened.configuration!r}", where=reference, fix=fix)
     return store, opened.report.metadata, opened.configuration
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from proctor.cli import options as cli
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, list_names
 from proctor.records.label import HumanLabel, Strategy
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ def command(run: str, evaluator: str, strategy: Strategy | None, as_json: bool, 
     digest = digest_evaluator(metadata, evaluator)
     results = opened.report.results
     if opened.configuration is not None:
+        if opened.configuration not in opened.report.configurations:
+            fix = list_names(opened.configuration, opened.report.configurations)
+            raise ConfigError(f"the run has no configuration {opened.configuration!r}", where=run, fix=fix)
         results = results.for_configuration(opened.configuration)
     annotator = options["annotator"] or user_name()
     if options["destination"]:
@@ -169,9 +172,9 @@ class TerminalSession:
 
     def _show(self, index: int) -> None:
         drawn = self._session.drawn[index]
-        click.echo(
-            f"\n{index + 1} of {len(self._session.drawn)} · sample {cli.display_name(drawn.output.item.sample_id)}"
-        )
+        item, epochs = drawn.output.item, self._session.run.options.epochs
+        epoch = f", epoch {item.epoch + 1} of {epochs}" if epochs > 1 else ""
+        click.echo(f"\n{index + 1} of {len(self._session.drawn)} · sample {cli.display_name(item.sample_id)}{epoch}")
         for title, value in self._session.list_texts(drawn):
             click.secho(f"{title}:", bold=True)
             click.echo(_render(value))

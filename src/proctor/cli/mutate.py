@@ -10,13 +10,16 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.delete import confirm, require_yes
 from proctor.cli.evaluation import evaluator_option, plugin_option, set_option, set_parameters
-from proctor.errors import ConfigError, suggest_name
+from proctor.errors import ConfigError, list_names, suggest_name
 
 if TYPE_CHECKING:
     from proctor.records.run import RunMetadata
     from proctor.records.score import Score
     from proctor.records.trial import Trial
     from proctor.validity.mutation_test import MutationPlan
+
+# An error of the registry has its own advice, which does not fit a stored run.
+FIX = "Fix:"
 
 
 @click.command("mutate")
@@ -106,8 +109,16 @@ def _build_evaluators(run: RunMetadata, options: dict[str, Any]) -> Sequence[Any
     except ConfigError:
         raise
     except Exception as error:
+        known = {*stored, *(info.name for info in registry.evaluators())}
+        unknown = [name for name in options["evaluator"] if name not in known and ":" not in name]
+        if unknown:
+            raise ConfigError(
+                f"run {run.run_id} has no evaluator {unknown[0]!r}",
+                where="-e",
+                fix=f"{list_names(unknown[0], stored)}; or name a built-in evaluator: proctor evaluators lists them",
+            ) from None
         raise ConfigError(
-            f"the evaluators of run {run.run_id} cannot be built: {error}",
+            f"the evaluators of run {run.run_id} cannot be built: {str(error).partition(FIX)[0].strip()}",
             fix="add --file eval.yaml or --plugin MODULE:OBJECT, or select evaluators with -e NAME",
         ) from error
 

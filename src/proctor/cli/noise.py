@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from proctor.comparison.report import EvalReport
     from proctor.ports import History
     from proctor.records.run import RunMetadata
-    from proctor.validity.noise import Design, NoiseBudget, Step
+    from proctor.validity.noise import Component, Design, NoiseBudget, Step
     from proctor.validity.verdicts import Measure
 
 MAX_RUNS = 1_000
@@ -154,7 +154,9 @@ def describe_design(design: Design) -> str:
 
 
 def advise(budget: NoiseBudget) -> Iterator[str]:
-    """Yield what to run next, in one or two sentences."""
+    """Yield what to run next, in one or two sentences; a tie has no winner."""
+    from proctor.validity.noise import MIN_AGREEMENT
+
     if budget.margin is not None and budget.half_width <= budget.margin:
         yield f"The interval is already within ±{format_points(budget.margin)}: nothing more needs to run."
         return
@@ -164,20 +166,35 @@ def advise(budget: NoiseBudget) -> Iterator[str]:
         return
     steps = {step.more: step for step in budget.steps}
     best = steps[budget.best]
-    largest = max(budget.components, key=lambda part: part.share)
-    low, high = largest.interval
-    if len(budget.components) > 1:
+    largest, *others = sorted(budget.components, key=lambda part: -part.share)
+    if any(other.interval[1] >= largest.interval[0] for other in others):
+        yield f"Cannot tell which noise is largest, the intervals overlap: {_list_shares([largest, *others])}."
+    elif others:
+        low, high = largest.interval
         yield (
             f"{largest.share:.0%} of the noise (95% interval {100 * low:.0f}–{100 * high:.0f}%) comes from "
             f"{'the ' if largest.source != 'samples' else ''}{largest.source}."
         )
-    unsettled = budget.best_agreement is not None and budget.best_agreement < 0.8
-    share = f" (in {budget.best_agreement or 0:.0%} of the resamples; not settled)" if unsettled else ""
-    yield f"The cheapest step: {ACTIONS[budget.best]} ({_describe_size(best)}), {_describe_purchase(best)}{share}."
+    step = f"{ACTIONS[budget.best]} ({_describe_size(best)}), {_describe_purchase(best)}"
+    if budget.best_agreement is not None and budget.best_agreement < MIN_AGREEMENT:
+        yield (
+            f"Cannot tell which step is cheapest; in {budget.best_agreement:.0%} of the resamples, and with these "
+            f"numbers, it is: {step}."
+        )
+    else:
+        yield f"The cheapest step: {step}."
     for step in budget.steps:
         is_useful = step is not best and step.reaches is not False and step.half_width < 0.999 * budget.half_width
         if is_useful and (ratio := _compare_costs(step, best)):
             yield f"Instead {step.more} {_describe_size(step)}: ±{format_points(step.half_width)} for {ratio}."
+
+
+def _list_shares(parts: Sequence[Component]) -> str:
+    return ", ".join(
+        f"{'the ' if part.source != 'samples' else ''}{part.source} {part.share:.0%} "
+        f"(95% interval {100 * part.interval[0]:.0f}–{100 * part.interval[1]:.0f}%)"
+        for part in parts
+    )
 
 
 def _describe_purchase(step: Step) -> str:

@@ -17,7 +17,6 @@ from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
     from proctor.ports import History
-    from proctor.records.metric import Trend
     from proctor.validity.alarms import Alarm, Blame
 
 EXIT_CODES = {"healthy": 0, "alarm": cli.FAILED, "cannot tell": cli.INCONCLUSIVE}
@@ -73,11 +72,11 @@ def command(name: str, file: Path | None, as_json: bool, history: str | None, **
 def chart_runs(
     store: History, query: dict[str, Any], metric: str, configuration: str | None, every: float = 200.0
 ) -> Alarm:
-    """Chart a metric of the runs of one name; rescored runs are left out."""
+    """Chart a metric of the runs of one name."""
     from proctor.history import trends
     from proctor.validity.alarms import watch_runs
 
-    series = _drop_rescored(store, trends.trend(store, metric, **query))
+    series = trends.trend(store, metric, **query)
     configurations = list(dict.fromkeys(point.configuration for point in series.points))
     if configuration is None and len(configurations) > 1:
         raise ConfigError(
@@ -92,13 +91,6 @@ def chart_runs(
         fix = suggest_name(configuration, configurations)
         raise ConfigError(f"the runs have no configuration {configuration!r}", where="--configuration", fix=fix)
     return watch_runs(series, query["name"], configuration or configurations[0], every)
-
-
-def _drop_rescored(store: History, series: Trend) -> Trend:
-    import msgspec
-
-    points = [point for point in series.points if store.find(point.run_id).rescored_from is None]
-    return msgspec.structs.replace(series, points=tuple(points))
 
 
 def _find_cause(store: History, alarm: Alarm, file: Path | None, options: dict[str, Any]) -> Blame:

@@ -303,6 +303,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
         flips_of=flips_of,
+        epochs=max((side.run.options.epochs for side in (a, b) if side.run), default=1),
         biased=biased,
     )
     return msgspec.structs.replace(comparison, answer=describe_comparison(comparison))
@@ -438,7 +439,7 @@ def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMe
     if run_a.options.epochs != run_b.options.epochs:
         yield (
             f"{a.name} has {run_a.options.epochs} epochs and {b.name} has {run_b.options.epochs}: "
-            "the epochs of each sample are averaged"
+            "the epochs of each sample are averaged, and a sample passes if more than half of its own epochs pass"
         )
 
 

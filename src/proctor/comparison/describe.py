@@ -165,13 +165,16 @@ def describe_metric(
 
 
 def describe_count(metric: MetricValue | None) -> str:
-    """Describe how many values a metric is computed from, and how many it could not use."""
+    """Describe how many values a metric is computed from, its interval, and how many values it could not use."""
     if metric is None:
         return ""
+    interval = "" if metric.value is None else ", no interval"
+    if metric.interval is not None:
+        interval = f", 95% interval {metric.interval[0]:.3g} to {metric.interval[1]:.3g}"
     partial = f", {metric.partial:,} leave out a rubric that failed" if metric.partial else ""
     missing = f", {metric.errors:,} missing" if metric.errors else ""
     skipped = f", {metric.skipped:,} skipped" if metric.skipped else ""
-    return f" (n = {metric.n:,}{partial}{missing}{skipped})"
+    return f" (n = {metric.n:,}{partial}{missing}{skipped}{interval})"
 
 
 def describe_flips(lost: int, limit: int) -> str:

@@ -191,7 +191,7 @@ class Evidence:
 def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> intervals.Interval | None:
     """Return the 95% confidence interval of a mean; None if it cannot be estimated.
 
-    Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.
+    Binary numbers get the interval of a rate, other numbers that of a mean, for clusters if there are any.
     Numbers that are all equal have no interval unless they are binary.
     """
     if len(values) < 2:
@@ -199,11 +199,11 @@ def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = 
     if clusters is not None:
         if intervals.find_cluster_problem(clusters):
             return None
-        if _has_spread(values):
-            return intervals.clustered_mean_interval(values, clusters)
+        if differences.is_binary(values):
+            return intervals.clustered_rate_interval(values, clusters)
+        return intervals.clustered_mean_interval(values, clusters) if _has_spread(values) else None
     if differences.is_binary(values):
-        n = len(values) if clusters is None else intervals.effective_clusters(clusters)
-        return intervals.wilson_interval(n * sum(values) / len(values), n)
+        return intervals.wilson_interval(sum(values), len(values))
     return intervals.mean_interval(values) if _has_spread(values) else None
 
 

@@ -33,8 +33,10 @@ def trend(
     """Return a metric, or the mean of a field or evaluator, for each run, oldest first.
 
     Only the stored metrics are read, not the results; a run that was killed before its metrics were stored is missing.
+    A rescored run is left out, because its outputs are those of another run.
     """
-    runs = history.runs(limit=NO_LIMIT, name=name, since=since, until=until, tags=tags)
+    every = history.runs(limit=NO_LIMIT, name=name, since=since, until=until, tags=tags)
+    runs = [run for run in every if run.rescored_from is None]
     stored = history.stored_metrics([run.run_id for run in runs])
     tables = [table for run in reversed(runs) for table in _configuration_metrics(run, stored)]
     matches = [

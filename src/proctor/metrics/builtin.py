@@ -20,7 +20,7 @@ from proctor.metrics.estimates import (
     estimate_unbounded_mean,
 )
 from proctor.records.metric import MetricValue
-from proctor.records.results import NAN, Column, Figures, Results, list_shared_clusters, tally_passes, to_array
+from proctor.records.results import NAN, Column, Figures, Results, tally_passes, to_array
 from proctor.records.rubric import TOTAL_SCORE, Columns, compute_total, has_failed, is_partial
 from proctor.records.trial import OUTCOMES
 
@@ -119,9 +119,10 @@ class PassKMetric:
         for k in self._sizes:
             values = {sample: self._measure(*tally, k) for sample, tally in tallies.items()}
             known = {sample: value for sample, value in values.items() if value is not None}
-            shared = list_shared_clusters(clusters[sample] for sample in known)
-            column = Column(array("d", known.values()), skipped=len(values) - len(known), clusters=shared)
-            metrics[str(k)] = _estimate_pass_k(column)
+            # The interval follows the rule of the pass rate, whose clusters are the samples.
+            names = [clusters[sample] for sample in known]
+            column = Column(array("d", known.values()), skipped=len(values) - len(known), clusters=names)
+            metrics[str(k)] = estimate_clustered_rate(column)
         return metrics
 
     def trial_numbers(self, results: Results) -> dict[str, TrialNumbers]:
@@ -131,13 +132,6 @@ class PassKMetric:
             values = {sample: self._measure(*tally, k) for sample, tally in tallies.items()}
             numbers[f"{self.name}.{k}"] = TrialNumbers(to_array(values[sample] for sample in ids), "mean")
         return numbers
-
-
-def _estimate_pass_k(column: Column) -> MetricValue:
-    """Return the mean over samples as a rate, with Wilson's interval if every sample has 0 or 1."""
-    if column.clusters is None and set(column.values) <= {0.0, 1.0}:
-        return estimate_rate(int(sum(column.values)), len(column.values), skipped=column.skipped)
-    return msgspec.structs.replace(estimate_mean(column), kind="rate")
 
 
 PERCENTILES = (25, 50, 75, 95)

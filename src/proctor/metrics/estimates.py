@@ -1,7 +1,7 @@
 """Estimate metric values with their intervals.
 
 Rates get Wilson's interval and means Student's t. Clustered values (epochs of one sample, samples of
-one document) get the clustered interval, and a note.
+one document) get the clustered interval of a rate or a mean, and a note.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proctor.core.stats.intervals import (
     TOO_FEW_CLUSTERS,
     Interval,
     clustered_mean_interval,
-    effective_clusters,
+    clustered_rate_interval,
     find_cluster_problem,
     mean_interval,
     wilson_interval,
@@ -42,19 +42,10 @@ def estimate_rate(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> 
 
 
 def estimate_clustered_rate(flags: Column) -> MetricValue:
-    """Return the rate of clustered results, from a column of 1 and 0.
-
-    If the clusters do not differ, each cluster counts as one result in Wilson's interval.
-    """
-    interval, note = _estimate_clustered_interval(flags)
-    share = mean(flags.values)
-    if interval is not None and share is not None and interval[0] == interval[1]:
-        clusters = effective_clusters(flags.clusters or ())
-        interval = wilson_interval(min(1.0, share) * clusters, clusters)
-    if interval is not None:
-        interval = max(0.0, interval[0]), min(1.0, interval[1])
+    """Return the rate of clustered results, from a column of numbers from 0 to 1."""
+    interval, note = _estimate_clustered_interval(flags, is_rate=True)
     n = len(flags.values)
-    return MetricValue(share, n, flags.errors, flags.skipped, interval, kind="rate", note=note)
+    return MetricValue(mean(flags.values), n, flags.errors, flags.skipped, interval, kind="rate", note=note)
 
 
 def estimate_mean(column: Column, unit: str = "") -> MetricValue:
@@ -77,27 +68,28 @@ def estimate_unbounded_mean(column: Column) -> MetricValue:
 def _estimate_mean_interval(column: Column, *, is_score: bool) -> tuple[Interval | None, str]:
     """Return the interval of a mean, and a note.
 
-    Scores that are all 0 or all 1 are binary and get Wilson's interval; other equal values have no spread and get no
+    Scores of 0 and 1 are rates and get the interval of rates; equal values of another size have no spread and get no
     interval.
     """
     values, clusters = column.values, column.clusters
-    if len(values) > 1 and _are_equal(values):
-        n = len(values) if clusters is None else effective_clusters(clusters)
-        if is_score and values[0] in (0.0, 1.0):
-            return wilson_interval(n * values[0], n), CLUSTERED if clusters is not None else ""
+    is_rate = is_score and len(values) > 1 and values.count(0.0) + values.count(1.0) == len(values)
+    if is_rate and clusters is None:
+        return wilson_interval(values.count(1.0), len(values)), ""
+    if not is_rate and len(values) > 1 and _are_equal(values):
         return None, ALL_EQUAL
     if clusters is None or not values:
         return mean_interval(values), ""
-    return _estimate_clustered_interval(column)
+    return _estimate_clustered_interval(column, is_rate=is_rate)
 
 
 def _are_equal(values: array[float]) -> bool:
     return values[0] == values[1] == values[-1] and values.count(values[0]) == len(values)
 
 
-def _estimate_clustered_interval(column: Column) -> tuple[Interval | None, str]:
+def _estimate_clustered_interval(column: Column, *, is_rate: bool) -> tuple[Interval | None, str]:
     clusters = column.clusters or ()
-    interval = clustered_mean_interval(column.values, clusters)
+    estimate = clustered_rate_interval if is_rate else clustered_mean_interval
+    interval = estimate(column.values, clusters)
     if interval is not None:
         return interval, CLUSTERED
     problem = find_cluster_problem(clusters)

@@ -198,7 +198,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     `answer` is the result in one sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
     evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side only,
-    worst first; `flips_of` is the evaluator that they pass or not, empty for all evaluators together. `only_a` and
+    worst first; `flips_of` is the evaluator that they pass or not, empty for all evaluators together. With `epochs`,
+    more than half of a sample's epochs must pass. `only_a` and
     `only_b` are the ids of samples that the other side lacks, `missing_a` and `missing_b` the metrics that a side
     lacks; `notes` describe other differences. `samples` counts the common samples, `tests` the tests that p-values are
     corrected for. `a_run` and `b_run` are run ids. `evaluator_differences` describes evaluators that differ, and
@@ -230,6 +231,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     other_content: tuple[str, ...] = ()
     unpaired: bool = False
     flips_of: str = ""
+    epochs: int = 1
     slices: ComparedSlices | None = None
     biased: str = ""
 

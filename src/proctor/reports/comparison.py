@@ -303,6 +303,7 @@ def _flip_lines(comparison: Comparison, limit: int, width: int) -> Iterator[Rend
 def _count_flips(comparison: Comparison, shown_count: int) -> str:
     limit = f"; the {'worst' if comparison.lost else 'first'} {shown_count:,}"
     evaluator = f" {comparison.flips_of}" if comparison.flips_of else ""
+    evaluator += " in more than half of the epochs" if comparison.epochs > 1 else ""
     return (
         f"{format_count(len(comparison.lost), 'sample')} passed{evaluator} only in {comparison.b} (lost), "
         f"{len(comparison.won):,} only in {comparison.a} (won); "

@@ -48,6 +48,8 @@ def _chunks(report: EvalReport) -> Iterator[str]:
     writer = csv.writer(buffer, lineterminator=TERMINATOR)
     writer.writerow(map(format_cell, columns))
     for number, row in enumerate(report.iter_rows(), start=1):
+        # People count epochs from 1.
+        row = {**row, "epoch": row["epoch"] + 1}
         writer.writerow([format_cell(row.get(name)) for name in columns])
         if number % ROWS_PER_CHUNK == 0:
             yield buffer.getvalue()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from proctor.comparison.compare import compare
 from proctor.comparison.report import EvalReport
 from proctor.core.stats.control_chart import ChartPoint, average_run_length, chart, find_limit
-from proctor.core.stats.distributions import student_t_quantile
+from proctor.core.stats.distributions import normal_quantile, student_t_quantile
 from proctor.records.comparison import MetricDelta
+from proctor.records.formatting import format_count
 from proctor.records.metric import Trend, TrendPoint
 from proctor.records.run import RunMetadata
 
@@ -155,57 +156,99 @@ def can_judge_move(healthy: RunMetadata, latest: RunMetadata) -> bool:
     return specs[0] != specs[1] or any(spec.judges_inside for spec in latest.evaluators)
 
 
+class _Part(NamedTuple):
+    """A part of a change with its 95% interval."""
+
+    value: float
+    interval: Interval
+
+    @property
+    def is_known(self) -> bool:
+        """True if the interval excludes 0."""
+        return self.interval[0] > 0 or self.interval[1] < 0
+
+    def subtract(self, other: _Part) -> _Part:
+        """Return the rest of the change; its interval joins both (MOVER, Zou and Donner 2008)."""
+        value, (low, high), (other_low, other_high) = self.value - other.value, self.interval, other.interval
+        below = math.hypot(self.value - low, other_high - other.value)
+        above = math.hypot(high - self.value, other.value - other_low)
+        return _Part(value, (value - below, value + above))
+
+    def widen(self, factor: float) -> _Part:
+        """Return the part with an interval of `factor` times the width."""
+        low, high = (self.value + factor * (end - self.value) for end in self.interval)
+        return _Part(self.value, (low, high))
+
+    def is_larger_than(self, other: _Part) -> bool:
+        return abs(self.value) >= abs(other.value)
+
+
+RULES = "the evaluators are the same rules: the same output gets the same verdict"
+# The alarm chose the latest run because it is extreme, so its change must be known with 99%, not 95%.
+SELECTION = normal_quantile(0.995) / normal_quantile(0.975)
+MORE_RUNS = "run it again and repeat the command: every run narrows the interval of the change"
+
+
 def find_cause(alarm: Alarm, healthy: EvalReport, latest: EvalReport, rescored: EvalReport | None) -> Blame:
     """Find what changed: `rescored` are the outputs of the healthy run with today's evaluators, None if unavailable.
 
-    The judge changed if its verdicts on the same outputs moved by about the change of the chart. Else the data changed
-    if the datasets differ and the samples in common did not move. Else the agent changed.
+    The change of the chart has a part of the judge, which is the change of its verdicts on the same outputs, and the
+    rest. The larger part is the cause if its interval excludes 0; otherwise the cause is "cannot tell". If the rest is
+    larger and the datasets differ, it is split in the same way: the change on the samples in common is the agent's.
     """
-    old, new = healthy.metadata, latest.metadata
-    shift = alarm.shift
+    old, new, shift = healthy.metadata, latest.metadata, alarm.shift
     assert old is not None
     assert new is not None
     assert shift is not None
-    judged = _check_judge(alarm, healthy, rescored, shift)
-    if judged is None and can_judge_move(old, new):
+    change = _Part(shift, alarm.shift_interval or (-math.inf, math.inf))
+    judge, evidence = _Part(0.0, (0.0, 0.0)), [RULES]
+    if rescored is not None:
+        delta = _compare(rescored, healthy, alarm)
+        judge, text = _make_part(delta), _describe_delta(delta, alarm.kind)
+        evidence = [f"today's evaluators on the stored outputs of {alarm.healthy_run}: {text}"]
+    elif can_judge_move(old, new):
         return Blame(
             cause="cannot tell",
             evidence=("the evaluators ask a model or have changed, and the stored outputs were not judged again",),
             fix=f"add the evaluators: proctor watch {alarm.name} --file eval.yaml",
         )
-    cause, evidence = judged or ("", "the evaluators are the same rules: the same output gets the same verdict")
-    if cause:
-        fix = "ask the judge more often: `samples: 3`" if cause == "cannot tell" else ""
-        return Blame(cause="judge" if cause == "judge" else "cannot tell", evidence=(evidence,), fix=fix)
-    delta = _compare(latest, healthy, alarm)
-    moved = _describe_delta(delta, alarm.kind)
-    if old.dataset.fingerprint != new.dataset.fingerprint:
-        data = f"the dataset changed: {_describe_samples(delta)}"
-        if not delta.paired or not _explains(delta, shift):
-            shared = f"on the samples in common {alarm.metric} changed by {moved}" if delta.paired else ""
-            return Blame(cause="data", evidence=tuple(filter(None, (evidence, data, shared))))
-        return Blame(cause="agent", evidence=(evidence, f"{data}, but the samples in common changed too: {moved}"))
-    same = f"the dataset is the same; on the same samples {alarm.metric} changed by {moved}"
-    return Blame(cause="agent", evidence=(evidence, same, *_describe_target(old, new)))
+    rest = change.subtract(judge)
+    evidence.append(f"change of {alarm.metric} without the judge: {_describe_part(rest, alarm)}")
+    if judge.is_larger_than(rest):
+        fix = "" if judge.is_known else "ask the judge more often: `samples: 3`"
+        return Blame(cause="judge" if judge.is_known else "cannot tell", evidence=tuple(evidence), fix=fix)
+    if not rest.is_known:
+        return Blame(cause="cannot tell", evidence=tuple(evidence), fix=MORE_RUNS)
+    return _split_rest(alarm, rest, evidence, _compare(latest, rescored or healthy, alarm), (old, new))
 
 
-def _check_judge(
-    alarm: Alarm, healthy: EvalReport, rescored: EvalReport | None, shift: float
-) -> tuple[str, str] | None:
-    """Return "judge" if it moved by about the shift, "cannot tell" if it may have, else "", with the evidence."""
-    if rescored is None:
-        return None
-    delta = _compare(rescored, healthy, alarm)
-    text = f"today's evaluators on the stored outputs of {alarm.healthy_run}: {_describe_delta(delta, alarm.kind)}"
-    low, high = delta.interval or (-math.inf, math.inf)
-    if low <= 0 <= high and low <= shift <= high and delta.absolute != 0:
-        return "cannot tell", text
-    return ("judge" if _explains(delta, shift) else ""), text
+def _split_rest(
+    alarm: Alarm, rest: _Part, evidence: list[str], delta: MetricDelta, runs: tuple[RunMetadata, RunMetadata]
+) -> Blame:
+    """Name the agent or the data for the part of a change that the judge does not explain."""
+    old, new = runs
+    moved, target = _describe_delta(delta, alarm.kind), _describe_target(old, new)
+    if old.dataset.fingerprint == new.dataset.fingerprint:
+        same = f"the dataset is the same; on the same samples {alarm.metric} changed by {moved}"
+        return Blame(cause="agent", evidence=(*evidence, same, *target))
+    evidence.append(f"the dataset changed: {_describe_samples(delta)}")
+    if not delta.paired:
+        has_new_code = old.target.identity != new.target.identity and bool(old.target.identity)
+        evidence += [*target, "without a sample in common, a change of the agent at the same time cannot be excluded"]
+        fix = "run today's target on the old dataset" if has_new_code else ""
+        return Blame(cause="cannot tell" if has_new_code else "data", evidence=tuple(evidence), fix=fix)
+    agent = _make_part(delta).widen(SELECTION)
+    data = rest.subtract(agent)
+    evidence.append(f"on the samples in common {alarm.metric} changed by {moved}")
+    evidence.append(f"the rest, by other samples: {_describe_part(data, alarm)}")
+    larger = agent if agent.is_larger_than(data) else data
+    if not larger.is_known:
+        return Blame(cause="cannot tell", evidence=tuple(evidence), fix="run today's target on the old dataset")
+    return Blame(cause="agent" if larger is agent else "data", evidence=tuple(evidence))
 
 
-def _explains(delta: MetricDelta, shift: float) -> bool:
-    """True if a difference is nearer to the shift than to 0."""
-    return delta.absolute is not None and abs(delta.absolute - shift) < abs(delta.absolute)
+def _make_part(delta: MetricDelta) -> _Part:
+    return _Part(delta.absolute or 0.0, delta.interval or (-math.inf, math.inf))
 
 
 def _compare(a: EvalReport, b: EvalReport, alarm: Alarm) -> MetricDelta:
@@ -218,13 +261,21 @@ def _describe_delta(delta: MetricDelta, kind: str) -> str:
     """Describe a difference with its interval and n, such as "-12.0 points (95% interval -20.1 to -3.9, n = 100)"."""
     if delta.absolute is None:
         return f"unknown (n = {delta.n:,})"
-    scale, unit = (1.0, "") if kind == "number" else (100.0, " points")
-    interval = "no interval"
-    if delta.interval is not None:
-        low, high = (scale * end for end in delta.interval)
-        interval = f"95% interval {low:+.3g} to {high:+.3g}"
     samples = f"n = {delta.n:,}{'' if delta.paired else ', different samples'}"
-    return f"{scale * delta.absolute:+.3g}{unit} ({interval}, {samples})"
+    return _describe_change(delta.absolute, delta.interval, kind, samples)
+
+
+def _describe_part(part: _Part, alarm: Alarm) -> str:
+    return _describe_change(part.value, part.interval, alarm.kind, f"n = {format_count(len(alarm.runs), 'run')}")
+
+
+def _describe_change(value: float, interval: Interval | None, kind: str, count: str) -> str:
+    scale, unit = (1.0, "") if kind == "number" else (100.0, " points")
+    text = "no interval"
+    if interval is not None and math.isfinite(interval[0]):
+        low, high = (scale * end for end in interval)
+        text = f"95% interval {low:+.3g} to {high:+.3g}"
+    return f"{round(scale * value, 9) + 0.0:+.3g}{unit} ({text}, {count})"
 
 
 def _describe_samples(delta: MetricDelta) -> str:

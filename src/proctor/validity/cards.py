@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,9 +19,9 @@ from proctor.records.label import HumanLabel, LabelledItem
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult
-from proctor.validity.drawing import JudgedOutput, digest_evaluator, list_judged_outputs
+from proctor.validity.drawing import JudgedOutput, Stratum, digest_evaluator, list_judged_outputs, stratify
 
-CardState = Literal["none", "stale", "weak", "ok"]
+CardState = Literal["none", "stale", "weak", "cannot tell", "ok"]
 # With fewer labels the intervals have not been checked by simulation.
 MIN_LABELS = 30
 MIN_KAPPA = 0.6
@@ -44,13 +44,14 @@ class Proportion(msgspec.Struct, frozen=True):
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """How far two raters agree on n items: the share with equal verdicts, and kappa."""
+    """How far two raters agree on n items: the share with equal verdicts, and kappa; `undefined` says why not."""
 
     n: int
     share: Proportion | None
     kappa: float | None
     kappa_interval: Interval | None
     name: str = ""
+    undefined: str = ""
 
 
 class CardRate(msgspec.Struct, frozen=True):
@@ -73,9 +74,10 @@ class CardRate(msgspec.Struct, frozen=True):
 class JudgeCard(msgspec.Struct, frozen=True):
     """What is known about a judge from labels of its exact version (`digest`).
 
-    `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why) or "ok". `n`
-    counts the labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by
-    strategy. `disputed` outputs have as many labels for as against.
+    `state` is "none" (no labels), "stale" (labels of another version only), "weak" (`reason` says why), "cannot tell"
+    (people or the judge give one verdict to every labelled output, so kappa is undefined) or "ok". `n` counts the
+    labels of outputs that were drawn with a known probability, in `runs` runs; `labels` counts all by strategy.
+    `disputed` outputs have as many labels for as against.
     """
 
     evaluator: str
@@ -147,7 +149,7 @@ def build_card(
         skipped=sum(label.skipped for label in labels),
         disputed=evidence.disputed,
         annotators=_compare_annotators(labels),
-        rate=_correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
+        rate=correct_rate(own, own_items, any(item.output.item in evidence.stratified for item in own_items)),
         stability=_measure_stability(history, run, evaluator, digest, own),
         cost_per_verdict=_mean_cost(results, evaluator),
         position_bias=_measure_position_bias(results, evaluator),
@@ -155,7 +157,8 @@ def build_card(
         **_slice_agreement(history, items, by),
     )
     other_versions = sum(label.evaluator_digest != digest for label in every)
-    return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa)
+    verdicts = {output.passed for output in own}
+    return _judge_state(card, other_versions, MIN_KAPPA if min_kappa is None else min_kappa, verdicts)
 
 
 class _Evidence(NamedTuple):
@@ -165,7 +168,7 @@ class _Evidence(NamedTuple):
     own: list[JudgedOutput]
     items: list[LabelledOutput]
     gold: dict[LabelledItem, bool]
-    stratified: set[LabelledItem]
+    stratified: dict[LabelledItem, float | None]
     disputed: int
 
 
@@ -179,7 +182,7 @@ def _collect_evidence(history: History, run: RunMetadata, evaluator: str, labels
     gold, disputed = decide_labels(current)
     drawn = {label.item for label in current if label.strategy in KNOWN_DRAWS and not label.skipped}
     gold = {item: passed for item, passed in gold.items() if item in drawn}
-    stratified = {label.item for label in current if label.strategy == "stratified"}
+    stratified = {label.item: label.probability for label in current if label.strategy == "stratified"}
     items = [item for judged in outputs.values() for item in weigh_labels(judged, gold, stratified)]
     return _Evidence(current, outputs[run.run_id], items, gold, stratified, disputed)
 
@@ -203,21 +206,46 @@ def decide_labels(labels: Iterable[HumanLabel]) -> tuple[dict[LabelledItem, bool
 
 
 def weigh_labels(
-    outputs: Sequence[JudgedOutput], gold: Mapping[LabelledItem, bool], stratified: Iterable[LabelledItem] = ()
+    outputs: Sequence[JudgedOutput],
+    gold: Mapping[LabelledItem, bool],
+    stratified: Mapping[LabelledItem, float | None] | None = None,
 ) -> list[LabelledOutput]:
-    """Return the labelled outputs of a run, with weights if some were drawn by verdict.
+    """Return the labelled outputs of a run, with weights if some were drawn by stratum; their sum is their number.
 
-    Verdicts then count as often as they occur in the run, because the draw is at random
-    within each verdict, whatever part of it was labelled.
+    `stratified` has the inclusion probability of those. Each counts with its inverse, and the labels of a stratum count
+    as its outputs do in the run. A label drawn at random is a random one of its stratum too. A verdict with a stratum
+    that has no label is one stratum.
     """
     labelled = [output for output in outputs if output.item in gold]
-    weights = {True: 1.0, False: 1.0}
-    if {output.item for output in labelled}.intersection(stratified):
-        for verdict in weights:
-            drawn = sum(output.passed is verdict for output in labelled)
-            share = sum(output.passed is verdict for output in outputs) / len(outputs)
-            weights[verdict] = share * len(labelled) / drawn if drawn else 0.0
-    return [LabelledOutput(output, gold[output.item], weights[output.passed]) for output in labelled]
+    drawn = {output.item: (stratified or {})[output.item] for output in labelled if output.item in (stratified or {})}
+    if not drawn:
+        return [LabelledOutput(output, gold[output.item], 1.0) for output in labelled]
+    sizes, samples = (stratify(group) for group in (outputs, labelled))
+    split = {passed: all(key in samples for key in sizes if key[0] is passed) for passed in (True, False)}
+    factor = len(labelled) / sum(len(group) for key, group in sizes.items() if (key[0] in {k[0] for k in samples}))
+    weighted = []
+    for passed, is_split in split.items():
+        for size, group in _pair_strata(sizes, samples, passed, is_split=is_split):
+            known = [1 / p for output in group if (p := drawn.get(output.item))]
+            typical = math.fsum(known) / len(known) if known else 1.0
+            bases = [1 / (drawn.get(output.item) or 1 / typical) for output in group]
+            scale = factor * size / math.fsum(bases)
+            weighted += [LabelledOutput(o, gold[o.item], scale * base) for o, base in zip(group, bases, strict=True)]
+    return weighted
+
+
+def _pair_strata(
+    sizes: Mapping[Stratum, Sequence[JudgedOutput]],
+    samples: Mapping[Stratum, Sequence[JudgedOutput]],
+    passed: bool,
+    *,
+    is_split: bool,
+) -> list[tuple[int, Sequence[JudgedOutput]]]:
+    """Return the size and the labelled outputs of each stratum of a verdict, or of the verdict as one stratum."""
+    pairs = [(len(outputs), samples.get(key, [])) for key, outputs in sizes.items() if key[0] is passed]
+    if not is_split:
+        pairs = [(sum(size for size, _ in pairs), [output for _, group in pairs for output in group])]
+    return [(size, group) for size, group in pairs if group]
 
 
 def measure_design_effect(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
@@ -240,6 +268,18 @@ def _tabulate(items: Sequence[LabelledOutput]) -> Confusion:
     return table.scale(1 / (kish * effect))
 
 
+def _tabulate_verdicts(items: Sequence[LabelledOutput]) -> Confusion:
+    """Count people's verdicts for each verdict of the judge, as many as equally weighted labels would give."""
+    cells = []
+    for passed in (True, False):
+        group = [item for item in items if item.output.passed is passed]
+        total = math.fsum(item.weight for item in group)
+        effective = total**2 / math.fsum(item.weight**2 for item in group) if group else 0.0
+        good = math.fsum(item.weight for item in group if item.people) / total if group else 0.0
+        cells.append((good * effective, (1 - good) * effective))
+    return Confusion(cells[0][0], cells[1][0], cells[0][1], cells[1][1])
+
+
 def make_proportion(count: float, effective_n: float, n: int | None = None) -> Proportion | None:
     """Return a share of n items, worth `effective_n` independent ones, with its interval; None without items."""
     interval = wilson_interval(count, effective_n) if effective_n else None
@@ -248,9 +288,13 @@ def make_proportion(count: float, effective_n: float, n: int | None = None) -> P
     return Proportion(count / effective_n, interval, round(effective_n) if n is None else n, effective_n)
 
 
-def _agree(table: Confusion, n: int, name: str = "") -> Agreement:
+def _agree(table: Confusion, n: int, name: str = "", sides: Sequence[str] = ("people", "the judge")) -> Agreement:
     share = make_proportion(table.both_passed + table.both_failed, table.n, n)
-    return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name)
+    constant = [
+        f"{sides[side]} {'passed' if passed else 'failed'} all {n:,} labelled outputs"
+        for side, passed in table.list_constant_sides()
+    ]
+    return Agreement(n, share, table.kappa, judge_rates.kappa_interval(table), name, " and ".join(constant))
 
 
 def _measure_agreement(items: Sequence[LabelledOutput]) -> dict[str, Any]:
@@ -286,9 +330,8 @@ def _slice_agreement(history: History, items: Sequence[LabelledOutput], by: str 
     return {"by": by, "slices": tuple(slices)}
 
 
-def _correct_rate(
-    outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput], stratified: bool
-) -> CardRate | None:
+def correct_rate(outputs: Sequence[JudgedOutput], items: Sequence[LabelledOutput], stratified: bool) -> CardRate | None:
+    """Return the pass rate of outputs, corrected by the labels of some of them; None for fewer than two labels."""
     if len(items) < 2:
         return None
     effect = measure_design_effect([output.passed for output in outputs], [output.cluster for output in outputs])
@@ -297,9 +340,8 @@ def _correct_rate(
     others = [output.passed for output in outputs if output.item not in labelled]
     table, judged = _tabulate(items), sum(output.passed for output in outputs)
     if stratified:
-        unweighted = judge_rates.tabulate((item.people, item.output.passed, 1.0) for item in items)
         clusters = measure_design_effect([i.people for i in items], [i.output.cluster for i in items])
-        estimate = judge_rates.stratified_rate(unweighted.scale(1 / clusters), judged, len(outputs))
+        estimate = judge_rates.stratified_rate(_tabulate_verdicts(items).scale(1 / clusters), judged, len(outputs))
         kappa = judge_rates.kappa_interval(table)
         estimate = estimate._replace(helps=kappa is not None and kappa[0] > 0)
     else:
@@ -326,7 +368,7 @@ def _compare_annotators(labels: Sequence[HumanLabel]) -> Agreement | None:
     first, second = max(pairs, key=lambda pair: len(votes[pair[0]].keys() & votes[pair[1]].keys()))
     shared = votes[first].keys() & votes[second].keys()
     table = judge_rates.tabulate((votes[first][item], votes[second][item], 1.0) for item in shared)
-    return _agree(table, len(shared), f"{first} and {second}") if shared else None
+    return _agree(table, len(shared), f"{first} and {second}", (first, second)) if shared else None
 
 
 def _measure_stability(
@@ -375,8 +417,8 @@ def _read_outputs(history: History, run_id: str, evaluator: str) -> list[JudgedO
     return list(list_judged_outputs(run_id, history.results(run_id), evaluator))
 
 
-def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> JudgeCard:
-    """Set the state of a card, its reason, and what to do."""
+def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float, verdicts: Collection[bool] = ()) -> JudgeCard:
+    """Set the state of a card, its reason, and what to do; `verdicts` are those of the judge in the run."""
     ask = f"proctor label {card.run_id}" + (f" --evaluator {card.evaluator}" if card.evaluator else "")
     state: CardState = "weak"
     kappa, interval = (None, None) if card.agreement is None else (card.agreement.kappa, card.agreement.kappa_interval)
@@ -387,8 +429,14 @@ def _judge_state(card: JudgeCard, other_versions: int, min_kappa: float) -> Judg
         state, reason = "none", "no randomly drawn output is labelled yet"
     elif card.n < MIN_LABELS:
         reason = f"{format_count(card.n, 'label')}, and a card needs {MIN_LABELS}"
-    elif kappa is None or interval is None:
-        reason = f"people or the judge gave all {card.n} outputs the same verdict, so kappa is undefined"
+    elif card.agreement is None or kappa is None or interval is None:
+        state = "cannot tell"
+        reason = f"{card.agreement.undefined if card.agreement else 'too few labels'}, so kappa is undefined"
+        is_exhausted = card.rate is not None and card.rate.n == card.rate.total
+        if len(verdicts) > 1 and not is_exhausted:
+            fix = f"{ask} --strategy stratified --sample-size {2 * card.n}"
+        else:
+            fix = "add samples whose outputs deserve the other verdict, run them, and label that run"
     elif interval[0] <= 0:
         reason = (
             f"kappa {kappa:.2f} may be chance: its interval is {interval[0]:.2f} to {interval[1]:.2f} (n = {card.n})"

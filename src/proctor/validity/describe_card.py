@@ -14,8 +14,8 @@ from proctor.records.formatting import format_cost, format_count
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
 from proctor.reports.format import format_percent
-from proctor.validity.cards import Agreement, JudgeCard, Proportion, make_proportion, read_state
-from proctor.validity.panels import Panel
+from proctor.validity.cards import Agreement, CardRate, JudgeCard, Proportion, read_state
+from proctor.validity.panels import Estimate, Panel
 
 
 def list_judges(history: History, run: RunMetadata) -> list[str]:
@@ -67,22 +67,28 @@ def require_cards(result: GateResult, history: History, run: RunMetadata, min_ka
 def describe_worth(card: JudgeCard) -> str:
     """Say in one or two sentences what the judge is worth."""
     rate, agreement = card.rate, card.agreement
-    if agreement is None or agreement.kappa is None:
+    if agreement is None:
         return f"Nothing is known about this judge: {card.reason}."
+    if agreement.kappa is None:
+        by_labels = "" if rate is None else f" {_describe_labels_rate(rate)}"
+        return f"Cannot tell how far this judge agrees with people: {agreement.undefined}.{by_labels}"
     first = f"Agreement of this judge with people: {_describe_kappa(agreement)}."
     if rate is None:
         return f"{first} No output of this run is labelled, so its pass rate is not corrected."
     if not rate.helps:
         return (
             f"{first} In this run it adds nothing beyond the labels: the interval of kappa on its labels includes 0, "
-            f"or the labels are all alike. Pass rate by the labels {format_percent(rate.value)} "
-            f"({_percents(rate.interval)}, n = {rate.n})."
+            f"or the labels are all alike. {_describe_labels_rate(rate)}"
         )
     return (
         f"{first} Corrected pass rate {format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n} labels "
         f"and {rate.total - rate.n} verdicts); without the judge you would need about {rate.effective_labels:.0f} "
         "labels for the same precision."
     )
+
+
+def _describe_labels_rate(rate: CardRate) -> str:
+    return f"Pass rate by the labels {format_percent(rate.value)} ({_percents(rate.interval)}, n = {rate.n})."
 
 
 def describe_card(card: JudgeCard) -> Iterator[str]:
@@ -106,8 +112,9 @@ def _describe_numbers(card: JudgeCard) -> Iterator[str]:
     if card.agreement is not None:
         yield _row("agreement", _describe_share(card.agreement.share))
         yield _row("kappa", _describe_kappa(card.agreement).removeprefix("kappa "))
-    yield _row("sensitivity", _describe_share(card.sensitivity, "outputs that people pass"))
-    yield _row("specificity", _describe_share(card.specificity, "outputs that people fail"))
+    for name, share, verb in (("sensitivity", card.sensitivity, "pass"), ("specificity", card.specificity, "fail")):
+        text = _describe_share(share, f"outputs that people {verb}")
+        yield _row(name, text if share else f"cannot tell: people {verb} none of the {card.n:,} labelled outputs")
     cells = card.confusion
     yield _row("people pass", f"judge passes {cells['both_passed']}, fails {cells['only_people']}")
     yield _row("people fail", f"judge passes {cells['only_judge']}, fails {cells['both_failed']}")
@@ -161,7 +168,8 @@ def _describe_draws(card: JudgeCard) -> str:
 
 def _describe_kappa(agreement: Agreement) -> str:
     if agreement.kappa is None or agreement.kappa_interval is None:
-        return f"kappa undefined: both sides always give the same verdict (n = {agreement.n})"
+        reason = agreement.undefined or f"n = {agreement.n}"
+        return f"kappa cannot tell: {reason}"
     low, high = agreement.kappa_interval
     return f"kappa {agreement.kappa:.2f} (95% interval {low:.2f} to {high:.2f}, n = {agreement.n})"
 
@@ -184,25 +192,37 @@ def _row(name: str, text: str) -> str:
 
 def describe_panel(panel: Panel) -> Iterator[str]:
     """Yield the lines of a panel."""
+    worth = "" if round(panel.effective_n) == panel.n else f", worth {panel.effective_n:.0f} equally weighted ones"
+    count = f"n = {panel.n} labels{worth}"
     if panel.effective is None or panel.error_correlation is None:
-        yield f"The errors of these judges cannot be compared: at most one of them makes any (n = {panel.n})."
+        yield f"Cannot tell how far these judges share their errors: at most one of them makes any ({count})."
     else:
         silent = [judge.name for judge in panel.judges if judge.errors in (0, panel.n)]
         limit = f", without {', '.join(silent)}, whose errors do not vary" if silent else ""
         yield (
-            f"{len(panel.judges)} judges are worth about {panel.effective:.2f} independent ones: the mean correlation "
-            f"of their errors is {panel.error_correlation:.2f}{limit} (n = {panel.n} labels; no interval is computed)."
+            f"{len(panel.judges)} judges are worth about {_describe_estimate(panel.effective)} independent ones: the "
+            f"mean correlation of their errors is {_describe_estimate(panel.error_correlation)}{limit} ({count})."
         )
     for judge in panel.judges:
-        share = make_proportion(judge.errors, panel.n)
-        yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(share)}")
-    yield _row(
-        "majority",
-        f"wrong on {panel.majority_errors}: {_describe_share(make_proportion(panel.majority_errors, panel.n))}",
-    )
-    if panel.drop is not None:
-        yield f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}."
+        yield _row(judge.name, f"wrong on {judge.errors}: {_describe_share(judge.error_rate)}")
+    yield _row("majority", f"wrong on {panel.majority_errors}: {_describe_share(panel.majority_rate)}")
+    if panel.drop is not None and panel.drop_gain is not None:
+        gain = _describe_estimate(panel.drop_gain, 100)
+        yield (
+            f"Without {panel.drop} the majority is wrong on {panel.drop_errors} of {panel.n}: {gain} points fewer "
+            "errors."
+        )
+    elif len(panel.judges) > 2:
+        yield f"No judge can be shown to make the majority worse ({count})."
     yield (
-        f"Accuracies estimated from the verdicts alone (Dawid and Skene) differ from those by the labels by up to "
-        f"{100 * panel.accuracy_gap:.1f} points (n = {panel.n})."
+        "Accuracies estimated from the verdicts alone (Dawid and Skene) differ from those by the labels by up to "
+        f"{_describe_estimate(panel.accuracy_gap, 100)} points ({count})."
     )
+
+
+def _describe_estimate(estimate: Estimate, scale: float = 1.0) -> str:
+    digits = 2 if scale == 1 else 1
+    if estimate.interval is None:
+        return f"{scale * estimate.value:.{digits}f} (too few errors for an interval)"
+    low, high = (f"{scale * end:.{digits}f}" for end in estimate.interval)
+    return f"{scale * estimate.value:.{digits}f} (95% interval {low} to {high})"

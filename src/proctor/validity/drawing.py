@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from proctor.errors import ConfigError, UsageError, suggest_name
+from proctor.errors import ConfigError, UsageError, list_names
 from proctor.records import codec
 from proctor.records.label import LabelledItem, Strategy
 from proctor.records.results import find_cluster, find_outcome
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import EvalResult
 
+Stratum = tuple[bool, int]
 # The share of the labels that each verdict has at least in a stratified draw.
-MIN_STRATUM_SHARE = 0.25
+MIN_VERDICT_SHARE = 0.25
+# With fewer labels per level of the score, strata are the verdicts alone.
+MIN_PER_SCORE = 4
+# The range of pass probabilities for which a judge's score is believed.
+TRUST = (0.05, 0.95)
 
 
 class JudgedOutput(NamedTuple):
-    """An output with the verdict of the evaluator in question, and the verdicts of the others."""
+    """An output with the verdict and score of the evaluator in question, and the verdicts of the others."""
 
     item: LabelledItem
     passed: bool
@@ -27,6 +33,7 @@ class JudgedOutput(NamedTuple):
     cluster: str
     length: int
     output_digest: str
+    score: float | None = None
 
     @property
     def disagreements(self) -> int:
@@ -45,7 +52,7 @@ def find_evaluator(run: RunMetadata, name: str) -> EvaluatorSpec:
     """Return an evaluator of a run by the name of its scores."""
     specs = {spec.name: spec for spec in run.evaluators}
     if name not in specs:
-        raise ConfigError(f"run {run.run_id} has no evaluator {name!r}", fix=suggest_name(name, specs))
+        raise ConfigError(f"run {run.run_id} has no evaluator {name!r}", fix=list_names(name, specs))
     return specs[name]
 
 
@@ -80,6 +87,7 @@ def list_judged_outputs(run_id: str, results: Iterable[EvalResult], evaluator: s
             find_cluster(result),
             len(output),
             digest_output(trial.output),
+            result.scores[evaluator].value if evaluator in result.scores else None,
         )
 
 
@@ -96,7 +104,7 @@ def draw(outputs: Sequence[JudgedOutput], strategy: Strategy, size: int, seed: i
     if strategy == "random":
         return [DrawnOutput(output, min(1.0, size / len(outputs))) for output in shuffled[:size]]
     if strategy == "stratified":
-        return _draw_by_verdict(shuffled, size)
+        return _draw_stratified(shuffled, size)
     disputed = [output for output in shuffled if output.disagreements]
     if not disputed:
         raise UsageError(
@@ -108,18 +116,57 @@ def draw(outputs: Sequence[JudgedOutput], strategy: Strategy, size: int, seed: i
     return [DrawnOutput(output, None) for output in ordered[:size]]
 
 
-def _draw_by_verdict(shuffled: Sequence[JudgedOutput], size: int) -> list[DrawnOutput]:
-    """Draw in proportion to the verdicts, but at least a quarter of each, so that both kinds of error show."""
-    strata = [[output for output in shuffled if output.passed is passed] for passed in (True, False)]
-    sizes = [round(size * len(stratum) / len(shuffled)) for stratum in strata]
-    least = round(size * MIN_STRATUM_SHARE)
-    for index, stratum in enumerate(strata):
-        if sizes[index] < min(least, len(stratum)):
-            sizes[index] = min(least, len(stratum))
-            sizes[1 - index] = size - sizes[index]
+def stratify(outputs: Iterable[JudgedOutput], *, by_score: bool = True) -> dict[Stratum, list[JudgedOutput]]:
+    """Group outputs by the judge's verdict and, if it has a score, by the nearest quarter of it."""
+    strata: dict[Stratum, list[JudgedOutput]] = {}
+    for output in outputs:
+        has_score = by_score and output.score is not None
+        level = min(4, max(0, round(4 * (output.score or 0.0)))) if has_score else -1
+        strata.setdefault((output.passed, level), []).append(output)
+    return strata
+
+
+def allocate(size: int, strata: Mapping[Stratum, Sequence[JudgedOutput]]) -> dict[Stratum, int]:
+    """Share labels among strata so that the pass rate gets the smallest error (Neyman; exact by Wright 2012).
+
+    The score of the judge is its probability of a pass, which is not believed beyond 5% and 95%; strata without scores
+    count as equally uncertain. Each stratum gets two labels at least, and each verdict a quarter, if there are as many.
+    """
+    importance = {key: len(outputs) * _expect_spread(outputs) for key, outputs in strata.items()}
+    least = min(2, size // max(1, len(strata)))
+    counts = {key: min(least, len(outputs)) for key, outputs in strata.items()}
+
+    def give(total: int, keys: Sequence[Stratum]) -> None:
+        for _ in range(total - sum(counts[key] for key in keys)):
+            free = [key for key in keys if counts[key] < len(strata[key])]
+            if not free:
+                return
+            gains = {key: importance[key] ** 2 / (max(counts[key], 0.5) * (counts[key] + 1)) for key in free}
+            counts[max(free, key=gains.__getitem__)] += 1
+
+    for passed in (True, False):
+        give(round(size * MIN_VERDICT_SHARE), [key for key in strata if key[0] is passed])
+    give(size, list(strata))
+    return counts
+
+
+def _expect_spread(outputs: Sequence[JudgedOutput]) -> float:
+    """Return the standard deviation of people's verdicts that the scores of a stratum suggest."""
+    scores = [output.score for output in outputs if output.score is not None]
+    if len(scores) < len(outputs):
+        return 0.5
+    rate = TRUST[0] + (TRUST[1] - TRUST[0]) * min(1.0, max(0.0, math.fsum(scores) / len(scores)))
+    return math.sqrt(rate * (1 - rate))
+
+
+def _draw_stratified(shuffled: Sequence[JudgedOutput], size: int) -> list[DrawnOutput]:
+    """Draw from each stratum at random, spread over the list, so that its first part is such a draw too."""
+    strata = stratify(shuffled)
+    if size < MIN_PER_SCORE * len(strata):
+        strata = stratify(shuffled, by_score=False)
     drawn = []
-    for stratum, count in zip(strata, sizes, strict=True):
-        count = min(count, len(stratum))
+    for key, count in allocate(size, strata).items():
+        stratum = strata[key]
         drawn += [
             ((index + 0.5) / count, DrawnOutput(output, count / len(stratum)))
             for index, output in enumerate(stratum[:count])

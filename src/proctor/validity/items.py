@@ -18,6 +18,7 @@ from proctor.core.stats.items import (
     reliability,
     select_core,
 )
+from proctor.errors import ConfigError, list_names
 from proctor.records.formatting import format_count
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
@@ -98,9 +99,16 @@ class ItemAnalysis(msgspec.Struct, frozen=True):
 def collect_verdicts(runs: Iterable[tuple[RunMetadata, Results]], evaluator: str | None = None) -> Verdicts:
     """Collect the verdicts of runs on the dataset of the first run, scored by the same evaluators.
 
-    Runs of the same target with the same options are repeats of one configuration.
+    Runs of the same target with the same options are repeats of one configuration. A rescored run whose source is among
+    the runs is left out, because its outputs are those of the source.
     """
-    collected = Verdicts([], [], left_out=[])
+    runs = list(runs)
+    _require_evaluator(evaluator, [spec.name for run, _ in runs for spec in run.evaluators])
+    ids = {run.run_id for run, _ in runs}
+    rescored = [run for run, _ in runs if run.rescored_from in ids]
+    reasons = [f"{run.run_id}: rescored from run {run.rescored_from}, which counts already" for run in rescored]
+    runs = [(run, results) for run, results in runs if run not in rescored]
+    collected = Verdicts([], [], left_out=reasons)
     sums: dict[object, defaultdict[str, list[float]]] = {}
     labels: dict[object, str] = {}
     reference: RunMetadata | None = None
@@ -126,6 +134,13 @@ def collect_verdicts(runs: Iterable[tuple[RunMetadata, Results]], evaluator: str
             collected.configurations.append(labels[identity])
             collected.shares.append({sample_id: math.fsum(v) / len(v) for sample_id, v in rates.items()})
     return collected
+
+
+def _require_evaluator(evaluator: str | None, known: Sequence[str]) -> None:
+    if evaluator is not None and evaluator not in known:
+        raise ConfigError(
+            f"no run has an evaluator {evaluator!r}", where="--evaluator", fix=list_names(evaluator, known)
+        )
 
 
 def _find_difference(reference: RunMetadata | None, run: RunMetadata, evaluator: str | None) -> str:

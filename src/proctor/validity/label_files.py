@@ -34,7 +34,8 @@ def write_labels(labels: Sequence[HumanLabel], path: Path) -> None:
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        # People count epochs from 1; JSON lines hold the stored numbers.
+        writer.writerows({**row, "epoch": label.epoch + 1} for row, label in zip(rows, labels, strict=True))
         path.write_text(text.getvalue(), encoding="utf-8")
     else:
         path.write_bytes(b"".join(codec.encode(row) + b"\n" for row in rows))
@@ -94,7 +95,7 @@ def _read_fields(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[st
         raise ValueError("passed is missing")
     epoch = str(fields.get("epoch", 0))
     if not epoch.isdecimal():
-        raise ValueError(f"epoch must be an integer, got {epoch!r}")
+        raise ValueError("epochs are counted from 1" if epoch == "-1" else f"epoch must be an integer, got {epoch!r}")
     if fields.get("evaluator", defaults["evaluator"]) != defaults["evaluator"]:
         raise ValueError(
             f"the label is for evaluator {fields['evaluator']!r}, not {defaults['evaluator'] or 'overall'!r}"
@@ -158,7 +159,10 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         raise UsageError("the file is not UTF-8 text", where=str(path), fix="save it as UTF-8") from None
     if extension == ".csv":
         for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
-            yield f"{path}:{number}", {name: value for name, value in row.items() if name is not None}
+            cells: dict[str, Any] = {name: value for name, value in row.items() if name is not None}
+            if str(epoch := cells.get("epoch") or "").isdecimal():
+                cells["epoch"] = int(epoch) - 1
+            yield f"{path}:{number}", cells
         return
     yield from _read_json_lines(path, text.splitlines())
 

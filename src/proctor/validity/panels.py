@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain, combinations
+from typing import NamedTuple
 
 import msgspec
 
-from proctor.core.stats.judge_rates import correlate
+from proctor.core.stats.bootstrap import Resampled, resample
+from proctor.core.stats.intervals import Interval
 from proctor.ports import History
 from proctor.records.run import RunMetadata
-from proctor.validity.cards import KNOWN_DRAWS, decide_labels
+from proctor.validity.cards import (
+    KNOWN_DRAWS,
+    Proportion,
+    decide_labels,
+    make_proportion,
+    measure_design_effect,
+    weigh_labels,
+)
 from proctor.validity.drawing import list_judged_outputs
 
 MAX_ROUNDS, TOLERANCE = 500, 1e-9
+RESAMPLES = 500
+# The share of resamples in which a figure must be defined to have an interval.
+MIN_KNOWN = 0.9
+CORRELATION, EFFECTIVE, GAP, GAIN = "correlation", "effective", "gap", "gain of dropping "
 MIN_PANEL_LABELS = 30
 
 Verdicts = Mapping[str, Sequence[bool]]
@@ -22,13 +37,25 @@ Verdicts = Mapping[str, Sequence[bool]]
 class PanelJudge(msgspec.Struct, frozen=True):
     """One judge of a panel: its errors on the labelled outputs, and its accuracy estimated without labels.
 
-    `sensitivity` and `specificity` are Dawid and Skene's, from the agreement of the judges alone.
+    `errors` counts outputs, `error_rate` weights them as they were drawn. `sensitivity` and `specificity` are Dawid and
+    Skene's, from the agreement of the judges alone.
     """
 
     name: str
     errors: int
+    error_rate: Proportion | None
     sensitivity: float
     specificity: float
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """A number with its 95% interval by bootstrap; None if too many resamples leave it undefined."""
+
+    value: float
+    interval: Interval | None
+
+
+NO_GAIN = Estimate(-1.0, None)
 
 
 class Panel(msgspec.Struct, frozen=True):
@@ -36,18 +63,39 @@ class Panel(msgspec.Struct, frozen=True):
 
     `error_correlation` is the mean correlation of their errors, `effective` the number of independent judges with the
     same precision; both are None if no two judges made errors. `drop` is the judge without which the majority makes
-    fewest errors, None if every judge helps. `accuracy_gap` is how far Dawid and Skene's accuracy of a judge is from
-    the labels' at most: a large gap means that the judges share their errors.
+    fewest errors, and `drop_gain` the share of outputs on which it no longer errs; None if that may be no gain.
+    `accuracy_gap` is how far Dawid and Skene's accuracy of a judge is from the labels' at most: a large gap means that
+    the judges share their errors. `effective_n` is how many independent and equally weighted labels there are.
     """
 
     n: int
+    effective_n: float
     judges: tuple[PanelJudge, ...]
-    error_correlation: float | None
-    effective: float | None
+    error_correlation: Estimate | None
+    effective: Estimate | None
     majority_errors: int
+    majority_rate: Proportion | None
     drop: str | None
     drop_errors: int | None
-    accuracy_gap: float
+    drop_gain: Estimate | None
+    accuracy_gap: Estimate
+
+
+class _Row(NamedTuple):
+    """A labelled output: people's verdict, those of the judges, its weight and its cluster."""
+
+    truth: bool
+    verdicts: tuple[bool, ...]
+    weight: float
+    cluster: Hashable
+
+    def has_error(self, index: int) -> bool:
+        return self.verdicts[index] is not self.truth
+
+    def fails_majority(self, without: int | None = None) -> bool:
+        """True if the majority, without one of the judges, is wrong; a tie fails."""
+        votes = [verdict for index, verdict in enumerate(self.verdicts) if index != without]
+        return (2 * sum(votes) > len(votes)) is not self.truth
 
 
 def effective_judges(count: int, correlation: float) -> float:
@@ -59,52 +107,122 @@ def effective_judges(count: int, correlation: float) -> float:
     return count / (1 + (count - 1) * max(0.0, correlation))
 
 
-def measure_panel(people: Sequence[bool], verdicts: Verdicts) -> Panel:
-    """Measure a panel from people's verdicts and each judge's on the same outputs."""
-    errors = {
-        name: [float(a is not b) for a, b in zip(column, people, strict=True)] for name, column in verdicts.items()
-    }
-    names = list(verdicts)
-    pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
-    correlations = [found.value for a, b in pairs if (found := correlate(errors[a], errors[b])) is not None]
-    mean = math.fsum(correlations) / len(correlations) if correlations else None
-    majority = _count_majority_errors(people, verdicts)
-    # A panel of two has no majority without one of them.
-    smaller = {
-        name: _count_majority_errors(people, {other: verdicts[other] for other in names if other != name})
-        for name in (names if len(names) > 2 else ())
-    }
-    best = min(smaller, key=lambda name: smaller[name], default=None)
-    is_useful = best is not None and smaller[best] < majority
-    accuracies = estimate_accuracies(verdicts)
-    judges = tuple(PanelJudge(name, int(sum(errors[name])), *accuracies[name]) for name in names)
+def measure_panel(
+    people: Sequence[bool],
+    verdicts: Verdicts,
+    weights: Sequence[float] | None = None,
+    clusters: Sequence[Hashable] | None = None,
+) -> Panel:
+    """Measure a panel from people's verdicts and each judge's on the same outputs.
+
+    `weights` are the inverse probabilities with which the outputs were drawn. Intervals come from resamples of the
+    clusters, or of the outputs.
+    """
+    n, names = len(people), list(verdicts)
+    columns = zip(*verdicts.values(), strict=True)
+    keys = range(n) if clusters is None else clusters
+    rows = list(map(_Row, people, columns, [1.0] * n if weights is None else weights, keys))
+    groups: dict[Hashable, list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(row.cluster, []).append(row)
+    units = list(groups.values())
+    figures = _compute_figures(rows, names)
+    resampled = resample(
+        [units], lambda drawn: _compute_figures(list(chain.from_iterable(drawn)), names), resamples=RESAMPLES
+    )
+    estimates = {key: _estimate(key, figures, resampled, len(units)) for key in figures}
+    correlation, effective = estimates[CORRELATION], estimates[EFFECTIVE]
+    gains = {name: estimates[f"{GAIN}{name}"] for name in names if f"{GAIN}{name}" in figures}
+    best = max(gains, key=lambda name: (gains[name] or NO_GAIN).value, default=None)
+    gain = None if best is None else gains[best]
+    is_useful = gain is not None and gain.interval is not None and gain.interval[0] > 0
+    accuracies, gap = estimate_accuracies(verdicts), estimates[GAP]
+    assert gap is not None
     return Panel(
-        len(people),
-        judges,
-        mean,
-        None if mean is None else effective_judges(len(names), mean),
-        majority,
+        n,
+        _count_effective(rows),
+        tuple(
+            PanelJudge(name, *_measure_errors(rows, [row.has_error(i) for row in rows]), *accuracies[name])
+            for i, name in enumerate(names)
+        ),
+        correlation,
+        effective,
+        *_measure_errors(rows, [row.fails_majority() for row in rows]),
         best if is_useful else None,
-        smaller[best] if is_useful and best is not None else None,
-        _measure_accuracy_gap(people, verdicts, accuracies),
+        sum(row.fails_majority(names.index(best)) for row in rows) if is_useful and best is not None else None,
+        gain if is_useful else None,
+        gap,
     )
 
 
-def _count_majority_errors(people: Sequence[bool], verdicts: Verdicts) -> int:
-    """Count the errors of the majority; a tie fails."""
-    votes = zip(*verdicts.values(), strict=True)
-    return sum((2 * sum(row) > len(row)) is not truth for row, truth in zip(votes, people, strict=True))
+def _count_effective(rows: Sequence[_Row]) -> float:
+    """Return the number of equally weighted labels of the same precision (Kish)."""
+    return math.fsum(row.weight for row in rows) ** 2 / math.fsum(row.weight**2 for row in rows)
 
 
-def _measure_accuracy_gap(
-    people: Sequence[bool], verdicts: Verdicts, accuracies: Mapping[str, tuple[float, float]]
-) -> float:
+def _measure_errors(rows: Sequence[_Row], errors: Sequence[bool]) -> tuple[int, Proportion | None]:
+    """Return the number of errors, and their weighted share with its interval."""
+    share = _share(rows, errors)
+    effect = measure_design_effect([float(error) for error in errors], [row.cluster for row in rows])
+    effective = _count_effective(rows) / effect
+    return sum(errors), make_proportion(share * effective, effective, len(rows))
+
+
+def _share(rows: Sequence[_Row], flags: Iterable[bool]) -> float:
+    marked = math.fsum(row.weight for row, flag in zip(rows, flags, strict=True) if flag)
+    return min(1.0, marked / math.fsum(row.weight for row in rows))
+
+
+def _compute_figures(rows: Sequence[_Row], names: Sequence[str]) -> dict[str, float | None]:
+    """Compute every figure of a panel; None for a correlation that is undefined."""
+    totals: dict[tuple[bool, tuple[bool, ...]], float] = {}
+    for truth, verdicts, weight, _ in rows:
+        totals[truth, verdicts] = totals.get((truth, verdicts), 0.0) + weight
+    # Equal rows are merged, because the figures are computed for many resamples.
+    rows = [_Row(*key, weight, None) for key, weight in totals.items()]
+    errors = [[row.has_error(index) for row in rows] for index in range(len(names))]
+    rates = [_share(rows, column) for column in errors]
+    correlations = []
+    for a, b in combinations(range(len(names)), 2):
+        spread = math.sqrt(rates[a] * (1 - rates[a]) * rates[b] * (1 - rates[b]))
+        if spread:
+            both = _share(rows, (x and y for x, y in zip(errors[a], errors[b], strict=True)))
+            correlations.append((both - rates[a] * rates[b]) / spread)
+    mean = math.fsum(correlations) / len(correlations) if correlations else None
+    figures = {
+        CORRELATION: mean,
+        EFFECTIVE: None if mean is None else effective_judges(len(names), mean),
+        GAP: _measure_accuracy_gap(rows, names),
+    }
+    # A panel of two has no majority without one of them.
+    if len(names) > 2:
+        majority = _share(rows, (row.fails_majority() for row in rows))
+        for index, name in enumerate(names):
+            figures[f"{GAIN}{name}"] = majority - _share(rows, (row.fails_majority(index) for row in rows))
+    return figures
+
+
+def _estimate(
+    key: str, figures: Mapping[str, float | None], resampled: Sequence[Mapping[str, float | None]], units: int
+) -> Estimate | None:
+    value = figures[key]
+    if value is None:
+        return None
+    known = [number for each in resampled if (number := each[key]) is not None]
+    is_enough = units > 1 and len(known) >= MIN_KNOWN * len(resampled)
+    return Estimate(value, Resampled(known, units).interval() if is_enough else None)
+
+
+def _measure_accuracy_gap(rows: Sequence[_Row], names: Sequence[str]) -> float:
+    patterns: dict[tuple[bool, ...], float] = {}
+    for row in rows:
+        patterns[row.verdicts] = patterns.get(row.verdicts, 0.0) + row.weight
     gaps = [0.0]
-    for name, column in verdicts.items():
-        for truth, estimate in zip((True, False), accuracies[name], strict=True):
-            right = [verdict is truth for verdict, person in zip(column, people, strict=True) if person is truth]
-            if right:
-                gaps.append(abs(sum(right) / len(right) - estimate))
+    for index, accuracy in enumerate(_estimate_accuracies(patterns, len(names))):
+        for truth, estimate in zip((True, False), accuracy, strict=True):
+            cases = [row for row in rows if row.truth is truth]
+            if cases:
+                gaps.append(abs(1 - _share(cases, (row.has_error(index) for row in cases)) - estimate))
     return max(gaps)
 
 
@@ -113,26 +231,29 @@ def estimate_accuracies(verdicts: Verdicts) -> dict[str, tuple[float, float]]:
 
     It assumes independent errors, which judges rarely have: use it only next to labels.
     """
-    rows = list(zip(*verdicts.values(), strict=True))
-    beliefs = [sum(row) / len(row) for row in rows]
-    accuracies: list[tuple[float, float]] = []
+    patterns = Counter(zip(*verdicts.values(), strict=True))
+    return dict(zip(verdicts, _estimate_accuracies(patterns, len(verdicts)), strict=True))
+
+
+def _estimate_accuracies(patterns: Mapping[tuple[bool, ...], float], count: int) -> list[tuple[float, float]]:
+    """Estimate the accuracies from how often each pattern of verdicts occurs, by expectation maximization."""
+    beliefs = {row: sum(row) / len(row) for row in patterns}
+    total, accuracies = math.fsum(patterns.values()), [(0.5, 0.5)] * count
     for _ in range(MAX_ROUNDS):
-        good = math.fsum(beliefs)
-        accuracies = [_weigh_accuracy(column, beliefs) for column in verdicts.values()]
-        prior = min(1 - TOLERANCE, max(TOLERANCE, good / len(beliefs)))
-        updated = [_believe(row, prior, accuracies) for row in rows]
-        change = max(abs(a - b) for a, b in zip(beliefs, updated, strict=True))
+        good = math.fsum(weight * beliefs[row] for row, weight in patterns.items())
+        bad = total - good
+        accuracies = []
+        for index in range(count):
+            passed = math.fsum(weight * beliefs[row] for row, weight in patterns.items() if row[index])
+            failed = math.fsum(weight * (1 - beliefs[row]) for row, weight in patterns.items() if not row[index])
+            accuracies.append((passed / good if good > 0 else 0.5, failed / bad if bad > 0 else 0.5))
+        prior = min(1 - TOLERANCE, max(TOLERANCE, good / total))
+        updated = {row: _believe(row, prior, accuracies) for row in patterns}
+        change = max(abs(beliefs[row] - updated[row]) for row in patterns)
         beliefs = updated
         if change < TOLERANCE:
             break
-    return dict(zip(verdicts, accuracies, strict=True))
-
-
-def _weigh_accuracy(column: Sequence[bool], beliefs: Sequence[float]) -> tuple[float, float]:
-    good, bad = math.fsum(beliefs), math.fsum(1 - belief for belief in beliefs)
-    passed = math.fsum(belief for verdict, belief in zip(column, beliefs, strict=True) if verdict)
-    failed = math.fsum(1 - belief for verdict, belief in zip(column, beliefs, strict=True) if not verdict)
-    return passed / good if good else 0.5, failed / bad if bad else 0.5
+    return accuracies
 
 
 def _believe(row: Sequence[bool], prior: float, accuracies: Sequence[tuple[float, float]]) -> float:
@@ -147,18 +268,28 @@ def _believe(row: Sequence[bool], prior: float, accuracies: Sequence[tuple[float
 def build_panel(history: History, run: RunMetadata, question: str, judges: Sequence[str]) -> Panel | None:
     """Measure some evaluators of a run as a panel, against the labels of `question`; None for too few labels.
 
-    Only labels drawn at random or stratified count.
+    Only labels drawn at random or stratified count; stratified ones are weighted by their inclusion probability.
     """
     labels = [label for label in history.labels(run_id=run.run_id, evaluator=question) if label.strategy in KNOWN_DRAWS]
     gold, _ = decide_labels(labels)
-    truths = {item[1:4]: truth for item, truth in gold.items()}
     results = history.results(run.run_id)
+    stratified = {label.item: label.probability for label in labels if label.strategy == "stratified"}
+    outputs = list(list_judged_outputs(run.run_id, results, question))
     columns = {
         name: {output.item[1:4]: output.passed for output in list_judged_outputs(run.run_id, results, name)}
         for name in judges
     }
-    shared = [item for item in truths if all(item in column for column in columns.values())]
-    if len(shared) < MIN_PANEL_LABELS:
+    items = [
+        item
+        for item in weigh_labels(outputs, gold, stratified)
+        if all(item.output.item[1:4] in column for column in columns.values())
+    ]
+    if len(items) < MIN_PANEL_LABELS:
         return None
-    people = [truths[item] for item in shared]
-    return measure_panel(people, {name: [column[item] for item in shared] for name, column in columns.items()})
+    verdicts = {name: [column[item.output.item[1:4]] for item in items] for name, column in columns.items()}
+    return measure_panel(
+        [item.people for item in items],
+        verdicts,
+        [item.weight for item in items],
+        [item.output.cluster for item in items],
+    )

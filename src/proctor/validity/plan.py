@@ -129,8 +129,17 @@ def make_plan(
         prices=prices,
         baseline_samples=baseline_samples,
         same_samples=plan_run(baseline_samples, same) if baseline_samples and same else None,
-        notes=tuple(notes),
+        notes=(*notes, *_describe_assumption(spread, verdicts)),
     )
+
+
+def _describe_assumption(spread: Spread, verdicts: int) -> list[str]:
+    """Say what is assumed about the judge if its noise was not measured."""
+    note = (
+        f"The noise of the judge is not measured, so the plan assumes none: {verdicts} verdicts on each output need as "
+        "many samples as one. To measure it, use a judge with `samples: 3`, or rescore a run: proctor rescore RUN"
+    )
+    return [note] if verdicts > 1 and not spread.judge else []
 
 
 def find_samples(spread: Spread, margin: float, power: float, epochs: int, verdicts: int = 1) -> int:

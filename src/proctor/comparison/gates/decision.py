@@ -549,11 +549,11 @@ def _check_thresholds(report: EvalReport | None, config: GateConfig) -> Iterator
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
         number = "" if reached is None else f" is {reached:.4g},"
-        sentence = "; ".join(shortfalls) or f"{metric}{number} at least {threshold:g}"
+        sentence = "; ".join(shortfalls) or f"{metric}{number} at least {threshold:g}{describe.describe_count(value)}"
         check = Check(
             f"{metric} at least {threshold:g}",
             "fail" if shortfalls else "pass",
-            f"{sentence}{describe.describe_count(value)}",
+            sentence,
             value=reached,
             n=0 if value is None else value.n,
             kind="rate" if value is not None and value.kind == "rate" else "number",

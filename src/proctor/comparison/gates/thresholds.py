@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from proctor.comparison.describe import describe_count
 from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.numbers import is_number, read_percent
@@ -106,9 +107,12 @@ def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list
             name = f"{metric} of {configuration}" if configuration else metric
             value = table[metric].value if metric in table else None
             if value is None:
-                shortfalls.append(f"{name} has no value, because no result was scored; the threshold is {threshold:g}")
+                count = describe_count(table.get(metric))
+                shortfalls.append(
+                    f"{name} has no value, because no result was scored; the threshold is {threshold:g}{count}"
+                )
             elif value < threshold:
-                shortfalls.append(f"{name} is {value:.4g}, below {threshold:g}")
+                shortfalls.append(f"{name} is {value:.4g}, below {threshold:g}{describe_count(table[metric])}")
     return shortfalls
 
 

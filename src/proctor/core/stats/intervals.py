@@ -1,8 +1,8 @@
 """Confidence intervals of rates and means, for independent and for clustered values.
 
-Wilson's score interval for rates (Bowyer et al. 2025, arXiv 2503.01747); Student's t for means, also
-clustered (Miller 2024, arXiv 2411.00640) with the jackknife standard error that leaves out one cluster
-at a time (CR3) and the effective number of clusters less one as degrees of freedom.
+Wilson's score interval for rates (Bowyer et al. 2025, arXiv 2503.01747), also clustered, with the effective number of
+values; Student's t for means, also clustered (Miller 2024, arXiv 2411.00640) with the jackknife standard error that
+leaves out one cluster at a time (CR3) and the effective number of clusters less one as degrees of freedom.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ Interval = tuple[float, float]
 MIN_CLUSTERS = 5
 # Below this number, one large cluster dominates the error; five clusters of similar size are enough.
 MIN_EFFECTIVE_CLUSTERS = 4
+# The number of clusters that the largest possible design effect counts as.
+PRIOR_CLUSTERS = 4
 COUNT_ROUNDING = 1e-14
 
 TOO_FEW_CLUSTERS = f"fewer than {MIN_CLUSTERS} clusters"
@@ -51,6 +53,38 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         return None
     center, variance = moments
     return _t_interval(center, math.sqrt(variance / len(values)), len(values) - 1, confidence)
+
+
+def clustered_rate_interval(
+    values: Sequence[float], clusters: Sequence[Hashable], confidence: float = 0.95
+) -> Interval | None:
+    """Return the confidence interval of a rate when values (0 to 1) of the same cluster are correlated.
+
+    Wilson's interval for the effective number of values: n divided by the design effect, as Korn and Graubard (1998) do
+    with another interval. Few clusters with the rarer outcome say little about the design effect, so it is averaged
+    with the largest possible one, in which each cluster counts as one value. The limits never go beyond those of values
+    that are all equal. None for fewer than five clusters, or if a few clusters have most of the values.
+    """
+    estimate = clustered_standard_error(values, clusters)
+    if estimate is None:
+        return None
+    n, units = len(values), effective_clusters(clusters)
+    rate = min(1.0, max(0.0, estimate[0]))
+    common = float(rate >= 0.5)
+    # In clusters that have only the common outcome, nothing shows how far values of a cluster are alike.
+    informative = len({cluster for value, cluster in zip(values, clusters, strict=True) if value != common})
+    spread, largest = rate * (1 - rate) / (n - 1), n / units
+    measured = estimate[1] ** 2 / spread if spread else largest
+    # Values between 0 and 1 vary less than 0 and 1 do; of these, no cluster is believed to vary more than chance.
+    measured = max(measured, 1.0) if all(value in (0.0, 1.0) for value in values) else measured
+    effect = (informative * measured + PRIOR_CLUSTERS * largest) / (informative + PRIOR_CLUSTERS)
+    interval, extreme = (
+        wilson_interval(rate * n / effect, n / effect, confidence),
+        wilson_interval(0.0, units, confidence),
+    )
+    assert interval is not None
+    assert extreme is not None
+    return min(interval[0], 1 - extreme[1]), max(interval[1], extreme[1])
 
 
 def clustered_mean_interval(

@@ -39,7 +39,8 @@ class Confusion(NamedTuple):
         """The correlation of the verdicts (phi); None if one side always says the same."""
         people, judge = self.people_passed, self.both_passed + self.only_judge
         spread = people * (self.n - people) * judge * (self.n - judge)
-        return (self.both_passed * self.n - people * judge) / math.sqrt(spread) if spread > 0 else None
+        is_defined = spread > 0 and not self.list_constant_sides()
+        return (self.both_passed * self.n - people * judge) / math.sqrt(spread) if is_defined else None
 
     @property
     def people_passed(self) -> float:
@@ -47,9 +48,20 @@ class Confusion(NamedTuple):
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa: 1 is perfect agreement, 0 the agreement of chance; None if both always say the same."""
+        """Cohen's kappa: 1 is perfect agreement, 0 the agreement of chance; None if a side gives only one verdict.
+
+        If one side is constant, kappa is 0 whatever the other side does, so it says nothing about their agreement.
+        """
         chance = _chance_agreement(self)
-        return None if chance is None else ((self.agreement or 0.0) - chance) / (1 - chance)
+        if chance is None or self.list_constant_sides():
+            return None
+        return ((self.agreement or 0.0) - chance) / (1 - chance)
+
+    def list_constant_sides(self) -> list[tuple[int, bool]]:
+        """List the sides that give only one verdict: 0 for people, 1 for the judge, each with that verdict."""
+        shares = (self.people_passed, self.both_passed + self.only_judge)
+        failures = (self.only_judge + self.both_failed, self.only_people + self.both_failed)
+        return [(side, bool(shares[side])) for side in (0, 1) if not shares[side] or not failures[side]]
 
     def add(self, both_passed: float, only_people: float, only_judge: float, both_failed: float) -> Confusion:
         """Return the table with more items in its cells."""
@@ -78,11 +90,11 @@ def _chance_agreement(table: Confusion) -> float | None:
 
 
 def kappa_interval(table: Confusion, confidence: float = 0.95) -> Interval | None:
-    """Return the interval of kappa; None for fewer than two items.
+    """Return the interval of kappa; None for fewer than two items, or if kappa is undefined.
 
     The large-sample error of Fleiss, Cohen and Everitt (1969), with half an item added to each cell.
     """
-    if table.n < 2:
+    if table.n < 2 or table.kappa is None:
         return None
     smooth = table.add(SMOOTHING, SMOOTHING, SMOOTHING, SMOOTHING)
     kappa, error = smooth.kappa, kappa_error(smooth)

@@ -54,7 +54,7 @@ function csvRows(view, row, texts) {
       const line = [
         model.ids[row],
         model.configurations[column],
-        epoch,
+        epoch + 1,
         outcomeName(model.outcomes[cell]),
         roundNumber(model.values[cell]),
         ...marks,

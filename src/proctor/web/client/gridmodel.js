@@ -291,7 +291,7 @@ export function selectedPair(params, a, b) {
   );
 }
 
-/** Return the outcome of several epochs: more than half must pass. */
+/** Return the outcome of several epochs: more than half of those that were not skipped must pass. */
 function summarizeEpochs(marks, first, epochs) {
   const counts = [0, 0, 0, 0, 0];
   let present = 0;
@@ -302,7 +302,7 @@ function summarizeEpochs(marks, first, epochs) {
     present += 1;
   }
   if (!present) return NO_RESULT;
-  if (2 * counts[0] > present) return 0;
+  if (2 * counts[0] > present - counts[4]) return 0;
   if (counts[0] + counts[1]) return 1;
   return [2, 3, 4].find((mark) => counts[mark]);
 }

@@ -82,7 +82,7 @@ function renderCard(runId, { evaluator, state, reason, fix, n, agreement, rate, 
     h("h3", null, h("bdi", null, evaluator || "overall verdict"), " ", h("span", { class: "tag static" }, `card ${state}`)),
     h("p", { class: "prose" }, worth),
     facts.length > 0 && h("p", { class: "quiet" }, facts.join(" · ")),
-    reason && n > 0 && h("p", { class: "prose" }, `This card is ${state}: ${reason}.`),
+    reason && n > 0 && h("p", { class: "prose" }, `This card ${state === "cannot tell" ? state : `is ${state}`}: ${reason}.`),
     fix && h("p", null, h("strong", null, "Fix: "), h("code", null, fix)),
     h(
       "p",
