@@ -1,7 +1,8 @@
 """Run the tests on every other supported Python that is installed.
 
-python tools/every_python.py          the tests that depend on the Python version
-python tools/every_python.py --all    all tests
+python tools/every_python.py              the tests that depend on the Python version
+python tools/every_python.py --all        all tests
+python tools/every_python.py --prepare    only make the environments, with fewer packages than `--all` needs
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def _is_version(python: str, version: str) -> bool:
 
 
 def main() -> None:
+    options = set(sys.argv[1:])
     current = f"{sys.version_info.major}.{sys.version_info.minor}"
     for version in SUPPORTED:
         if version == current:
@@ -69,16 +71,20 @@ def main() -> None:
         if python is None:
             print(f"Python {version} is not installed: its tests are skipped")
             continue
-        print(f"Python {version}:", flush=True)
         venv = ROOT / f".venv-{version}"
-        subprocess.run([python, ROOT / "tools" / "bootstrap.py", venv, "dev"], check=True)
-        tests = [str(venv / "bin" / "python"), "-m", "pytest", "-q", "--no-header"]
-        tests += ["-n", "auto", "--dist", "worksteal"]
-        if "--all" not in sys.argv:
-            tests += [f"--ignore={path}" for path in SAME_EVERYWHERE]
-        environment = os.environ | {"PROCTOR_KILLS": "20", "PYTHONDONTWRITEBYTECODE": ""}
-        if subprocess.run(tests, cwd=ROOT, env=environment).returncode:
-            sys.exit(f"the tests fail on Python {version}")
+        level = "dev" if "--all" in options else "tests"
+        subprocess.run([python, ROOT / "tools" / "bootstrap.py", venv, level], check=True)
+        if "--prepare" not in options:
+            print(f"Python {version}:", flush=True)
+            run_tests(venv, [] if level == "dev" else [f"--ignore={path}" for path in SAME_EVERYWHERE])
+
+
+def run_tests(venv: Path, options: list[str]) -> None:
+    """Run the tests in an environment, and exit if one fails."""
+    command = [str(venv / "bin" / "python"), "-m", "pytest", "-q", "--no-header", "-n", "auto", "--dist", "worksteal"]
+    environment = os.environ | {"PROCTOR_KILLS": "20", "PYTHONDONTWRITEBYTECODE": ""}
+    if subprocess.run([*command, *options], cwd=ROOT, env=environment).returncode:
+        sys.exit(f"the tests fail in {venv.name}")
 
 
 if __name__ == "__main__":
