@@ -77,8 +77,8 @@ chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of 
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
 	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/distributed/test_chaos.py
 
-properties: dev-env ## Run the property tests with ten times as many examples.
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q -m hypothesis --hypothesis-profile=thorough
+properties: dev-env ## Run the property tests with ten times as many examples, and all combinations.
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q -m "hypothesis or thorough" --hypothesis-profile=thorough
 
 fuzz:            ## Run the importers on randomly changed logs (FUZZ_SECONDS, FUZZ_SEED).
 	@$(PYTHON) tools/bootstrap.py .venv-fuzz fuzz
