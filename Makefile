@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock clean demo-env dev-env
+.PHONY: help demo test coverage test-all test-pythons check format lint types docs generate bench growth quality simulations chaos fuzz properties lock clean demo-env dev-env pythons-env
 
 help:            ## Show this list.
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  +##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -31,7 +31,13 @@ test-all: dev-env ## Run all tests on every supported Python that is installed.
 test-pythons: dev-env ## Run the tests that depend on the Python version on every installed one.
 	@$(BIN)/python tools/every_python.py
 
-check: format lint types docs test-pythons test ## Format, lint, types, architecture, docs, tests.
+check:           ## Format, lint, types, architecture, docs, tests.
+	@$(MAKE) --no-print-directory -j2 format lint types docs pythons-env
+	@$(MAKE) --no-print-directory test-pythons test
+
+# One core each: type checks and installations wait for files and the network, tests use all cores.
+pythons-env:
+	@$(PYTHON) tools/every_python.py --prepare
 
 format: dev-env  ## Fail if a file is not formatted.
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff .; exit 1; }
@@ -71,8 +77,8 @@ chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of 
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
 	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/distributed/test_chaos.py
 
-properties: dev-env ## Run the property tests with ten times as many examples.
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q -m hypothesis --hypothesis-profile=thorough
+properties: dev-env ## Run the property tests with ten times as many examples, and all combinations.
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q -m "hypothesis or thorough" --hypothesis-profile=thorough
 
 fuzz:            ## Run the importers on randomly changed logs (FUZZ_SECONDS, FUZZ_SEED).
 	@$(PYTHON) tools/bootstrap.py .venv-fuzz fuzz

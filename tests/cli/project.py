@@ -35,8 +35,8 @@ evaluators:
 """
 
 
-# The histories of baselines, by the files of their project.
-_BASELINES: dict[frozenset[tuple[str, bytes]], dict[str, bytes]] = {}
+# The files of histories, by the commands that wrote them and the files of their project.
+_HISTORIES: dict[tuple[tuple[tuple[str, ...], ...], frozenset[tuple[str, bytes]]], dict[str, bytes]] = {}
 
 
 class CommandResult(NamedTuple):
@@ -74,16 +74,21 @@ class Project:
         return CommandResult(code, captured.out, captured.err)
 
     def make_baseline(self) -> None:
-        """Run eval.yaml and make the run the baseline `main`; equal projects share the stored run."""
-        key = frozenset((name, (self.folder / name).read_bytes()) for name in self.files() if "." in name)
-        if key not in _BASELINES:
-            assert self.proctor("run", "eval.yaml", "-q").code == 0
-            assert self.proctor("baseline", "set", "main", "latest").code == 0
+        """Run eval.yaml and make the run the baseline `main`."""
+        self.prepare_history(("run", "eval.yaml", "-q"), ("baseline", "set", "main", "latest"))
+
+    def prepare_history(self, *commands: tuple[str, ...]) -> None:
+        """Run commands that only write the history; equal projects share what they stored."""
+        files = frozenset((name, (self.folder / name).read_bytes()) for name in self.files() if "." in name)
+        key = (commands, files)
+        if key not in _HISTORIES:
+            for command in commands:
+                assert self.proctor(*command).code == 0
             history = self.folder / ".proctor"
-            _BASELINES[key] = {path.name: path.read_bytes() for path in history.iterdir() if path.is_file()}
+            _HISTORIES[key] = {path.name: path.read_bytes() for path in history.iterdir() if path.is_file()}
             return
         (self.folder / ".proctor").mkdir()
-        for name, content in _BASELINES[key].items():
+        for name, content in _HISTORIES[key].items():
             (self.folder / ".proctor" / name).write_bytes(content)
 
     def files(self) -> set[str]:

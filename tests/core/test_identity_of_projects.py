@@ -19,7 +19,8 @@ import pytest
 # Every project is examined in a fork. Its modules are imported again in each state; large packages are
 # imported once, before the forks.
 LOOK = """
-import importlib, json, os, pathlib, sys
+import gc, importlib, json, os, pathlib, sys
+gc.disable()
 from proctor.targets.resolve import as_target
 as_target("json:dumps").spec
 PACKAGES = ("openai", "jinja2", "pydantic", "langchain_core.prompts", "langchain_core.runnables")

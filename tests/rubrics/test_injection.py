@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from proctor import Message, Rubric, Session, ToolCall, rubric
 from proctor.evaluators.judges.fence import replace_surrogates
 from proctor.records.session import CustomEvent
@@ -21,6 +23,7 @@ from tests.rubrics.attacks import ATTACKS
 from tests.support import is_thorough
 from tests.tables import each_row
 
+pytestmark = pytest.mark.thorough
 RUBRIC = Rubric("quality", "Quality", "How good is it?", "1: bad\n5: good")
 PLACES: dict[str, Callable[[str], Any]] = {
     "user": lambda attack: Message("user", attack),

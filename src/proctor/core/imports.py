@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from proctor.errors import UsageError, suggest_name
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
 
 def import_object(address: str) -> Any:
@@ -163,13 +163,27 @@ def entry_points(group: str) -> Iterable[EntryPoint]:
 
 
 @functools.cache
-def _list_installed(group: str, _paths: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    # Scanning all installed packages takes milliseconds, and every call may look up a model.
-    from importlib.metadata import entry_points
+def _list_installed(group: str, paths: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    packages: dict[str, EntryPoints] = {}
+    for path in paths:
+        for name, points in _scan_folder(Path(path).absolute()):
+            packages.setdefault(name, points)  # Python imports the first
+    selected = [point for points in packages.values() for point in points.select(group=group)]
+    return tuple(sorted(selected, key=lambda point: (not point.value.startswith("proctor."), point.name)))
 
-    return tuple(
-        sorted(entry_points(group=group), key=lambda point: (not point.value.startswith("proctor."), point.name))
-    )
+
+@functools.cache
+def _scan_folder(folder: Path) -> list[tuple[str, EntryPoints]]:
+    """Return the packages in a folder that have entry points for Proctor."""
+    # Reading the metadata of all packages takes as long as the rest of a short command.
+    from importlib.metadata import distributions
+
+    installed = [(package, package.entry_points) for package in distributions(path=[str(folder)])]
+    return [
+        (package.name, points)
+        for package, points in installed
+        if any(group.startswith("proctor.") for group in points.groups)
+    ]
 
 
 def plugin_names(group: str) -> list[str]:
