@@ -113,8 +113,6 @@ def test_one_changed_fact_is_enough(text: str, changes: tuple[str, ...]) -> None
 
 
 FILLER = [f"Nothing of importance happened on day {number}." for number in range(20, 40)]
-# Short claims, and negations next to another negation: found in the short context, but not in the long one.
-MISSED = pytest.mark.xfail(reason="a known limit of long contexts, see decision 018", strict=True)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +121,9 @@ MISSED = pytest.mark.xfail(reason="a known limit of long contexts, see decision 
         ("The old bridge at Tay fell in December 1897.", "1897"),
         ("The old bridge at Tay fell in May 1879.", "May (not December)"),
         ("The old bridge at Leith fell in December 1879.", "Leith"),
-        pytest.param("It was 3 miles long.", "miles (not km)", marks=MISSED),
-        pytest.param("The old bridge at Tay did not fall in December 1879.", "not", marks=MISSED),
+        ("It was 3 miles long.", "miles (not km)"),
+        ("The old bridge at Tay did not fall in December 1879.", "not"),
+        ("The old bridge at Tay was 3 km long and fell in December 1897.", "1897"),
     ],
 )
 def test_a_changed_fact_fails_in_a_long_context_too(claim: str, change: str) -> None:

@@ -20,6 +20,7 @@ from proctor.evaluators.grounding.contradictions import (
     find_opposites,
     find_replaced_words,
     find_same_measures,
+    find_units,
 )
 from proctor.evaluators.grounding.denials import find_polarity_changes
 from proctor.evaluators.grounding.features import (
@@ -74,7 +75,7 @@ MIN_OVERLAP = 0.6
 # In a context of more passages another one may state the fact as the sentence does: facts are compared only with the
 # passage that matches best and its neighbors, and only if it has these shares of the content words.
 SHORT_CONTEXT = 6
-MIN_LONG_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.9
+MIN_LONG_OVERLAP, MIN_JOINT_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.8, 0.9
 # Keeps a sentence with a changed fact below the default threshold.
 CHANGED_FACTOR = 0.49
 
@@ -449,10 +450,15 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
         return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
     near = [passage.words for passage in lookup.context_index.find_window(words)]
-    overlap = measure_overlap(words, near[0]) if near else 0.0
-    if overlap < MIN_LONG_OVERLAP:
+    units = find_units(words)
+    compared = [word for word in words if word not in units]
+    overlap = measure_overlap(compared, near[0]) if near else 0.0
+    # A sentence may join the facts of neighbors.
+    joint_overlap = measure_overlap(compared, [word for part in near for word in part])
+    if overlap < MIN_LONG_OVERLAP and joint_overlap < MIN_JOINT_OVERLAP:
         return [], []
-    kinds = ("number", "name") if overlap >= MIN_NAME_OVERLAP else ("number",)
+    is_close = overlap >= MIN_NAME_OVERLAP or joint_overlap >= MIN_NAME_OVERLAP
+    kinds = ("number", "name") if is_close else ("number",)
     # Initials, and the second year of "2018–19", are not facts of their own.
     parts = set(_RANGE_END.findall(lookup.text))
     absent = [
@@ -487,6 +493,7 @@ def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]]) -> list
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
-    clashes += find_polarity_changes(words, near)
+    # A negation in a neighbor about something else says nothing about the sentence.
+    clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = (find_exchanged_roles(words, part) for part in near)
     return clashes + [f"{left.original} and {right.original} (exchanged)" for left, right in filter(None, exchanges)]
