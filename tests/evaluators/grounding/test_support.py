@@ -16,7 +16,9 @@ from proctor.evaluators.grounding.support import (
     CHANGED_FACTOR,
     COMMON_WORD_PASSAGES,
     DEFAULT_THRESHOLD,
+    MAX_EVIDENCE_WORDS,
     MAX_PASSAGES,
+    MAX_SCORED_SENTENCES,
     MAX_SENTENCES,
     ContextIndex,
     Grounding,
@@ -251,3 +253,38 @@ def test_the_value_is_sound_and_a_text_supports_itself(text: str, context: str) 
 def test_a_copied_sentence_is_supported(chosen: list[str]) -> None:
     text = " ".join(chosen)
     assert grounded(text, text).value > DEFAULT_THRESHOLD
+
+
+class RecordedEncoder:
+    """A cross-encoder that returns one logit and records the pairs."""
+
+    name = "recorded"
+
+    def __init__(self, logit: float) -> None:
+        self.logit, self.pairs = logit, list[tuple[str, str]]()
+
+    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        self.pairs += pairs
+        return [self.logit] * len(pairs)
+
+
+def test_a_cross_encoder_scores_the_weakest_sentences_with_their_best_passages() -> None:
+    passages = ("Ann rowed the red boat to Oslo.", "Ben sold two old clocks.", *FILLER[:10])
+    text = "Ann rowed the red boat to Oslo. Elephants yawn near old clocks. Green tigers sold boats. No day happened."
+    encoder: Any = RecordedEncoder(10.0)
+    high = asyncio.run(check_grounding(text, passages, encoder=encoder))
+    low = asyncio.run(check_grounding(text, passages, encoder=RecordedEncoder(-8.0)))  # type: ignore[arg-type]
+    assert high is not None
+    assert low is not None
+    assert len(encoder.pairs) == MAX_SCORED_SENTENCES
+    assert all(claim not in passages for claim, _ in encoder.pairs)
+    assert all(len(evidence.split()) <= MAX_EVIDENCE_WORDS for _, evidence in encoder.pairs)
+    assert high.value > low.value
+    assert high.sentences[0].features.related is None
+
+
+def test_a_sentence_without_a_passage_is_not_scored_by_a_cross_encoder() -> None:
+    encoder: Any = RecordedEncoder(10.0)
+    result = asyncio.run(check_grounding("Wonderful elephants yawn loudly.", FILLER, encoder=encoder))
+    assert result is not None
+    assert (encoder.pairs, result.weakest.features.related) == ([], 0.0)

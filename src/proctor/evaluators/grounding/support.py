@@ -1,8 +1,9 @@
 """Measure how much of each sentence of a text a context supports.
 
 A word is supported if it, or another form of it, is in the passages of the context that match the sentence best.
-A few features of the words, their order, numbers, names and negations are combined with fixed weights. A sentence that
-has most words of a passage, but another number, name, unit, polarity or roles, fails.
+A few features of the words, their order, numbers, names and negations are combined with fixed weights, with the logit
+of a cross-encoder for the weakest sentences if its weights are installed. A sentence that has most words of a passage,
+but another number, name, unit, polarity or roles, fails.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from proctor.evaluators.grounding.features import (
 )
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
 from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.text.relevance import find_cross_encoder
 from proctor.evaluators.tokenizer import (
     Word,
     WordKind,
@@ -50,6 +52,7 @@ from proctor.evaluators.tokenizer import (
     split_sentences,
     split_words,
 )
+from proctor.models.cross_encoder import CrossEncoder
 from proctor.records.score import Score
 
 DEFAULT_THRESHOLD = 0.5
@@ -57,8 +60,11 @@ DEFAULT_THRESHOLD = 0.5
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
 MAX_SENTENCE_WORDS = 80
-# The method and, without an embedder, the model in the details of a score.
+# The method and, without an embedder or a cross-encoder, the model in the details of a score.
 METHOD, WORDS = "overlap", "none"
+# A cross-encoder scores only the weakest sentences, each with the best passages of up to this many words.
+MAX_SCORED_SENTENCES, MAX_EVIDENCE_WORDS = 2, 50
+NO_EVIDENCE_LOGIT = -12.0
 # A sentence may combine statements from this many passages of the context.
 MAX_PASSAGES = 3
 # A word in more passages than this does not distinguish them.
@@ -104,14 +110,17 @@ class GroundingScorer:
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score the support of the weakest sentence; skip an output without statements."""
         text = "\n\n".join(collect_texts(output))
-        details: dict[str, Any] = {"method": METHOD, "model": self._embedder.embedder.name if self._embedder else WORDS}
+        # The weights were fitted without an embedder.
+        encoder = None if self._embedder else find_cross_encoder()
+        model = self._embedder.embedder if self._embedder else encoder
+        details: dict[str, Any] = {"method": METHOD, "model": model.name if model else WORDS}
         if not text:
             return Score.skipped("there is no text to check", details)
         texts = [text, "\n".join(reference)]
         problem = await run_off_loop(len(text), explain_first_unreadable, texts)
         if problem:
             return Score.skipped(f"{problem}, and the local method reads only English; {JUDGE_HINT}", details)
-        grounding = await check_grounding(text, reference, self._embedder)
+        grounding = await check_grounding(text, reference, self._embedder, encoder)
         if grounding is None:
             return Score.skipped("the output makes no statement to check", details)
         details["overall"] = round(grounding.overall, 4)
@@ -237,6 +246,7 @@ class Passage:
     def __init__(self, text: str) -> None:
         self.text = text
         self.words = _mark_names(split_words(text))
+        self.length = len(text.split())
 
     @functools.cached_property
     def content(self) -> frozenset[str]:
@@ -339,12 +349,26 @@ class _Lookup(NamedTuple):
         return [word for word in self.missing if word.kind == "content"]
 
     @property
+    def evidence(self) -> str:
+        """A short context, or the best passages in their order up to a number of words."""
+        context = self.context_index.passages
+        if sum(passage.length for passage in context) <= MAX_EVIDENCE_WORDS:
+            return " ".join(passage.text for passage in context)
+        selected: list[Passage] = []
+        for passage in self.passages:
+            if not selected or sum(item.length for item in selected) + passage.length <= MAX_EVIDENCE_WORDS:
+                selected.append(passage)
+        return " ".join(passage.text for passage in sorted(selected, key=context.index))
+
+    @property
     def candidates(self) -> set[str]:
         """The words of the passages that may replace missing words."""
         return {text for passage in self.passages for text in passage.content}
 
 
-async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbedder | None = None) -> Grounding | None:
+async def check_grounding(
+    text: str, context: Sequence[str], embedder: TextEmbedder | None = None, encoder: CrossEncoder | None = None
+) -> Grounding | None:
     """Check the statements of a text against a context; return None if there are none."""
     size = len(text) + sum(map(len, context))
     lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
@@ -352,7 +376,20 @@ async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbed
         return None
     similarity = await _embed_words(lookups, embedder, size) if embedder else None
     result = await run_off_loop(size, lambda: [_check_sentence(lookup, similarity) for lookup in lookups])
+    if encoder:
+        await _add_relations(lookups, result, encoder)
     return Grounding(result, left_out)
+
+
+async def _add_relations(lookups: Sequence[_Lookup], sentences: list[Sentence], encoder: CrossEncoder) -> None:
+    """Score the weakest sentences with their passages by a cross-encoder."""
+    weakest = sorted(range(len(sentences)), key=lambda index: sentences[index].support)[:MAX_SCORED_SENTENCES]
+    evidence = {index: lookups[index].evidence for index in weakest}
+    pairs = {index: (lookups[index].text, text) for index, text in evidence.items() if text}
+    logits = dict(zip(pairs, await encoder.score(list(pairs.values())), strict=True))
+    for index in weakest:
+        features = sentences[index].features.add_relation(logits.get(index, NO_EVIDENCE_LOGIT))
+        sentences[index] = sentences[index]._replace(features=features)
 
 
 def _split_text(text: str) -> list[str]:
