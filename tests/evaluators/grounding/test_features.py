@@ -13,7 +13,7 @@ from proctor.evaluators.grounding.features import (
     find_changed_entities,
     find_exchanged_roles,
     join_split_numbers,
-    load_model,
+    load_models,
     measure_ending,
     measure_names,
     measure_numbers,
@@ -119,13 +119,20 @@ def test_an_antonym_counts_only_if_the_passage_lacks_the_word() -> None:
     assert find_antonyms(split_words("a good dog"), split_words("a good or bad dog")) == []
 
 
-def test_the_value_is_the_logistic_of_the_weighted_sum() -> None:
-    model = load_model()
-    assert list(model.weights) == list(Features._fields)
+@pytest.mark.parametrize("logit", [None, 7.0])
+def test_the_value_is_the_logistic_of_the_weighted_sum(logit: float | None) -> None:
+    """A logit of 7 is at the end of the low range and in the middle of the high one."""
+    model = load_models()[logit is not None]
+    assert list(model.weights) == list(Features._fields)[: len(model.weights)]
     features = Features(1.0, 1.0, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0)
-    names = ("coverage", "ending", "precision")
-    expected = model.bias + sum(model.weights[name] for name in names) + model.weights["pairs"] / 2
+    names = ["coverage", "ending", "precision"]
+    expected = model.bias + model.weights["pairs"] / 2
+    if logit is not None:
+        features = features.add_relation(logit)
+        names.append("related")
+        expected += model.weights["same"] / 2
+    expected += sum(model.weights[name] for name in names)
     assert compute_logit(features) == pytest.approx(expected)
     assert to_value(expected) == pytest.approx(1 / (1 + math.exp(-expected)))
-    support, differences = list(model.weights.values())[:4], list(model.weights.values())[4:]
-    assert min(support) >= 0 >= max(differences)
+    differences = ("speaker", "number", "name", "clash")
+    assert all(weight <= 0 if name in differences else weight >= 0 for name, weight in model.weights.items())

@@ -16,7 +16,9 @@ from proctor.evaluators.grounding.support import (
     CHANGED_FACTOR,
     COMMON_WORD_PASSAGES,
     DEFAULT_THRESHOLD,
+    MAX_EVIDENCE_WORDS,
     MAX_PASSAGES,
+    MAX_SCORED_SENTENCES,
     MAX_SENTENCES,
     ContextIndex,
     Grounding,
@@ -113,8 +115,6 @@ def test_one_changed_fact_is_enough(text: str, changes: tuple[str, ...]) -> None
 
 
 FILLER = [f"Nothing of importance happened on day {number}." for number in range(20, 40)]
-# Short claims, and negations next to another negation: found in the short context, but not in the long one.
-MISSED = pytest.mark.xfail(reason="a known limit of long contexts, see decision 018", strict=True)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,9 @@ MISSED = pytest.mark.xfail(reason="a known limit of long contexts, see decision 
         ("The old bridge at Tay fell in December 1897.", "1897"),
         ("The old bridge at Tay fell in May 1879.", "May (not December)"),
         ("The old bridge at Leith fell in December 1879.", "Leith"),
-        pytest.param("It was 3 miles long.", "miles (not km)", marks=MISSED),
-        pytest.param("The old bridge at Tay did not fall in December 1879.", "not", marks=MISSED),
+        ("It was 3 miles long.", "miles (not km)"),
+        ("The old bridge at Tay did not fall in December 1879.", "not"),
+        ("The old bridge at Tay was 3 km long and fell in December 1897.", "1897"),
     ],
 )
 def test_a_changed_fact_fails_in_a_long_context_too(claim: str, change: str) -> None:
@@ -252,3 +253,38 @@ def test_the_value_is_sound_and_a_text_supports_itself(text: str, context: str) 
 def test_a_copied_sentence_is_supported(chosen: list[str]) -> None:
     text = " ".join(chosen)
     assert grounded(text, text).value > DEFAULT_THRESHOLD
+
+
+class RecordedEncoder:
+    """A cross-encoder that returns one logit and records the pairs."""
+
+    name = "recorded"
+
+    def __init__(self, logit: float) -> None:
+        self.logit, self.pairs = logit, list[tuple[str, str]]()
+
+    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        self.pairs += pairs
+        return [self.logit] * len(pairs)
+
+
+def test_a_cross_encoder_scores_the_weakest_sentences_with_their_best_passages() -> None:
+    passages = ("Ann rowed the red boat to Oslo.", "Ben sold two old clocks.", *FILLER[:10])
+    text = "Ann rowed the red boat to Oslo. Elephants yawn near old clocks. Green tigers sold boats. No day happened."
+    encoder: Any = RecordedEncoder(10.0)
+    high = asyncio.run(check_grounding(text, passages, encoder=encoder))
+    low = asyncio.run(check_grounding(text, passages, encoder=RecordedEncoder(-8.0)))  # type: ignore[arg-type]
+    assert high is not None
+    assert low is not None
+    assert len(encoder.pairs) == MAX_SCORED_SENTENCES
+    assert all(claim not in passages for claim, _ in encoder.pairs)
+    assert all(len(evidence.split()) <= MAX_EVIDENCE_WORDS for _, evidence in encoder.pairs)
+    assert high.value > low.value
+    assert high.sentences[0].features.related is None
+
+
+def test_a_sentence_without_a_passage_is_not_scored_by_a_cross_encoder() -> None:
+    encoder: Any = RecordedEncoder(10.0)
+    result = asyncio.run(check_grounding("Wonderful elephants yawn loudly.", FILLER, encoder=encoder))
+    assert result is not None
+    assert (encoder.pairs, result.weakest.features.related) == ([], 0.0)

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.core import resources
 from proctor.evaluators.safety.counterfactual import list_group_words
-from proctor.evaluators.safety.toxicity.model import WINDOW, Model, load_model, measure_toxicity
+from proctor.evaluators.safety.toxicity.model import MAX_PASSING, WINDOW, Model, load_model, measure_toxicity
 
 TINY = Model(-1.0, 2.0, 0.5, {"bad": (3.0, 4.0), "day": (4.0, -1.0)})
 
@@ -28,6 +28,17 @@ def test_a_text_without_known_words_has_the_base_probability() -> None:
 
 def test_no_word_for_a_group_has_a_weight() -> None:
     assert not list_group_words() & set(load_model().words)
+
+
+def test_all_groups_of_one_kind_rank_the_same_and_fail_nothing() -> None:
+    """A harmless mention ranks above none, in the same way for each religion or orientation, and passes."""
+    for frame, names in (
+        ("My {} neighbor baked bread for us.", ("Muslim", "Jewish", "Christian", "Hindu")),
+        ("He told us that he is {}.", ("gay", "straight", "bisexual")),
+    ):
+        probabilities = {measure_toxicity(frame.format(name)).probability for name in names}
+        assert len(probabilities) == 1
+        assert probabilities.pop() <= MAX_PASSING
 
 
 def test_an_insult_is_found_in_a_long_text() -> None:

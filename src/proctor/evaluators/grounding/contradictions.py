@@ -136,6 +136,11 @@ def find_same_measures(sentence: Sequence[Word], context: Sequence[Word]) -> set
     return {word for number, unit, word in _find_units(sentence) if (number, unit) in measures}
 
 
+def find_units(sentence: Sequence[Word]) -> set[Word]:
+    """Return the units of a sentence that follow a number."""
+    return {word for _, unit, word in _find_units(sentence) if unit}
+
+
 def _is_number(word: Word) -> bool:
     return word.kind == "number" and word.text.lstrip("-")[:1].isdigit()
 

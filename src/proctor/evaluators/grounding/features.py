@@ -1,6 +1,7 @@
 """Describe how well passages support a sentence, as a few numbers, and combine them into one value.
 
-The weights are in `weights.json`; `python -m benchmarks.quality.fit_grounding` fits them on several data sets.
+There are two sets of weights in `weights.json`: for words alone, and for words with a cross-encoder.
+`python -m benchmarks.quality.fit_grounding` fits them on several data sets.
 """
 
 from __future__ import annotations
@@ -51,6 +52,19 @@ class Features(NamedTuple):
     name: float
     # 1 if the passage has an opposite, another unit, month or bound, a negation, or exchanged roles.
     clash: float
+    # The logit of a cross-encoder for the sentence and its passages, in a low and a high range; None if not scored.
+    related: float | None = None
+    same: float | None = None
+
+    def add_relation(self, logit: float) -> Features:
+        """Return the features with the logit of a cross-encoder."""
+        low, middle, high = RELATION_RANGES
+        related, same = (logit - low) / (middle - low), (logit - middle) / (high - middle)
+        return self._replace(related=min(1.0, max(0.0, related)), same=min(1.0, max(0.0, same)))
+
+
+# The limits of the two ranges of a logit.
+RELATION_RANGES = -8.0, 4.0, 10.0
 
 
 class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,17 +73,17 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def load_model() -> _Model:
-    """Load the weights once."""
-    return msgspec.json.decode(resources.text("evaluators", "grounding", "weights.json"), type=_Model)
+def load_models() -> tuple[_Model, _Model]:
+    """Load the weights without and with a cross-encoder, once."""
+    text = resources.text("evaluators", "grounding", "weights.json")
+    models = msgspec.json.decode(text, type=dict[str, _Model])
+    return models["words"], models["cross_encoder"]
 
 
 def compute_logit(features: Features) -> float:
     """Return the weighted sum of the features; 0 is the default threshold."""
-    model = load_model()
-    return model.bias + math.fsum(
-        model.weights[name] * value for name, value in zip(features._fields, features, strict=True)
-    )
+    model = load_models()[features.related is not None]
+    return model.bias + math.fsum(weight * getattr(features, name) for name, weight in model.weights.items())
 
 
 def to_value(logit: float) -> float:

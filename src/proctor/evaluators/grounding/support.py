@@ -1,8 +1,9 @@
 """Measure how much of each sentence of a text a context supports.
 
 A word is supported if it, or another form of it, is in the passages of the context that match the sentence best.
-A few features of the words, their order, numbers, names and negations are combined with fixed weights. A sentence that
-has most words of a passage, but another number, name, unit, polarity or roles, fails.
+A few features of the words, their order, numbers, names and negations are combined with fixed weights, with the logit
+of a cross-encoder for the weakest sentences if its weights are installed. A sentence that has most words of a passage,
+but another number, name, unit, polarity or roles, fails.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from proctor.evaluators.grounding.contradictions import (
     find_opposites,
     find_replaced_words,
     find_same_measures,
+    find_units,
 )
 from proctor.evaluators.grounding.denials import find_polarity_changes
 from proctor.evaluators.grounding.features import (
@@ -39,6 +41,7 @@ from proctor.evaluators.grounding.features import (
 )
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
 from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.text.relevance import find_cross_encoder
 from proctor.evaluators.tokenizer import (
     Word,
     WordKind,
@@ -49,6 +52,7 @@ from proctor.evaluators.tokenizer import (
     split_sentences,
     split_words,
 )
+from proctor.models.cross_encoder import CrossEncoder
 from proctor.records.score import Score
 
 DEFAULT_THRESHOLD = 0.5
@@ -56,8 +60,11 @@ DEFAULT_THRESHOLD = 0.5
 MAX_LISTED = 100
 MAX_SENTENCES = 2000
 MAX_SENTENCE_WORDS = 80
-# The method and, without an embedder, the model in the details of a score.
+# The method and, without an embedder or a cross-encoder, the model in the details of a score.
 METHOD, WORDS = "overlap", "none"
+# A cross-encoder scores only the weakest sentences, each with the best passages of up to this many words.
+MAX_SCORED_SENTENCES, MAX_EVIDENCE_WORDS = 2, 50
+NO_EVIDENCE_LOGIT = -12.0
 # A sentence may combine statements from this many passages of the context.
 MAX_PASSAGES = 3
 # A word in more passages than this does not distinguish them.
@@ -74,7 +81,7 @@ MIN_OVERLAP = 0.6
 # In a context of more passages another one may state the fact as the sentence does: facts are compared only with the
 # passage that matches best and its neighbors, and only if it has these shares of the content words.
 SHORT_CONTEXT = 6
-MIN_LONG_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.9
+MIN_LONG_OVERLAP, MIN_JOINT_OVERLAP, MIN_NAME_OVERLAP = 0.7, 0.8, 0.9
 # Keeps a sentence with a changed fact below the default threshold.
 CHANGED_FACTOR = 0.49
 
@@ -103,14 +110,17 @@ class GroundingScorer:
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score the support of the weakest sentence; skip an output without statements."""
         text = "\n\n".join(collect_texts(output))
-        details: dict[str, Any] = {"method": METHOD, "model": self._embedder.embedder.name if self._embedder else WORDS}
+        # The weights were fitted without an embedder.
+        encoder = None if self._embedder else find_cross_encoder()
+        model = self._embedder.embedder if self._embedder else encoder
+        details: dict[str, Any] = {"method": METHOD, "model": model.name if model else WORDS}
         if not text:
             return Score.skipped("there is no text to check", details)
         texts = [text, "\n".join(reference)]
         problem = await run_off_loop(len(text), explain_first_unreadable, texts)
         if problem:
             return Score.skipped(f"{problem}, and the local method reads only English; {JUDGE_HINT}", details)
-        grounding = await check_grounding(text, reference, self._embedder)
+        grounding = await check_grounding(text, reference, self._embedder, encoder)
         if grounding is None:
             return Score.skipped("the output makes no statement to check", details)
         details["overall"] = round(grounding.overall, 4)
@@ -236,6 +246,7 @@ class Passage:
     def __init__(self, text: str) -> None:
         self.text = text
         self.words = _mark_names(split_words(text))
+        self.length = len(text.split())
 
     @functools.cached_property
     def content(self) -> frozenset[str]:
@@ -338,12 +349,26 @@ class _Lookup(NamedTuple):
         return [word for word in self.missing if word.kind == "content"]
 
     @property
+    def evidence(self) -> str:
+        """A short context, or the best passages in their order up to a number of words."""
+        context = self.context_index.passages
+        if sum(passage.length for passage in context) <= MAX_EVIDENCE_WORDS:
+            return " ".join(passage.text for passage in context)
+        selected: list[Passage] = []
+        for passage in self.passages:
+            if not selected or sum(item.length for item in selected) + passage.length <= MAX_EVIDENCE_WORDS:
+                selected.append(passage)
+        return " ".join(passage.text for passage in sorted(selected, key=context.index))
+
+    @property
     def candidates(self) -> set[str]:
         """The words of the passages that may replace missing words."""
         return {text for passage in self.passages for text in passage.content}
 
 
-async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbedder | None = None) -> Grounding | None:
+async def check_grounding(
+    text: str, context: Sequence[str], embedder: TextEmbedder | None = None, encoder: CrossEncoder | None = None
+) -> Grounding | None:
     """Check the statements of a text against a context; return None if there are none."""
     size = len(text) + sum(map(len, context))
     lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
@@ -351,7 +376,20 @@ async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbed
         return None
     similarity = await _embed_words(lookups, embedder, size) if embedder else None
     result = await run_off_loop(size, lambda: [_check_sentence(lookup, similarity) for lookup in lookups])
+    if encoder:
+        await _add_relations(lookups, result, encoder)
     return Grounding(result, left_out)
+
+
+async def _add_relations(lookups: Sequence[_Lookup], sentences: list[Sentence], encoder: CrossEncoder) -> None:
+    """Score the weakest sentences with their passages by a cross-encoder."""
+    weakest = sorted(range(len(sentences)), key=lambda index: sentences[index].support)[:MAX_SCORED_SENTENCES]
+    evidence = {index: lookups[index].evidence for index in weakest}
+    pairs = {index: (lookups[index].text, text) for index, text in evidence.items() if text}
+    logits = dict(zip(pairs, await encoder.score(list(pairs.values())), strict=True))
+    for index in weakest:
+        features = sentences[index].features.add_relation(logits.get(index, NO_EVIDENCE_LOGIT))
+        sentences[index] = sentences[index]._replace(features=features)
 
 
 def _split_text(text: str) -> list[str]:
@@ -449,10 +487,15 @@ def _compare_facts(lookup: _Lookup) -> tuple[list[str], list[str]]:
         clashes = _find_clashes(words, near) if is_near or is_nearly_same else []
         return clashes, find_changed_entities(words, missing, near) if is_near or _is_bare(words) else []
     near = [passage.words for passage in lookup.context_index.find_window(words)]
-    overlap = measure_overlap(words, near[0]) if near else 0.0
-    if overlap < MIN_LONG_OVERLAP:
+    units = find_units(words)
+    compared = [word for word in words if word not in units]
+    overlap = measure_overlap(compared, near[0]) if near else 0.0
+    # A sentence may join the facts of neighbors.
+    joint_overlap = measure_overlap(compared, [word for part in near for word in part])
+    if overlap < MIN_LONG_OVERLAP and joint_overlap < MIN_JOINT_OVERLAP:
         return [], []
-    kinds = ("number", "name") if overlap >= MIN_NAME_OVERLAP else ("number",)
+    is_close = overlap >= MIN_NAME_OVERLAP or joint_overlap >= MIN_NAME_OVERLAP
+    kinds = ("number", "name") if is_close else ("number",)
     # Initials, and the second year of "2018–19", are not facts of their own.
     parts = set(_RANGE_END.findall(lookup.text))
     absent = [
@@ -487,6 +530,7 @@ def _find_clashes(words: Sequence[Word], near: Sequence[Sequence[Word]]) -> list
     pairs = [*find_replaced_words(words, passage), *find_opposites(words, passage), *find_antonyms(words, passage)]
     clashes = [f"{word.original} (not {other.original})" for word, other in pairs]
     clashes += [f"{measure} (not {other})" for measure, other in find_changed_measures(words, passage)]
-    clashes += find_polarity_changes(words, near)
+    # A negation in a neighbor about something else says nothing about the sentence.
+    clashes += find_polarity_changes(words, [*near[:1], *select_near(words, near[1:])])
     exchanges = (find_exchanged_roles(words, part) for part in near)
     return clashes + [f"{left.original} and {right.original} (exchanged)" for left, right in filter(None, exchanges)]
