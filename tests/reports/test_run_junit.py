@@ -73,7 +73,7 @@ def test_epochs_are_told_apart() -> None:
     """The first has the name of the sample alone."""
     results = [EvalResult(Trial(Sample("q", "x"), "x", epoch=epoch), {"e": Score(1.0, True)}) for epoch in range(2)]
     suites = ET.fromstring(JUnitReporter().generate(EvalReport(results, run())))
-    assert [case.get("name") for case in suites.iter("testcase")] == ["q", "q (epoch 1)"]
+    assert [case.get("name") for case in suites.iter("testcase")] == ["q", "q (epoch 2)"]
 
 
 NASTY = ']]></failure><x y="&amp;"> \x00\x1b\x07\ud800\uffff \'"'

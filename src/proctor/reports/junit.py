@@ -87,7 +87,7 @@ def _count(counts: Counts) -> dict[str, str]:
 
 def _render_case(result: EvalResult, suite: str) -> str:
     trial = result.trial
-    name = f"{result.sample_id} (epoch {trial.epoch})" if trial.epoch else result.sample_id
+    name = f"{result.sample_id} (epoch {trial.epoch + 1})" if trial.epoch else result.sample_id
     attributes = {"classname": suite, "name": name, "time": f"{(trial.latency_ms or 0.0) / 1000:.3f}"}
     case = ET.Element("testcase", {key: xml_text(value) for key, value in attributes.items()})
     outcome = result.outcome

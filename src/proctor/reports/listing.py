@@ -144,7 +144,7 @@ def describe_result(result: EvalResult) -> str:
     trial = result.trial
     heading = [
         single_line(trial.configuration, VALUE_LIMIT),
-        f"epoch {trial.epoch}" if trial.epoch else "",
+        f"epoch {trial.epoch + 1}" if trial.epoch else "",
         "" if trial.latency_ms is None else f"{trial.latency_ms:,.1f} ms",
         f"{trial.attempts} attempts" if trial.attempts > 1 else "",
         "cached" if trial.cached else "",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from proctor.comparison.report import EvalReport
 from proctor.comparison.totals import share_to_scale
-from proctor.core.stats.intervals import wilson_interval
+from proctor.metrics.estimates import estimate_clustered_rate, estimate_rate
 from proctor.records.grid import Grid
+from proctor.records.results import Column
 from proctor.records.rubric import read_run_columns, weighted_mean
 from proctor.records.trial import OUTCOMES
 
@@ -48,19 +51,22 @@ def rubrics_page(report: EvalReport, grid: Grid, configuration: int = 0) -> dict
 
 
 def judges_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
-    """Describe how often each two evaluators agree, and the results on which a judge and another one disagree."""
+    """Describe how often each two evaluators agree, and the results on which a judge and another one disagree.
+
+    Several results of a sample (configurations, epochs) are no independent evidence: intervals count samples.
+    """
     run = report.metadata
     judges = {spec.name: list(spec.judges_inside) for spec in run.evaluators if spec.judges_inside} if run else {}
     names = list(grid.marks)
     pairs = [_compare_pair(grid, a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
     disagreements: list[dict[str, Any]] = []
-    count = 0
+    flags: dict[int, bool] = {}
     for cell in range(len(grid.outcomes)):
         verdicts = {name: marks[cell] for name, marks in grid.marks.items() if marks[cell] in (_PASSED, _FAILED)}
-        if len(set(verdicts.values())) < 2 or not judges.keys() & verdicts.keys():
+        if len(verdicts) < 2 or not judges.keys() & verdicts.keys():
             continue
-        count += 1
-        if len(disagreements) < MAX_DISAGREEMENTS:
+        flags[cell] = len(set(verdicts.values())) > 1
+        if flags[cell] and len(disagreements) < MAX_DISAGREEMENTS:
             row, place = divmod(cell, grid.width)
             disagreements.append(
                 {
@@ -71,19 +77,36 @@ def judges_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
                     "verdicts": {name: OUTCOMES[mark] for name, mark in verdicts.items()},
                 }
             )
-    return {"judges": judges, "pairs": pairs, "disagreements": disagreements, "count": count}
+    return {
+        "judges": judges,
+        "pairs": pairs,
+        "disagreements": disagreements,
+        "count": sum(flags.values()),
+        "share": _estimate_share(grid, flags),
+        "epochs": grid.epochs,
+    }
 
 
 def _compare_pair(grid: Grid, a: str, b: str) -> dict[str, Any]:
-    counts = Counter(zip(grid.marks[a], grid.marks[b], strict=True))
-    n = sum(counts[first, second] for first in (_PASSED, _FAILED) for second in (_PASSED, _FAILED))
-    agree = counts[_PASSED, _PASSED] + counts[_FAILED, _FAILED]
+    marks = enumerate(zip(grid.marks[a], grid.marks[b], strict=True))
+    verdicts = {cell: pair for cell, pair in marks if max(pair) <= _FAILED}
+    counts = Counter(verdicts.values())
     return {
         "a": a,
         "b": b,
-        "n": n,
-        "agree": agree,
-        "interval": wilson_interval(agree, n),
+        "agree": counts[_PASSED, _PASSED] + counts[_FAILED, _FAILED],
+        **_estimate_share(grid, {cell: first == second for cell, (first, second) in verdicts.items()}),
         "only_a_passed": counts[_PASSED, _FAILED],
         "only_b_passed": counts[_FAILED, _PASSED],
     }
+
+
+def _estimate_share(grid: Grid, flags: Mapping[int, bool]) -> dict[str, Any]:
+    """Return the share of true flags, which are keyed by cell; its interval takes each sample as a cluster."""
+    samples = [cell // grid.width for cell in flags]
+    independent = len(set(samples))
+    if independent == len(flags):
+        share = estimate_rate(sum(flags.values()), len(flags))
+    else:
+        share = estimate_clustered_rate(Column(array("d", flags.values()), clusters=list(map(str, samples))))
+    return {"n": share.n, "samples": independent, "interval": share.interval, "note": share.note}

@@ -4,7 +4,7 @@ import { append, button, h, outcomeMark, outcomeName } from "./dom.js";
 import { formatCost, formatInteger, formatMilliseconds, formatScore } from "./format.js";
 
 /** Build a row: id, input, and a cell per shown configuration. `texts` is undefined until they are loaded. */
-export function buildRow(view, row, texts) {
+export function buildRow(view, row, texts, position) {
   const { model } = view;
   const id = model.ids[row];
   const link = h(
@@ -18,7 +18,7 @@ export function buildRow(view, row, texts) {
   );
   const element = h(
     "div",
-    { class: "row", role: "row", "aria-rowindex": view.position(row) + 2, "data-row": row, tabindex: "-1" },
+    { class: "row", role: "row", "aria-rowindex": position + 2, "data-row": row, tabindex: "-1" },
     h("div", { role: "rowheader", class: "cell id", title: id }, link),
     h(
       "div",
