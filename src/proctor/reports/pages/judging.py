@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proctor.comparison.report import EvalReport
 from proctor.comparison.totals import share_to_scale
+from proctor.core.stats.intervals import Interval, mean_interval
 from proctor.metrics.estimates import estimate_clustered_rate, estimate_rate
 from proctor.records.grid import Grid
 from proctor.records.results import Column
@@ -40,14 +41,24 @@ def rubrics_page(report: EvalReport, grid: Grid, configuration: int = 0) -> dict
             if share == share and column.rubric.weight
         ]
         totals.append(round(share_to_scale(weighted_mean(weighted), columns.scale), 3) if weighted else None)
+    by_rubric = list(zip(*scores, strict=True)) or [()] * len(columns.columns)
     return {
-        "rubrics": [{"name": column.name, "scale": list(column.scale)} for column in columns.columns],
+        "rubrics": [
+            {"name": column.name, "scale": list(column.scale), "interval": _limit_interval(numbers, column.scale)}
+            for column, numbers in zip(columns.columns, by_rubric, strict=True)
+        ],
         "sessions": grid.sample_ids[: len(rows)],
         "scores": scores,
         "totals": totals,
         "scale": list(columns.scale),
         "left_out": len(grid.sample_ids) - len(rows),
     }
+
+
+def _limit_interval(numbers: Iterable[float | None], scale: tuple[float, float]) -> Interval | None:
+    """Return the interval of the mean of known scores, within their scale."""
+    interval = mean_interval([number for number in numbers if number is not None])
+    return None if interval is None else (max(scale[0], interval[0]), min(scale[1], interval[1]))
 
 
 def judges_page(report: EvalReport, grid: Grid) -> dict[str, Any]:
